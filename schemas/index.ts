@@ -39,8 +39,8 @@ export {
 export {
   isColoured,
   isLogged,
-  LOG_FORMATS,
-  LOG_LEVELS,
+  logFormats,
+  logLevels,
   type LogFormat,
   logFormatFor,
   type LogLevelName,

@@ -2,15 +2,15 @@
  * How lines of a log look, in both halves: which formats and levels there are, which format is the default, and a JSON
  * line as text for a terminal.
  */
-export const LOG_FORMATS = ['json', 'text'] as const
-export type LogFormat = (typeof LOG_FORMATS)[number]
+export const logFormats = ['json', 'text'] as const
+export type LogFormat = (typeof logFormats)[number]
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
-export type LogLevelName = (typeof LOG_LEVELS)[number]
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevelName = (typeof logLevels)[number]
 
 /** True when a line of `level` is written at `least`. */
 export function isLogged(level: LogLevelName, least: LogLevelName): boolean {
-  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
+  return logLevels.indexOf(level) >= logLevels.indexOf(least)
 }
 
 interface Stream {
@@ -28,7 +28,7 @@ export function isColoured(stream: Stream, env: Readonly<Record<string, string |
   return stream.isTTY === true && (noColor === undefined || noColor === '') && env['TERM'] !== 'dumb'
 }
 
-const COLOURS: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
+const levelColours: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
 
 /**
  * A JSON line as text: time of day, level, message, then the other members as `name=value`. What is not a line of ours
@@ -47,7 +47,7 @@ export function textLine(line: string, colour: boolean): string {
   const label = textOf(level)
   const parts = [
     paint('2', textOf(time).slice(11, 23)),
-    paint(COLOURS[label] ?? '0', label.toUpperCase().padEnd(5)),
+    paint(levelColours[label] ?? '0', label.toUpperCase().padEnd(5)),
     printable(textOf(message)),
     ...Object.entries(rest).map(([name, value]) => `${paint('2', `${printable(name)}=`)}${shown(value)}`),
   ]

@@ -15,8 +15,8 @@ import {
   isColoured,
   isDnsSubdomain,
   isSwitchedOn,
-  LOG_FORMATS,
-  LOG_LEVELS,
+  logFormats,
+  logLevels,
   type LogFormat,
   logFormatFor,
   type LogLevelName,
@@ -87,11 +87,11 @@ const program = new Command('gatehouse-hooks')
   .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
   .addOption(
     new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
-      LOG_FORMATS,
+      logFormats,
     ),
   )
   .addOption(
-    new Option('--log-level <level>', 'least level that is written').choices(LOG_LEVELS).default('info'),
+    new Option('--log-level <level>', 'least level that is written').choices(logLevels).default('info'),
   )
   .showSuggestionAfterError()
   .exitOverride()

@@ -4,7 +4,7 @@
  */
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import {
-  HOOKS_METRICS,
+  hooksMetrics,
   type HistogramSample,
   histogramText,
   metricText,
@@ -41,7 +41,7 @@ export class Metrics {
   /** One finished call; `hook` is sync, customize or validate. */
   record(kind: string, hook: string, status: number, seconds: number): void {
     increment(this.#requests, { kind, hook, code: status })
-    const { bounds } = HOOKS_METRICS.hooksDuration
+    const { bounds } = hooksMetrics.hooksDuration
     const key = `${kind} ${hook}`
     const series = this.#durations.get(key) ?? {
       labels: { kind, hook },
@@ -75,11 +75,11 @@ export class Metrics {
     const endsAt = certificateEndsAt?.()
     const ends: Sample[] = endsAt === undefined ? [] : [[endsAt / 1_000, { certificate: 'serving' }]]
     return [
-      metricText(HOOKS_METRICS.hooksPolicyEngineFailures, [[engineFailures() + this.#workerFailures]]),
-      metricText(HOOKS_METRICS.hooksRequests, this.#requests.values()),
-      metricText(HOOKS_METRICS.hooksDenied, this.#denials.values()),
-      histogramText(HOOKS_METRICS.hooksDuration, this.#durations.values()),
-      metricText(HOOKS_METRICS.hooksCertificateExpiry, ends),
+      metricText(hooksMetrics.hooksPolicyEngineFailures, [[engineFailures() + this.#workerFailures]]),
+      metricText(hooksMetrics.hooksRequests, this.#requests.values()),
+      metricText(hooksMetrics.hooksDenied, this.#denials.values()),
+      histogramText(hooksMetrics.hooksDuration, this.#durations.values()),
+      metricText(hooksMetrics.hooksCertificateExpiry, ends),
       processText(version),
     ].join('')
   }

@@ -4,8 +4,8 @@
 import { type Command, Option } from 'commander'
 import {
   isColoured,
-  LOG_FORMATS,
-  LOG_LEVELS,
+  logFormats,
+  logLevels,
   type LogFormat,
   logFormatFor,
   type LogLevelName,
@@ -26,10 +26,10 @@ export function addLogFlags(command: Command): Command {
   return command
     .addOption(
       new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
-        LOG_FORMATS,
+        logFormats,
       ),
     )
-    .addOption(new Option('--log-level <level>', 'least level that is written').choices(LOG_LEVELS))
+    .addOption(new Option('--log-level <level>', 'least level that is written').choices(logLevels))
     .hook('preAction', (_command, action) => {
       given = action.opts<LogFlags>()
     })

@@ -3,7 +3,7 @@
  *
  * Source: docs/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
-import { type Caller, LOCAL_ISSUER, makeCaller } from '../net/index.ts'
+import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
 import { TokenRefused } from '../oauth/index.ts'
 
 const localAudience = 'gatehouse'
@@ -19,8 +19,8 @@ export function localCaller(username: string): Caller {
 }
 
 function localIdentity(subject: string, name: string, more: Record<string, unknown> = {}): Caller {
-  const claims = { sub: subject, iss: LOCAL_ISSUER, aud: localAudience, name, ...more }
-  return makeCaller({ issuer: LOCAL_ISSUER, subject, claims, displayName: name })
+  const claims = { sub: subject, iss: localIssuer, aud: localAudience, name, ...more }
+  return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
 }
 
 /** Throws TokenRefused when the claims name no subject. `issuer` stands in when the claims name none. */

@@ -9,18 +9,18 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { JsonObject } from './json-object.ts'
 import { type Message, MessageError, whyUnread } from './message.ts'
 import { readHeaderValue } from './mirrored-headers.ts'
-import { HEADER, META, STATELESS_VERSION } from './protocol.ts'
+import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
 /** Methods whose subject is mirrored in the `Mcp-Name` header, with the member of params that names it. */
-export const NAMED_METHODS: Readonly<Record<string, 'name' | 'uri'>> = {
+export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }
 
-const SIGNALS = [META.protocolVersion, META.clientInfo, META.clientCapabilities]
+const signals = [metaKey.protocolVersion, metaKey.clientInfo, metaKey.clientCapabilities]
 
 /** The `_meta` object of params, when there is one. Throws MessageError INVALID_PARAMS when a member occurs twice. */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
@@ -39,10 +39,10 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
  * without such metadata opens a session whatever the header says.
  */
 export function eraOf(method: string, meta: JsonObject | undefined, versionHeader: string | undefined): Era {
-  if (meta?.raw(META.protocolVersion)) return 'stateless'
+  if (meta?.raw(metaKey.protocolVersion)) return 'stateless'
   if (method === 'initialize') return 'session'
-  if (versionHeader === STATELESS_VERSION) return 'stateless'
-  const signalled = SIGNALS.some((key) => meta?.raw(key) !== undefined)
+  if (versionHeader === statelessVersion) return 'stateless'
+  const signalled = signals.some((key) => meta?.raw(key) !== undefined)
   return signalled && versionHeader === undefined ? 'stateless' : 'session'
 }
 
@@ -66,7 +66,7 @@ export function checkStateless(
   supported: readonly string[],
 ): StatelessMeta {
   const { protocolVersion } = versionIn(message, params)
-  const header = single(headers[HEADER.protocolVersion])
+  const header = single(headers[headerName.protocolVersion])
   if (header !== protocolVersion) {
     throw new MessageError('HEADER_MISMATCH', message.id, {
       detail: 'Header mismatch: MCP-Protocol-Version does not match the request',
@@ -85,25 +85,25 @@ export function checkStatelessBody(
   supported: readonly string[],
 ): StatelessMeta {
   const { meta, protocolVersion } = versionIn(message, params)
-  if (protocolVersion !== STATELESS_VERSION) {
+  if (protocolVersion !== statelessVersion) {
     throw new MessageError('VERSION_UNSUPPORTED', message.id, {
       data: { supported, requested: protocolVersion },
     })
   }
-  const clientCapabilities = meta.raw(META.clientCapabilities)
-  if (clientCapabilities?.[0] !== 0x7b) throw missing(message, META.clientCapabilities)
+  const clientCapabilities = meta.raw(metaKey.clientCapabilities)
+  if (clientCapabilities?.[0] !== 0x7b) throw missing(message, metaKey.clientCapabilities)
   return {
     protocolVersion,
     clientCapabilities,
-    clientInfo: meta.raw(META.clientInfo),
-    logLevel: meta.text(META.logLevel),
+    clientInfo: meta.raw(metaKey.clientInfo),
+    logLevel: meta.text(metaKey.logLevel),
   }
 }
 
 function versionIn(message: Message, params: JsonObject): { meta: JsonObject; protocolVersion: string } {
   const meta = metaOf(message, params)
-  const protocolVersion = meta?.text(META.protocolVersion)
-  if (meta === undefined || protocolVersion === undefined) throw missing(message, META.protocolVersion)
+  const protocolVersion = meta?.text(metaKey.protocolVersion)
+  if (meta === undefined || protocolVersion === undefined) throw missing(message, metaKey.protocolVersion)
   return { meta, protocolVersion }
 }
 
@@ -113,8 +113,8 @@ function missing(message: Message, key: string): MessageError {
 
 /** `Mcp-Method` and `Mcp-Name` must say what the body says. */
 function checkMirrored(message: Message, params: JsonObject, headers: IncomingHttpHeaders): void {
-  compare(message, 'Mcp-Method', single(headers[HEADER.method]), message.method)
-  const member = NAMED_METHODS[message.method]
+  compare(message, 'Mcp-Method', single(headers[headerName.method]), message.method)
+  const member = namedMethods[message.method]
   if (member === undefined) return
   const bodyValue = params.text(member)
   if (bodyValue === undefined) {
@@ -122,7 +122,7 @@ function checkMirrored(message: Message, params: JsonObject, headers: IncomingHt
       detail: `Invalid params: ${member} must be a string`,
     })
   }
-  const raw = single(headers[HEADER.name])
+  const raw = single(headers[headerName.name])
   compare(message, 'Mcp-Name', raw === undefined ? undefined : readHeaderValue(raw), bodyValue)
 }
 

@@ -5,17 +5,17 @@ export {
   type Era,
   eraOf,
   metaOf,
-  NAMED_METHODS,
+  namedMethods,
   single,
   type StatelessMeta,
 } from './era.ts'
 export * from './eras/index.ts'
 export { type Changes, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonError, scanElements } from './json-scan.ts'
-export { inTurns, joined, LARGE_BYTES, visitElementsInTurns } from './json-turns.ts'
+export { inTurns, joined, largeBytes, visitElementsInTurns } from './json-turns.ts'
 export { readServerMessage } from './large-message.ts'
 export { isBatch, startsAsJson } from './json-start.ts'
-export { isSessionLost, MAX_REFUSAL_BYTES, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
+export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
 export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
 export {
   argumentHeaders,
@@ -26,18 +26,18 @@ export {
 } from './mirrored-headers.ts'
 export { checkParamTypes } from './param-types.ts'
 export {
-  ASSUMED_SESSION_VERSION,
-  EVENT_STREAM_TYPE,
-  HEADER,
-  JSON_TYPE,
-  LATEST_SESSION_VERSION,
-  LOG_LEVELS,
-  META,
-  NATIVE_ERA,
-  RPC,
-  SESSION_VERSIONS,
-  STATELESS_VERSION,
-  SUPPORTED_VERSIONS,
+  assumedSessionVersion,
+  eventStreamType,
+  headerName,
+  jsonType,
+  latestSessionVersion,
+  logLevels,
+  metaKey,
+  nativeEra,
+  rpcCode,
+  sessionVersions,
+  statelessVersion,
+  allVersions,
 } from './protocol.ts'
 export {
   errorMessage,
@@ -48,4 +48,4 @@ export {
   resultMessage,
   resultParts,
 } from './write.ts'
-export { encodeEvent, type EventSourceMessage, KEEP_ALIVE, type SseReader, sseReader } from './sse.ts'
+export { encodeEvent, type EventSourceMessage, keepAliveComment, type SseReader, sseReader } from './sse.ts'

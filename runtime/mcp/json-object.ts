@@ -10,9 +10,9 @@ import { membersOf } from './json-turns.ts'
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 
-const OPEN = Buffer.from('{')
-const CLOSE = Buffer.from('}')
-const COMMA = Buffer.from(',')
+const opening = Buffer.from('{')
+const closing = Buffer.from('}')
+const comma = Buffer.from(',')
 
 export class JsonObject {
   readonly bytes: Buffer
@@ -70,12 +70,12 @@ export class JsonObject {
 
   /** As `with`, in pieces: a large object is not copied. */
   parts(changes: Changes): Buffer[] {
-    const parts: Buffer[] = [OPEN]
+    const parts: Buffer[] = [opening]
     const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
     for (const member of this.#members) {
       const changed = Object.hasOwn(changes, member.name)
       if (changed && changes[member.name] === undefined) continue
-      if (parts.length > 1) parts.push(COMMA)
+      if (parts.length > 1) parts.push(comma)
       if (!changed) parts.push(this.bytes.subarray(member.nameAt, member.to))
       else {
         parts.push(this.bytes.subarray(member.nameAt, member.from), toBuffer(changes[member.name]))
@@ -83,10 +83,10 @@ export class JsonObject {
       }
     }
     for (const name of pending) {
-      if (parts.length > 1) parts.push(COMMA)
+      if (parts.length > 1) parts.push(comma)
       parts.push(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(changes[name]))
     }
-    parts.push(CLOSE)
+    parts.push(closing)
     return parts
   }
 }
@@ -96,12 +96,12 @@ function toBuffer(value: Buffer | string | undefined): Buffer {
 }
 
 /** Up to this many members, comparing each with each is cheaper than a set. */
-const FEW = 8
+const few = 8
 
 function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void {
   if (members.length < 2) return
   const names = ignoreCase ? members.map(({ name }) => name.toLowerCase()) : members.map(({ name }) => name)
-  if (names.length > FEW) {
+  if (names.length > few) {
     if (new Set(names).size !== names.length) throw new DuplicateMember()
     return
   }

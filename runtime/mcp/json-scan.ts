@@ -36,28 +36,28 @@ export class TooManyValues extends JsonError {
 }
 
 /** Nesting beyond this is refused: no honest message comes near it, and readers further on may recurse. */
-export const MAX_DEPTH = 256
+export const maxDepth = 256
 
 /** An object that is read member by member has at most this many; comparing the names of more holds the event loop. */
-export const MAX_MEMBERS = 10_000
+export const maxMembers = 10_000
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-const COLON = 0x3a
-const COMMA = 0x2c
+const quoteByte = 0x22
+const backslashByte = 0x5c
+const openObject = 0x7b
+const closeObject = 0x7d
+const openArray = 0x5b
+const closeArray = 0x5d
+const colonByte = 0x3a
+const commaByte = 0x2c
 
 /** 1 = inside an object, 0 = inside an array; one entry per open container. Scanning is synchronous, so one is enough. */
-const nesting = new Uint8Array(MAX_DEPTH + 1)
+const nesting = new Uint8Array(maxDepth + 1)
 
 /** Runs of blanks, and texts, longer than this are read four bytes at a time. */
-export const LONG_RUN = 64
+export const longRun = 64
 
 export function skipWhitespace(text: Uint8Array, at: number): number {
-  const long = at + LONG_RUN
+  const long = at + longRun
   for (let i = at; i < long; i++) {
     const c = text[i]
     if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return i
@@ -66,9 +66,9 @@ export function skipWhitespace(text: Uint8Array, at: number): number {
 }
 
 /** 1 for two bytes that are both white space. */
-const BLANK_PAIRS = new Uint8Array(0x10000)
-const BLANKS = [0x20, 0x0a, 0x0d, 0x09]
-for (const a of BLANKS) for (const b of BLANKS) BLANK_PAIRS[a * 256 + b] = 1
+const blankPairs = new Uint8Array(0x10000)
+const blankBytes = [0x20, 0x0a, 0x0d, 0x09]
+for (const a of blankBytes) for (const b of blankBytes) blankPairs[a * 256 + b] = 1
 
 function skipBlanks(text: Uint8Array, at: number): number {
   let i = at
@@ -78,7 +78,7 @@ function skipBlanks(text: Uint8Array, at: number): number {
   let k = 0
   while (k < words.length) {
     const word = words[k] ?? 0
-    if (BLANK_PAIRS[word & 0xffff] !== 1 || BLANK_PAIRS[word >>> 16] !== 1) break
+    if (blankPairs[word & 0xffff] !== 1 || blankPairs[word >>> 16] !== 1) break
     k++
   }
   i += k * 4
@@ -96,42 +96,42 @@ function wordsFrom(text: Uint8Array, at: number): Int32Array {
 }
 
 /** 1 for the hexadecimal digits. */
-const HEX = new Uint8Array(256)
-for (const digit of '0123456789abcdefABCDEF') HEX[digit.charCodeAt(0)] = 1
+const hex = new Uint8Array(256)
+for (const digit of '0123456789abcdefABCDEF') hex[digit.charCodeAt(0)] = 1
 
 /** 1 for what may follow a backslash by itself. */
-const SIMPLE_ESCAPES = new Uint8Array(256)
-for (const letter of '"\\/bfnrt') SIMPLE_ESCAPES[letter.charCodeAt(0)] = 1
+const simpleEscapes = new Uint8Array(256)
+for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /** `at` is what follows the backslash of any other escape. */
 function skipEscape(text: Uint8Array, at: number): number {
   if (text[at] !== 0x75) throw new JsonError('bad escape', at)
-  if (HEX[text[at + 1] ?? 0] && HEX[text[at + 2] ?? 0] && HEX[text[at + 3] ?? 0] && HEX[text[at + 4] ?? 0])
+  if (hex[text[at + 1] ?? 0] && hex[text[at + 2] ?? 0] && hex[text[at + 3] ?? 0] && hex[text[at + 4] ?? 0])
     return at + 5
   throw new JsonError('bad unicode escape', at)
 }
 
 /** `at` is a backslash; answers the index after the escape. */
 export function afterEscape(text: Uint8Array, at: number): number {
-  return SIMPLE_ESCAPES[text[at + 1] ?? 0] === 1 ? at + 2 : skipEscape(text, at + 1)
+  return simpleEscapes[text[at + 1] ?? 0] === 1 ? at + 2 : skipEscape(text, at + 1)
 }
 
 /** `at` is the opening quote; answers the index after the closing one. */
 export function skipString(text: Uint8Array, at: number): number {
-  if (text[at] !== QUOTE) throw new JsonError('string expected', at)
+  if (text[at] !== quoteByte) throw new JsonError('string expected', at)
   let i = at + 1
-  let turn = i + LONG_RUN
+  let turn = i + longRun
   for (;;) {
     const c = text[i]
-    if (c === QUOTE) return i + 1
-    if (c === BACKSLASH) {
+    if (c === quoteByte) return i + 1
+    if (c === backslashByte) {
       i = afterEscape(text, i)
-      turn = i + LONG_RUN
+      turn = i + longRun
     } else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
     else i++
     if (i >= turn) {
       i = skipPlain(text, i)
-      turn = i + LONG_RUN
+      turn = i + longRun
     }
   }
 }
@@ -144,7 +144,7 @@ export function skipPlain(text: Uint8Array, at: number): number {
   let i = at
   while (((text.byteOffset + i) & 3) !== 0) {
     const c = text[i]
-    if (c === undefined || c === QUOTE || c === BACKSLASH || c < 0x20) return i
+    if (c === undefined || c === quoteByte || c === backslashByte || c < 0x20) return i
     i++
   }
   const words = wordsFrom(text, i)
@@ -193,7 +193,7 @@ function skipWord(text: Uint8Array, at: number, word: string): number {
 
 export function skipScalar(text: Uint8Array, at: number): number {
   switch (text[at]) {
-    case QUOTE:
+    case quoteByte:
       return skipString(text, at)
     case 0x74:
       return skipWord(text, at, 'true')
@@ -209,7 +209,7 @@ export function skipScalar(text: Uint8Array, at: number): number {
 /** `at` is where a member name begins; answers where its value begins. */
 function skipName(text: Uint8Array, at: number): number {
   const i = skipWhitespace(text, skipString(text, at))
-  if (text[i] !== COLON) throw new JsonError('colon expected', i)
+  if (text[i] !== colonByte) throw new JsonError('colon expected', i)
   return skipWhitespace(text, i + 1)
 }
 
@@ -225,12 +225,12 @@ function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
     if (++values > maxValues) throw new TooManyValues(i)
     const c = text[i]
     let opened = false
-    if (c === OPEN_OBJECT || c === OPEN_ARRAY) {
-      const inObject = c === OPEN_OBJECT
+    if (c === openObject || c === openArray) {
+      const inObject = c === openObject
       i = skipWhitespace(text, i + 1)
-      if (text[i] === (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) i++
+      if (text[i] === (inObject ? closeObject : closeArray)) i++
       else {
-        if (depth === MAX_DEPTH) throw new JsonError('nesting too deep', i)
+        if (depth === maxDepth) throw new JsonError('nesting too deep', i)
         nesting[++depth] = inObject ? 1 : 0
         if (inObject) i = skipName(text, i)
         opened = true
@@ -244,12 +244,12 @@ function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
       i = skipWhitespace(text, i)
       const inObject = nesting[depth] === 1
       const d = text[i]
-      if (d === COMMA) {
+      if (d === commaByte) {
         i = skipWhitespace(text, i + 1)
         if (inObject) i = skipName(text, i)
         break
       }
-      if (d !== (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) throw new JsonError('comma or end expected', i)
+      if (d !== (inObject ? closeObject : closeArray)) throw new JsonError('comma or end expected', i)
       i++
       depth--
     }
@@ -272,7 +272,7 @@ export function readString(text: Buffer, from: number, to: number): string {
 
 /**
  * The members of the object that begins at `at` and the index after its closing brace. Values are checked in full.
- * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `MAX_MEMBERS`, and TooManyValues when one
+ * Names are not compared: see JsonObject for that. Throws TooManyMembers beyond `maxMembers`, and TooManyValues when one
  * member has more than `maxValues`.
  */
 export function scanMembers(
@@ -280,22 +280,22 @@ export function scanMembers(
   at: number,
   maxValues = Infinity,
 ): { members: Member[]; end: number } {
-  if (text[at] !== OPEN_OBJECT) throw new JsonError('object expected', at)
+  if (text[at] !== openObject) throw new JsonError('object expected', at)
   const members: Member[] = []
   let i = skipWhitespace(text, at + 1)
-  if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
+  if (text[i] === closeObject) return { members, end: i + 1 }
   for (;;) {
     const nameAt = i
     const nameEnd = skipString(text, i)
     i = skipWhitespace(text, nameEnd)
-    if (text[i] !== COLON) throw new JsonError('colon expected', i)
+    if (text[i] !== colonByte) throw new JsonError('colon expected', i)
     const from = skipWhitespace(text, i + 1)
     const to = skipValue(text, from, maxValues)
-    if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
+    if (members.length === maxMembers) throw new TooManyMembers(nameAt)
     members.push({ name: readString(text, nameAt, nameEnd), nameAt, from, to })
     i = skipWhitespace(text, to)
-    if (text[i] === CLOSE_OBJECT) return { members, end: i + 1 }
-    if (text[i] !== COMMA) throw new JsonError('comma or end expected', i)
+    if (text[i] === closeObject) return { members, end: i + 1 }
+    if (text[i] !== commaByte) throw new JsonError('comma or end expected', i)
     i = skipWhitespace(text, i + 1)
   }
 }
@@ -315,15 +315,15 @@ export function scanElements(text: Buffer, at = 0, max = Number.POSITIVE_INFINIT
 
 /** Calls `visit` with the range of each element of the array that begins at `at`; makes no slices of them. */
 export function visitElements(text: Buffer, at: number, visit: (from: number, to: number) => void): void {
-  if (text[at] !== OPEN_ARRAY) throw new JsonError('array expected', at)
+  if (text[at] !== openArray) throw new JsonError('array expected', at)
   let i = skipWhitespace(text, at + 1)
-  if (text[i] === CLOSE_ARRAY) return
+  if (text[i] === closeArray) return
   for (;;) {
     const to = skipValue(text, i)
     visit(i, to)
     i = skipWhitespace(text, to)
-    if (text[i] === CLOSE_ARRAY) return
-    if (text[i] !== COMMA) throw new JsonError('comma or end expected', i)
+    if (text[i] === closeArray) return
+    if (text[i] !== commaByte) throw new JsonError('comma or end expected', i)
     i = skipWhitespace(text, i + 1)
   }
 }

@@ -7,11 +7,11 @@
  */
 import { skipWhitespace } from './json-scan.ts'
 
-const OPEN_ARRAY = 0x5b
+const openArray = 0x5b
 
 /** True when the first byte that no parser skips opens an array: a batch, however malformed. */
 export function isBatch(body: Buffer): boolean {
-  return body[skipTolerated(body)] === OPEN_ARRAY
+  return body[skipTolerated(body)] === openArray
 }
 
 /** True when the body begins like a JSON text that is no array: an object, a string, a number or a literal. */

@@ -8,7 +8,7 @@ import { isUtf8 } from 'node:buffer'
 import { setImmediate } from 'node:timers/promises'
 import {
   JsonError,
-  MAX_MEMBERS,
+  maxMembers,
   type Member,
   readString,
   scanMembers,
@@ -22,15 +22,15 @@ import { JsonWalk } from './json-walk.ts'
 export type Work<T> = Generator<undefined, T, undefined>
 
 /** What is smaller is read at once. */
-export const LARGE_BYTES: number = 256 * 1024
+export const largeBytes: number = 256 * 1024
 /** Bytes between two yields; 40,000 values at most, some 2 ms. */
-const SLICE_BYTES = 128 * 1024
-const BLANKS_SLICE_BYTES = 1024 * 1024
-const UTF8_SLICE_BYTES = 1024 * 1024
+const sliceBytes = 128 * 1024
+const blanksSliceBytes = 1024 * 1024
+const utf8SliceBytes = 1024 * 1024
 /** A turn ends after so long. */
-const TURN_MS = 5
+const turnMs = 5
 /** Names of members that are read here. */
-const MAX_NAME_BYTES = 64 * 1024
+const maxNameBytes = 64 * 1024
 
 /** Runs work to its end within this turn. */
 export function atOnce<T>(work: Work<T>): T {
@@ -44,7 +44,7 @@ export function atOnce<T>(work: Work<T>): T {
 export async function inTurns<T>(work: Work<T>): Promise<T> {
   for (;;) {
     await setImmediate()
-    const until = performance.now() + TURN_MS
+    const until = performance.now() + turnMs
     do {
       const step = work.next()
       if (step.done) return step.value
@@ -58,17 +58,17 @@ export interface Members {
   readonly end: number
 }
 
-const READ = new WeakMap<Uint8Array, Members>()
+const membersRead = new WeakMap<Uint8Array, Members>()
 
 /** As scanMembers of the object in `bytes`; what was read before is not read again. */
 export function membersOf(bytes: Buffer, maxValues?: number): Members {
-  const read = bytes.length < LARGE_BYTES ? undefined : READ.get(bytes)
+  const read = bytes.length < largeBytes ? undefined : membersRead.get(bytes)
   return read ?? scanMembers(bytes, skipWhitespace(bytes, 0), maxValues)
 }
 
 /** Reads the members of a large object, for membersOf; of a small one it does nothing. Throws JsonError. */
 export function* readMembers(bytes: Buffer): Work<void> {
-  if (bytes.length < LARGE_BYTES || READ.has(bytes)) return
+  if (bytes.length < largeBytes || membersRead.has(bytes)) return
   const members: Member[] = []
   const slices = new Slices(bytes)
   const at = yield* slices.blanks(0)
@@ -76,19 +76,19 @@ export function* readMembers(bytes: Buffer): Work<void> {
   let i = yield* slices.blanks(at + 1)
   while (bytes[i] !== 0x7d || members.length > 0) {
     const nameAt = i
-    const nameEnd = skipString(bytes.subarray(0, nameAt + MAX_NAME_BYTES), nameAt)
+    const nameEnd = skipString(bytes.subarray(0, nameAt + maxNameBytes), nameAt)
     i = yield* slices.blanks(nameEnd)
     if (bytes[i] !== 0x3a) throw new JsonError('colon expected', i)
     const from = yield* slices.blanks(i + 1)
     const to = yield* slices.value(from)
-    if (members.length === MAX_MEMBERS) throw new TooManyMembers(nameAt)
+    if (members.length === maxMembers) throw new TooManyMembers(nameAt)
     members.push({ name: readString(bytes, nameAt, nameEnd), nameAt, from, to })
     i = yield* slices.blanks(to)
     if (bytes[i] === 0x7d) break
     if (bytes[i] !== 0x2c) throw new JsonError('comma or end expected', i)
     i = yield* slices.blanks(i + 1)
   }
-  READ.set(bytes, { members, end: yield* slices.blanks(i + 1) })
+  membersRead.set(bytes, { members, end: yield* slices.blanks(i + 1) })
 }
 
 /** As visitElements; `visit` may have work of its own. */
@@ -128,7 +128,7 @@ class Slices {
     const walk = this.#walk
     walk.start(from)
     while (from >= this.#until || !walk.advance(this.#until)) {
-      this.#until = Math.max(from, walk.at) + SLICE_BYTES
+      this.#until = Math.max(from, walk.at) + sliceBytes
       yield
     }
     return walk.at
@@ -139,7 +139,7 @@ class Slices {
     if ((this.#text[at] ?? 0x7b) > 0x20) return at
     let i = at
     for (;;) {
-      const until = i + BLANKS_SLICE_BYTES
+      const until = i + blanksSliceBytes
       i = skipWhitespace(this.#text.subarray(0, until), i)
       if (i < until) return i
       yield
@@ -150,7 +150,7 @@ class Slices {
 /** False for bytes that are no UTF-8. */
 export function* checkUtf8(bytes: Buffer): Work<boolean> {
   for (let from = 0; from < bytes.length; ) {
-    let to = Math.min(from + UTF8_SLICE_BYTES, bytes.length)
+    let to = Math.min(from + utf8SliceBytes, bytes.length)
     // Not within a character: its further bytes begin with the bits 10. There are three at most.
     for (let k = 0; k < 3 && to < bytes.length && ((bytes[to] ?? 0) & 0xc0) === 0x80; k++) to--
     if (!isUtf8(bytes.subarray(from, to))) return false
@@ -160,14 +160,14 @@ export function* checkUtf8(bytes: Buffer): Work<boolean> {
   return true
 }
 
-const TEXT_SLICE = 1024 * 1024
+const textSlice = 1024 * 1024
 
 /** A text as UTF-8. */
 export function* bytesOf(text: string): Work<Buffer> {
   const pieces: Buffer[] = []
   let size = 0
   for (let from = 0; from < text.length; ) {
-    const cut = from + TEXT_SLICE
+    const cut = from + textSlice
     // Not between the two halves of a character.
     const to = (text.charCodeAt(cut - 1) & 0xfc00) === 0xd800 ? cut + 1 : cut
     const piece = Buffer.from(text.slice(from, to))
@@ -179,7 +179,7 @@ export function* bytesOf(text: string): Work<Buffer> {
   return yield* joined(pieces, size)
 }
 
-const COPY_SLICE = 4 * 1024 * 1024
+const copySlice = 4 * 1024 * 1024
 
 /** The pieces as one. */
 export function* joined(pieces: readonly Buffer[], size = sizeOf(pieces)): Work<Buffer> {
@@ -187,11 +187,11 @@ export function* joined(pieces: readonly Buffer[], size = sizeOf(pieces)): Work<
   let at = 0
   let copied = 0
   for (const piece of pieces) {
-    for (let from = 0; from < piece.length; from += COPY_SLICE) {
-      const count = piece.copy(whole, at, from, from + COPY_SLICE)
+    for (let from = 0; from < piece.length; from += copySlice) {
+      const count = piece.copy(whole, at, from, from + copySlice)
       at += count
       copied += count
-      if (copied < COPY_SLICE) continue
+      if (copied < copySlice) continue
       copied = 0
       yield
     }
@@ -205,8 +205,8 @@ function sizeOf(pieces: readonly Buffer[]): number {
 
 /** As indexOf. */
 export function* indexIn(bytes: Buffer, what: string, at: number): Work<number> {
-  for (let from = at; from < bytes.length; from += SLICE_BYTES) {
-    const found = bytes.subarray(from, from + SLICE_BYTES + what.length - 1).indexOf(what)
+  for (let from = at; from < bytes.length; from += sliceBytes) {
+    const found = bytes.subarray(from, from + sliceBytes + what.length - 1).indexOf(what)
     if (found >= 0) return from + found
     yield
   }

@@ -5,44 +5,44 @@
 import {
   afterEscape,
   JsonError,
-  LONG_RUN,
-  MAX_DEPTH,
+  longRun,
+  maxDepth,
   skipPlain,
   skipScalar,
   skipWhitespace,
 } from './json-scan.ts'
 
-const MAX_NUMBER = 64 * 1024
+const maxNumber = 64 * 1024
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const OPEN_OBJECT = 0x7b
-const CLOSE_OBJECT = 0x7d
-const OPEN_ARRAY = 0x5b
-const CLOSE_ARRAY = 0x5d
-const COLON = 0x3a
-const COMMA = 0x2c
+const quoteByte = 0x22
+const backslashByte = 0x5c
+const openObject = 0x7b
+const closeObject = 0x7d
+const openArray = 0x5b
+const closeArray = 0x5d
+const colonByte = 0x3a
+const commaByte = 0x2c
 
 /** What comes next. */
-const VALUE = 0
+const valueState = 0
 /** A value, or the end of an array. */
-const FIRST_ITEM = 1
-const NAME = 2
+const firstItem = 1
+const namePattern = 2
 /** A name, or the end of an object. */
-const FIRST_NAME = 3
-const AFTER_NAME = 4
-const AFTER_VALUE = 5
-const IN_STRING = 6
-const IN_NAME = 7
-const DONE = 8
+const firstName = 3
+const afterName = 4
+const afterValueState = 5
+const inString = 6
+const inName = 7
+const done = 8
 
 export class JsonWalk {
   readonly #text: Uint8Array
   /** 1 = inside an object, 0 = inside an array; one entry per open container. */
-  readonly #nesting = new Uint8Array(MAX_DEPTH + 2)
+  readonly #nesting = new Uint8Array(maxDepth + 2)
   #at = 0
   #depth = 0
-  #next = DONE
+  #next = done
 
   constructor(text: Uint8Array) {
     this.#text = text
@@ -57,20 +57,20 @@ export class JsonWalk {
   start(at: number): void {
     this.#at = at
     this.#depth = 0
-    this.#next = VALUE
+    this.#next = valueState
   }
 
   /** Goes on to about `limit`. True when the value has ended. Throws JsonError. */
   advance(limit: number): boolean {
     const until = Math.min(limit, this.#text.length)
     const part = this.#text.subarray(0, until)
-    const wide = this.#text.subarray(0, until + MAX_NUMBER + 1)
-    while (this.#next !== DONE) {
+    const wide = this.#text.subarray(0, until + maxNumber + 1)
+    while (this.#next !== done) {
       if (this.#at >= until) {
         if (until >= this.#text.length) throw new JsonError('unfinished value', this.#at)
         return false
       }
-      if (this.#next === IN_STRING || this.#next === IN_NAME) this.#string(part)
+      if (this.#next === inString || this.#next === inName) this.#string(part)
       else {
         const c = part[this.#at]
         if (c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09) this.#at = skipWhitespace(part, this.#at)
@@ -83,24 +83,24 @@ export class JsonWalk {
   /** One token; `c` is its first byte, no white space. */
   #token(c: number | undefined, wide: Uint8Array): void {
     switch (this.#next) {
-      case FIRST_ITEM:
-        if (c === CLOSE_ARRAY) this.#close()
+      case firstItem:
+        if (c === closeArray) this.#close()
         else this.#value(c, wide)
         return
-      case VALUE:
+      case valueState:
         this.#value(c, wide)
         return
-      case FIRST_NAME:
-        if (c === CLOSE_OBJECT) this.#close()
+      case firstName:
+        if (c === closeObject) this.#close()
         else this.#name(c)
         return
-      case NAME:
+      case namePattern:
         this.#name(c)
         return
-      case AFTER_NAME:
-        if (c !== COLON) throw new JsonError('colon expected', this.#at)
+      case afterName:
+        if (c !== colonByte) throw new JsonError('colon expected', this.#at)
         this.#at++
-        this.#next = VALUE
+        this.#next = valueState
         return
       default:
         this.#afterValue(c)
@@ -108,36 +108,36 @@ export class JsonWalk {
   }
 
   #value(c: number | undefined, wide: Uint8Array): void {
-    if (this.#depth > MAX_DEPTH) throw new JsonError('nesting too deep', this.#at)
-    if (c === OPEN_OBJECT || c === OPEN_ARRAY) {
-      const inObject = c === OPEN_OBJECT
+    if (this.#depth > maxDepth) throw new JsonError('nesting too deep', this.#at)
+    if (c === openObject || c === openArray) {
+      const inObject = c === openObject
       this.#nesting[++this.#depth] = inObject ? 1 : 0
       this.#at++
-      this.#next = inObject ? FIRST_NAME : FIRST_ITEM
-    } else if (c === QUOTE) {
+      this.#next = inObject ? firstName : firstItem
+    } else if (c === quoteByte) {
       this.#at++
-      this.#next = IN_STRING
+      this.#next = inString
     } else {
       const end = skipScalar(wide, this.#at)
-      if (end - this.#at > MAX_NUMBER) throw new JsonError('number too long', this.#at)
+      if (end - this.#at > maxNumber) throw new JsonError('number too long', this.#at)
       this.#at = end
       this.#ended()
     }
   }
 
   #name(c: number | undefined): void {
-    if (this.#depth > MAX_DEPTH) throw new JsonError('nesting too deep', this.#at)
-    if (c !== QUOTE) throw new JsonError('string expected', this.#at)
+    if (this.#depth > maxDepth) throw new JsonError('nesting too deep', this.#at)
+    if (c !== quoteByte) throw new JsonError('string expected', this.#at)
     this.#at++
-    this.#next = IN_NAME
+    this.#next = inName
   }
 
   #afterValue(c: number | undefined): void {
     const inObject = this.#nesting[this.#depth] === 1
-    if (c === COMMA) {
+    if (c === commaByte) {
       this.#at++
-      this.#next = inObject ? NAME : VALUE
-    } else if (c === (inObject ? CLOSE_OBJECT : CLOSE_ARRAY)) this.#close()
+      this.#next = inObject ? namePattern : valueState
+    } else if (c === (inObject ? closeObject : closeArray)) this.#close()
     else throw new JsonError('comma or end expected', this.#at)
   }
 
@@ -148,29 +148,29 @@ export class JsonWalk {
   }
 
   #ended(): void {
-    this.#next = this.#depth === 0 ? DONE : AFTER_VALUE
+    this.#next = this.#depth === 0 ? done : afterValueState
   }
 
   /** The rest of a string, as far as `part` goes. An escape may go beyond. */
   #string(part: Uint8Array): void {
     let i = this.#at
-    let turn = i + LONG_RUN
+    let turn = i + longRun
     while (i < part.length) {
       const c = part[i]
-      if (c === QUOTE) {
+      if (c === quoteByte) {
         this.#at = i + 1
-        if (this.#next === IN_NAME) this.#next = AFTER_NAME
+        if (this.#next === inName) this.#next = afterName
         else this.#ended()
         return
       }
-      if (c === BACKSLASH) {
+      if (c === backslashByte) {
         i = afterEscape(this.#text, i)
-        turn = i + LONG_RUN
+        turn = i + longRun
       } else if (c === undefined || c < 0x20) throw new JsonError('unfinished string', i)
       else i++
       if (i >= turn && i < part.length) {
         i = skipPlain(part, i)
-        turn = i + LONG_RUN
+        turn = i + longRun
       }
     }
     this.#at = i

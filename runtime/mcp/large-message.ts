@@ -4,18 +4,18 @@
  */
 import { JsonObject } from './json-object.ts'
 import { JsonError } from './json-scan.ts'
-import { bytesOf, checkUtf8, inTurns, LARGE_BYTES, readMembers, type Work } from './json-turns.ts'
+import { bytesOf, checkUtf8, inTurns, largeBytes, readMembers, type Work } from './json-turns.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 
-const MIB = 1024 * 1024
+const mib = 1024 * 1024
 /** As in messages of clients. */
-const MAX_PARAMS_BYTES = 8 * MIB
-const MAX_ERROR_BYTES = MIB
-const MAX_META_BYTES = MIB
+const maxParamsBytes = 8 * mib
+const maxErrorBytes = mib
+const maxMetaBytes = mib
 
 /** As scanMessage; of a large message the result comes later. */
 export function readServerMessage(body: Buffer | string): Message | Promise<Message> {
-  if (body.length < LARGE_BYTES) return scanMessage(typeof body === 'string' ? Buffer.from(body) : body)
+  if (body.length < largeBytes) return scanMessage(typeof body === 'string' ? Buffer.from(body) : body)
   return inTurns(typeof body === 'string' ? readText(body) : read(body))
 }
 
@@ -28,16 +28,16 @@ function* read(body: Buffer): Work<Message> {
   yield* members(body)
   const message = readMessage(readObject(body))
   const { id, params, error, result } = message
-  if (params && params.length > MAX_PARAMS_BYTES)
-    throw invalid(id, `params have more than ${MAX_PARAMS_BYTES} bytes`)
-  if (error && error.length > MAX_ERROR_BYTES)
-    throw invalid(id, `an error has more than ${MAX_ERROR_BYTES} bytes`)
+  if (params && params.length > maxParamsBytes)
+    throw invalid(id, `params have more than ${maxParamsBytes} bytes`)
+  if (error && error.length > maxErrorBytes)
+    throw invalid(id, `an error has more than ${maxErrorBytes} bytes`)
   if (params) yield* members(params)
   if (!result) return message
   yield* members(result)
   const meta = new JsonObject(result).raw('_meta')
-  if (meta && meta.length > MAX_META_BYTES)
-    throw invalid(id, `_meta of a result has more than ${MAX_META_BYTES} bytes`)
+  if (meta && meta.length > maxMetaBytes)
+    throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
   return message
 }
 

@@ -13,13 +13,13 @@ import { type Message, scanMessage } from './message.ts'
 export type SessionVerdict = 'lost' | 'alive' | 'read'
 
 /** No refusal of a session is longer than this; a body beyond it does not have to be read. */
-export const MAX_REFUSAL_BYTES: number = 64 * 1024
+export const maxRefusalBytes: number = 64 * 1024
 
-const NOT_FOUND_CODE = -32001
+const notFoundCode = -32001
 /** Codes under which servers word the refusal of a session. -32602 and -32601 concern the request itself. */
-const REFUSAL_CODES: ReadonlySet<unknown> = new Set([NOT_FOUND_CODE, -32000, -32600])
-const SESSION_TEXT = /\bsession\b|\bmcp-session-id\b|not initialized/i
-const UNAUTHORIZED_TEXT = /session not found/i
+const refusalCodes: ReadonlySet<unknown> = new Set([notFoundCode, -32000, -32600])
+const sessionText = /\bsession\b|\bmcp-session-id\b|not initialized/i
+const unauthorizedText = /session not found/i
 
 /** Decides by the head of a response. `challenged`: the response has a `WWW-Authenticate` header. */
 export function sessionVerdict(status: number, challenged: boolean): SessionVerdict {
@@ -32,12 +32,12 @@ export function sessionVerdict(status: number, challenged: boolean): SessionVerd
 export function isSessionLost(status: number, challenged: boolean, body: Buffer): boolean {
   const verdict = sessionVerdict(status, challenged)
   if (verdict !== 'read') return verdict === 'lost'
-  if (body.length > MAX_REFUSAL_BYTES) return false
+  if (body.length > maxRefusalBytes) return false
   const error = errorIn(body)
-  if (error && !REFUSAL_CODES.has(error.value('code'))) return false
-  if (error?.value('code') === NOT_FOUND_CODE) return true
+  if (error && !refusalCodes.has(error.value('code'))) return false
+  if (error?.value('code') === notFoundCode) return true
   const text = error ? (error.text('message') ?? '') : body.toString()
-  return (status === 401 ? UNAUTHORIZED_TEXT : SESSION_TEXT).test(text)
+  return (status === 401 ? unauthorizedText : sessionText).test(text)
 }
 
 function errorIn(body: Buffer): JsonObject | undefined {

@@ -10,7 +10,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonError, MAX_MEMBERS, TooManyMembers, TooManyValues } from './json-scan.ts'
+import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json-scan.ts'
 import { isBatch } from './json-start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
@@ -46,16 +46,16 @@ export class MessageError extends GatehouseError {
  * How many values one member of a client's message may hold. The scan of a message happens in one turn of the event loop,
  * and on its way a message is scanned up to three times: so many values take some 10 ms each time.
  */
-export const MAX_CLIENT_VALUES = 250_000
+export const maxClientValues = 250_000
 
 /** Reads a message of a client, as scanMessage does. INVALID_REQUEST, too, when it holds too many values. */
 export function scanClientMessage(body: Buffer): Message {
-  return scanMessage(body, MAX_CLIENT_VALUES)
+  return scanMessage(body, maxClientValues)
 }
 
-const INTEGER = /^-?(?:0|[1-9]\d*)$/
+const integerText = /^-?(?:0|[1-9]\d*)$/
 /** It is compared, looked up and repeated in messages. */
-const MAX_METHOD_BYTES = 1_024
+const maxMethodBytes = 1_024
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
@@ -71,7 +71,7 @@ export function scanMessage(body: Buffer, maxValues?: number): Message {
 export function readMessage(object: JsonObject): Message {
   const rawId = object.raw('id')
   const id = rawId === undefined ? undefined : rawId.toString()
-  const usable = id !== undefined && (id.startsWith('"') || INTEGER.test(id)) ? id : undefined
+  const usable = id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
   if (object.text('jsonrpc') !== '2.0') throw invalid(usable, 'jsonrpc must be "2.0"')
   const method = object.raw('method')
   if (method !== undefined) return readCall(object, id, usable)
@@ -94,13 +94,13 @@ export function readObject(body: Buffer, maxValues = Infinity): JsonObject {
 /** What is wrong with an object that is valid JSON. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
-  if (cause instanceof TooManyValues) return `a member has more than ${MAX_CLIENT_VALUES} values`
-  return cause instanceof TooManyMembers ? `an object has more than ${MAX_MEMBERS} members` : undefined
+  if (cause instanceof TooManyValues) return `a member has more than ${maxClientValues} values`
+  return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
 }
 
 function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
-  if ((object.raw('method')?.length ?? 0) > MAX_METHOD_BYTES)
-    throw invalid(usable, `method has more than ${MAX_METHOD_BYTES} bytes`)
+  if ((object.raw('method')?.length ?? 0) > maxMethodBytes)
+    throw invalid(usable, `method has more than ${maxMethodBytes} bytes`)
   const method = object.text('method')
   if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
   if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
@@ -145,7 +145,7 @@ export function invalid(id: string | undefined, detail: string): MessageError {
 }
 
 /** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
-const READ_OBJECTS = ['ref', 'notifications', 'inputResponses'] as const
+const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * The params of a message as an object; an absent one reads as empty. Throws MessageError INVALID_PARAMS when they, or an
@@ -153,8 +153,8 @@ const READ_OBJECTS = ['ref', 'notifications', 'inputResponses'] as const
  */
 export function paramsOf(message: Message): JsonObject {
   try {
-    const params = new JsonObject(message.params ?? EMPTY, { ignoreCase: true })
-    for (const name of READ_OBJECTS) params.object(name)
+    const params = new JsonObject(message.params ?? emptyObject, { ignoreCase: true })
+    for (const name of readObjects) params.object(name)
     return params
   } catch (cause) {
     const why = whyUnread(cause)
@@ -163,4 +163,4 @@ export function paramsOf(message: Message): JsonObject {
   }
 }
 
-const EMPTY = Buffer.from('{}')
+const emptyObject = Buffer.from('{}')

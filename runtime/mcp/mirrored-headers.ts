@@ -9,27 +9,27 @@ import { GatehouseError, isFields } from '../../schemas/index.ts'
 import type { JsonObject } from './json-object.ts'
 import { JsonError, readString } from './json-scan.ts'
 import { whyUnread } from './message.ts'
-import { HEADER } from './protocol.ts'
+import { headerName } from './protocol.ts'
 
-const PREFIX = '=?base64?'
-const SUFFIX = '?='
+const prefix = '=?base64?'
+const suffix = '?='
 /** Visible ASCII with inner blanks; what may stand in a header as it is. */
-const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+const plainText = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
+const headerToken = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 /** Header form of a value: plain where that is safe, otherwise base64 in the sentinel. */
 export function writeHeaderValue(value: string): string {
-  const sentinel = value.startsWith(PREFIX) && value.endsWith(SUFFIX)
-  if (PLAIN.test(value) && !sentinel) return value
-  return `${PREFIX}${Buffer.from(value).toString('base64')}${SUFFIX}`
+  const sentinel = value.startsWith(prefix) && value.endsWith(suffix)
+  if (plainText.test(value) && !sentinel) return value
+  return `${prefix}${Buffer.from(value).toString('base64')}${suffix}`
 }
 
 /** Value behind a header; undefined when the sentinel holds no base64 of UTF-8. */
 export function readHeaderValue(header: string): string | undefined {
-  if (!header.startsWith(PREFIX) || !header.endsWith(SUFFIX)) return header
-  const encoded = header.slice(PREFIX.length, -SUFFIX.length)
-  if (!BASE64.test(encoded)) return undefined
+  if (!header.startsWith(prefix) || !header.endsWith(suffix)) return header
+  const encoded = header.slice(prefix.length, -suffix.length)
+  if (!base64Text.test(encoded)) return undefined
   const bytes = Buffer.from(encoded, 'base64')
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
@@ -72,12 +72,12 @@ function collect(
   if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, reachable))
   for (const [key, value] of Object.entries(schema)) {
     if (key === 'properties') collectProperties(value, path, reachable, found, depth)
-    else if (!DATA_KEYWORDS.has(key)) collect(value, path, false, found, depth + 1)
+    else if (!dataKeywords.has(key)) collect(value, path, false, found, depth + 1)
   }
 }
 
 /** Keywords whose value is data, not a schema: an `x-mcp-header` inside is no annotation. */
-const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
+const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
 
 function collectProperties(
   properties: unknown,
@@ -94,7 +94,7 @@ function collectProperties(
 
 function annotation(schema: Schema, path: readonly string[], reachable: boolean): MirroredArgument {
   const header = schema['x-mcp-header']
-  if (typeof header !== 'string' || !TOKEN.test(header))
+  if (typeof header !== 'string' || !headerToken.test(header))
     throw new RangeError('x-mcp-header is not a header name')
   if (!reachable || path.length === 0) throw new RangeError('x-mcp-header stands where no argument can be')
   const { type } = schema
@@ -113,7 +113,7 @@ export function argumentHeaders(
   const args = argumentsIn(params)
   for (const { path, header } of mirrored) {
     const value = textOf(args.raw(path))
-    if (value !== undefined) headers[`${HEADER.param}${header.toLowerCase()}`] = writeHeaderValue(value)
+    if (value !== undefined) headers[`${headerName.param}${header.toLowerCase()}`] = writeHeaderValue(value)
   }
   return headers
 }
@@ -191,7 +191,7 @@ export function disagreeingArgument(
   const args = argumentsIn(params)
   for (const { path, header, type } of mirrored) {
     const value = textOf(args.raw(path))
-    const sent = headers[`${HEADER.param}${header.toLowerCase()}`]
+    const sent = headers[`${headerName.param}${header.toLowerCase()}`]
     if (value === undefined) {
       if (sent !== undefined) return header
       continue

@@ -10,7 +10,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json-object.ts'
 import { JsonError, scanElements } from './json-scan.ts'
 import { whyUnread } from './message.ts'
-import { META } from './protocol.ts'
+import { metaKey } from './protocol.ts'
 
 type Type =
   | 'string'
@@ -29,21 +29,21 @@ interface Members {
   readonly [name: string]: Type
 }
 
-const PAGE: Members = { cursor: 'name' }
-const RESOURCE: Members = { uri: 'name' }
-const INFO: Members = { name: 'string', version: 'string' }
+const pageMembers: Members = { cursor: 'name' }
+const resource: Members = { uri: 'name' }
+const infoMembers: Members = { name: 'string', version: 'string' }
 
-const PARAMS: Readonly<Record<string, Members>> = {
-  initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: INFO },
-  'tools/list': PAGE,
-  'resources/list': PAGE,
-  'resources/templates/list': PAGE,
-  'prompts/list': PAGE,
+const paramMembers: Readonly<Record<string, Members>> = {
+  initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: infoMembers },
+  'tools/list': pageMembers,
+  'resources/list': pageMembers,
+  'resources/templates/list': pageMembers,
+  'prompts/list': pageMembers,
   'tools/call': { name: 'name', arguments: 'object' },
   'prompts/get': { name: 'name', arguments: 'texts' },
-  'resources/read': RESOURCE,
-  'resources/subscribe': RESOURCE,
-  'resources/unsubscribe': RESOURCE,
+  'resources/read': resource,
+  'resources/subscribe': resource,
+  'resources/unsubscribe': resource,
   'completion/complete': {
     ref: { type: 'string', name: 'name', uri: 'name' },
     argument: { name: 'name', value: 'string' },
@@ -61,13 +61,13 @@ const PARAMS: Readonly<Record<string, Members>> = {
 }
 
 /** Params that any request may have. */
-const COMMON: Members = {
+const commonMembers: Members = {
   _meta: {
     progressToken: 'token',
-    [META.protocolVersion]: 'string',
-    [META.clientInfo]: INFO,
-    [META.clientCapabilities]: 'object',
-    [META.logLevel]: 'string',
+    [metaKey.protocolVersion]: 'string',
+    [metaKey.clientInfo]: infoMembers,
+    [metaKey.clientCapabilities]: 'object',
+    [metaKey.logLevel]: 'string',
   },
   requestState: 'string',
   inputResponses: 'object',
@@ -75,15 +75,15 @@ const COMMON: Members = {
 
 /** Throws INVALID_PARAMS naming the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
-  checkMembers(params, COMMON, '')
-  const own = PARAMS[method]
+  checkMembers(params, commonMembers, '')
+  const own = paramMembers[method]
   if (own) checkMembers(params, own, '')
 }
 
 function checkMembers(object: JsonObject, types: Members, path: string): void {
   for (const [name, type] of Object.entries(types)) {
     const raw = object.raw(name)
-    if (raw !== undefined && raw[0] !== NULL) checkValue(raw, type, `${path}${name}`)
+    if (raw !== undefined && raw[0] !== nullByte) checkValue(raw, type, `${path}${name}`)
   }
 }
 
@@ -95,9 +95,9 @@ function checkValue(raw: Buffer, type: Type, path: string): void {
   else if (type === 'strings') {
     for (const element of elementsIn(raw, path)) checkValue(element, 'name', path)
   } else if (type === 'name' || type === 'token') {
-    if (!FIRST_BYTES[type].test(first(raw)) || raw.length > MAX_NAME_BYTES) throw wrong(path, type)
+    if (!firstBytes[type].test(first(raw)) || raw.length > maxNameBytes) throw wrong(path, type)
     if (type === 'token' && !isToken(raw)) throw wrong(path, type)
-  } else if (!FIRST_BYTES[type].test(first(raw))) throw wrong(path, type)
+  } else if (!firstBytes[type].test(first(raw))) throw wrong(path, type)
 }
 
 function first(raw: Buffer): string {
@@ -105,28 +105,28 @@ function first(raw: Buffer): string {
 }
 
 /** Longer than any URI that a server here can offer. */
-const MAX_NAME_BYTES = 64 * 1024
+const maxNameBytes = 64 * 1024
 
 /** Far more than one request can subscribe to. */
-const MAX_ELEMENTS = 1_000
-const NULL = 0x6e
-const ARRAY = 0x5b
-const STRING = 0x22
+const maxElements = 1_000
+const nullByte = 0x6e
+const array = 0x5b
+const stringByte = 0x22
 /** The text is valid JSON, so its first byte says what it is. */
-const FIRST_BYTES = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
+const firstBytes = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
 
 function elementsIn(raw: Buffer, path: string): Buffer[] {
-  if (raw[0] !== ARRAY) throw wrong(path, 'strings')
+  if (raw[0] !== array) throw wrong(path, 'strings')
   try {
-    return scanElements(raw, 0, MAX_ELEMENTS)
+    return scanElements(raw, 0, maxElements)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    throw invalid(`${path} must have at most ${MAX_ELEMENTS} elements`, cause)
+    throw invalid(`${path} must have at most ${maxElements} elements`, cause)
   }
 }
 
 function isToken(raw: Buffer): boolean {
-  return raw[0] === STRING || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
+  return raw[0] === stringByte || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
 }
 
 function objectIn(raw: Buffer, path: string): JsonObject {
@@ -144,18 +144,18 @@ function shown(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : '*'
 }
 
-const WORDS = {
+const wordTable = {
   string: 'a string',
-  name: `a string of at most ${MAX_NAME_BYTES} bytes`,
+  name: `a string of at most ${maxNameBytes} bytes`,
   boolean: 'true or false',
   object: 'an object',
-  token: `a string or an integer of at most ${MAX_NAME_BYTES} bytes`,
+  token: `a string or an integer of at most ${maxNameBytes} bytes`,
   strings: 'a list of strings',
   texts: 'an object of strings',
 } as const
 
-function wrong(path: string, type: keyof typeof WORDS): GatehouseError {
-  return invalid(`${path} must be ${WORDS[type]}`)
+function wrong(path: string, type: keyof typeof wordTable): GatehouseError {
+  return invalid(`${path} must be ${wordTable[type]}`)
 }
 
 function invalid(what: string, cause?: unknown): GatehouseError {

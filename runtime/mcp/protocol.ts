@@ -5,17 +5,17 @@
  * 2026-07-28, where each request carries its own metadata.
  * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
  */
-export const STATELESS_VERSION = '2026-07-28'
-export const LATEST_SESSION_VERSION = '2025-11-25'
+export const statelessVersion = '2026-07-28'
+export const latestSessionVersion = '2025-11-25'
 /** What a client that sends no version header is assumed to speak (MCP 2025-11-25, transports). */
-export const ASSUMED_SESSION_VERSION = '2025-03-26'
+export const assumedSessionVersion = '2025-03-26'
 
 /** Session-era revisions, newest first. */
-export const SESSION_VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
-export const SUPPORTED_VERSIONS: readonly string[] = [STATELESS_VERSION, ...SESSION_VERSIONS]
+export const sessionVersions: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
+export const allVersions: readonly string[] = [statelessVersion, ...sessionVersions]
 
 /** Header names, in the lower case in which Node delivers them. */
-export const HEADER = {
+export const headerName = {
   sessionId: 'mcp-session-id',
   protocolVersion: 'mcp-protocol-version',
   method: 'mcp-method',
@@ -26,7 +26,7 @@ export const HEADER = {
 } as const
 
 /** Reserved `_meta` keys. */
-export const META = {
+export const metaKey = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
   clientInfo: 'io.modelcontextprotocol/clientInfo',
   clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
@@ -39,10 +39,10 @@ export const META = {
  * Member of the `_meta` of a DiscoverResult: `session` when the stateless era is translated for a server that speaks the
  * session era. A client that speaks both does better with the server's own.
  */
-export const NATIVE_ERA = 'dev.gatehouse/native-era'
+export const nativeEra = 'dev.gatehouse/native-era'
 
 /** JSON-RPC error codes with a meaning in MCP. */
-export const RPC = {
+export const rpcCode = {
   parseError: -32700,
   invalidRequest: -32600,
   methodNotFound: -32601,
@@ -58,7 +58,7 @@ export const RPC = {
 } as const
 
 /** Log levels of MCP, least severe first (RFC 5424 section 6.2.1). */
-export const LOG_LEVELS: readonly string[] = [
+export const logLevels: readonly string[] = [
   'debug',
   'info',
   'notice',
@@ -69,5 +69,5 @@ export const LOG_LEVELS: readonly string[] = [
   'emergency',
 ]
 
-export const JSON_TYPE = 'application/json'
-export const EVENT_STREAM_TYPE = 'text/event-stream'
+export const jsonType = 'application/json'
+export const eventStreamType = 'text/event-stream'

@@ -13,20 +13,22 @@ export interface EventFields {
   readonly retryMs?: number
 }
 
-const LF = 0x0a
-const CR = 0x0d
-const END = Buffer.from('\n\n')
-const DATA = Buffer.from('data: ')
-const MESSAGE_HEAD = Buffer.from('event: message\ndata: ')
+const lf = 0x0a
+const cr = 0x0d
+const eventEnd = Buffer.from('\n\n')
+const dataField = Buffer.from('data: ')
+const messageHead = Buffer.from('event: message\ndata: ')
 
 /** Comment that keeps a quiet stream open. */
-export const KEEP_ALIVE: Buffer = Buffer.from(': keep-alive\n\n')
+export const keepAliveComment: Buffer = Buffer.from(': keep-alive\n\n')
 
 /** One event. Fields must not hold line ends; `data` may. */
 export function encodeEvent(data: Buffer, fields: EventFields = {}): Buffer {
   const head = headOf(fields)
-  if (data.indexOf(LF) < 0 && data.indexOf(CR) < 0) {
-    return Buffer.concat(head === undefined ? [MESSAGE_HEAD, data, END] : [head, DATA, data, END])
+  if (data.indexOf(lf) < 0 && data.indexOf(cr) < 0) {
+    return Buffer.concat(
+      head === undefined ? [messageHead, data, eventEnd] : [head, dataField, data, eventEnd],
+    )
   }
   const lines = data.toString('latin1').split(/\r\n|\n|\r/)
   const body = lines.map((line) => `data: ${line}\n`).join('')

@@ -5,10 +5,10 @@
  * never logged, and serialises to nothing.
  */
 /** Issuer of identities that nobody checked: no real issuer can claim it, because a real issuer is a URL. */
-export const LOCAL_ISSUER = 'gatehouse-local'
+export const localIssuer = 'gatehouse-local'
 
 export interface Caller {
-  /** Issuer of the identity; LOCAL_ISSUER for anonymous and local callers. */
+  /** Issuer of the identity; localIssuer for anonymous and local callers. */
   readonly issuer: string
   readonly subject: string
   /** All claims of the token, as received. */

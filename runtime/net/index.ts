@@ -1,7 +1,7 @@
 /** Public API of the network module: listener, pipeline, body limits, origin guard, header tables, outgoing connections. */
 export { isLoopbackHost, unbracket } from './addresses.ts'
 export { readBody, refuseBodyByHead } from './listener/body.ts'
-export { type Caller, LOCAL_ISSUER, makeCaller } from './caller.ts'
+export { type Caller, localIssuer, makeCaller } from './caller.ts'
 export { codedAnswer } from './content-coding.ts'
 export {
   type DispatchController,

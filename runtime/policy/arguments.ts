@@ -9,9 +9,9 @@
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
-import { Budget, MAX_TEXT, numberTextToCedar, toCedar } from './cedar/values.ts'
+import { Budget, maxTextLength, numberTextToCedar, toCedar } from './cedar/values.ts'
 
-export const ARGUMENT_PREFIX = 'arg_'
+export const argumentPrefix = 'arg_'
 
 export interface RequestAttributes {
   readonly attributes: Readonly<Record<string, CedarValue>>
@@ -36,7 +36,7 @@ export function argumentAttributes(raw: Buffer, wanted: Wanted, maxText: number)
   const budget = new Budget(maxText)
   for (const [argument, json] of membersOf(raw)) {
     const isContainer = json[0] === 0x7b || json[0] === 0x5b
-    const name = `${ARGUMENT_PREFIX}${argument}${isContainer ? '_present' : ''}`
+    const name = `${argumentPrefix}${argument}${isContainer ? '_present' : ''}`
     for (const variant of wanted.variantsOf(name)) unusable.add(variant)
     if (!wanted.has(name)) continue
     // Null is as good as not given.
@@ -63,7 +63,7 @@ function membersOf(raw: Buffer): [string, Buffer][] {
 
 function scalar(json: Buffer, budget: Budget): CedarValue | undefined {
   // Six bytes are the longest that one character takes, as an escape.
-  if (json.length > 6 * MAX_TEXT) return undefined
+  if (json.length > 6 * maxTextLength) return undefined
   const text = json.toString()
   if (text === 'null') return null
   return /^[-\d]/.test(text) ? numberTextToCedar(text) : toCedar(JSON.parse(text), budget)

@@ -13,7 +13,7 @@ import { type AuthorizationCall, EngineFailure, PreparedPolicies } from '../../s
 import { formatViolations, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
 import {
-  ARGUMENT_PREFIX,
+  argumentPrefix,
   argumentAttributes,
   type RequestAttributes,
   type Wanted,
@@ -23,7 +23,7 @@ import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claim
 import { EvaluationErrors } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
-import { type Action, HINTS, type AccessRequest, resourceOf } from './requests.ts'
+import { type Action, hintNames, type AccessRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { longestText } from './cedar/values.ts'
@@ -58,10 +58,10 @@ export interface AuthorizerParts {
   readonly log?: Log | undefined
 }
 
-const MEMO_BYTES = 16 * 1024 * 1024
+const memoBytes = 16 * 1024 * 1024
 /** Longer names are decided again each time: an untrusted client chooses them. */
-const MEMO_NAME = 512
-const NO_ARGUMENTS: RequestAttributes = { attributes: {}, unusable: new Set() }
+const memoName = 512
+const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
 /** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
@@ -99,7 +99,7 @@ class CedarAuthorizer implements Authorizer {
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
   readonly #violations: EvaluationErrors
   readonly #memo = new LRUCache<string, Decision>({
-    maxSize: MEMO_BYTES,
+    maxSize: memoBytes,
     sizeCalculation: (_decision, key) => 64 + 2 * key.length,
   })
   /** By the claims of the presented token, which are never changed in place. */
@@ -125,9 +125,9 @@ class CedarAuthorizer implements Authorizer {
     this.#maxText = longestText(reads.reduce((sum, { patternLength }) => sum + patternLength, 0))
     this.#argumentPolicies = policies.filter(
       ({ reads }) =>
-        reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(ARGUMENT_PREFIX)),
+        reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(argumentPrefix)),
     )
-    this.#hintPolicies = policies.filter(({ reads }) => HINTS.some((hint) => reads.attributes.has(hint)))
+    this.#hintPolicies = policies.filter(({ reads }) => hintNames.some((hint) => reads.attributes.has(hint)))
     this.#prepared = prepare(policies)
     this.#entities = new RequestEntities({
       configured,
@@ -190,7 +190,7 @@ class CedarAuthorizer implements Authorizer {
       return 'forbidden'
     const given = this.#argumentsOf(subject, question)
     const memorable =
-      question.id.length <= MEMO_NAME && given.unusable.size + Object.keys(given.attributes).length === 0
+      question.id.length <= memoName && given.unusable.size + Object.keys(given.attributes).length === 0
     const key = memorable ? this.#memoKey(subject, question) : undefined
     const known = key === undefined ? undefined : this.#memo.get(key)
     if (known) return known
@@ -201,15 +201,15 @@ class CedarAuthorizer implements Authorizer {
 
   /** The arguments that a policy which can apply reads. */
   #argumentsOf(subject: PolicySubject, question: AccessRequest): RequestAttributes {
-    if (question.arguments === undefined || this.#argumentPolicies.length === 0) return NO_ARGUMENTS
+    if (question.arguments === undefined || this.#argumentPolicies.length === 0) return noArguments
     const target = this.#target(subject, question)
-    if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return NO_ARGUMENTS
+    if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return noArguments
     return argumentAttributes(question.arguments, this.#wanted, this.#maxText)
   }
 
   #memoKey(subject: PolicySubject, { action, id, hints }: AccessRequest): string {
     let marks = ''
-    for (const hint of HINTS) {
+    for (const hint of hintNames) {
       const value = this.#wanted.has(hint) ? hints?.[hint] : undefined
       marks += value === undefined ? '-' : value ? '1' : '0'
     }

@@ -21,7 +21,7 @@ export interface UpstreamTokenSource {
 }
 
 /** Claims that the ID token lends when the access token has none of them. */
-const LENT = ['name', 'email'] as const
+const lentClaims = ['name', 'email'] as const
 
 /**
  * The claims of an upstream access token, with name and email of the ID token where it has none; `own` when the token
@@ -38,7 +38,7 @@ export function claimsOfUpstream(
   const claims = payloadOf(accessToken)
   if (!claims) return undefined
   const lent = idToken === undefined ? undefined : payloadOf(idToken)
-  const added = LENT.filter((name) => claims[name] === undefined && lent?.[name] !== undefined)
+  const added = lentClaims.filter((name) => claims[name] === undefined && lent?.[name] !== undefined)
   return added.length === 0
     ? claims
     : { ...claims, ...Object.fromEntries(added.map((name) => [name, lent?.[name]])) }

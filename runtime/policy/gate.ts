@@ -51,9 +51,9 @@ export interface Gate {
 }
 
 /** After so long a filter lets others have a turn. */
-const TURN_MS = 5
+const turnMs = 5
 /** Cached views of one page of a list. */
-const MAX_VIEWS = 64
+const maxViews = 64
 
 /** A page of a list: taken apart once, with the views of it by fingerprint of the caller. */
 interface Page extends ParsedList {
@@ -102,7 +102,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     let began = performance.now()
     for (const item of items) {
       if (allows(subject, { action, id: item.id, hints: item.hints })) allowed.push(item)
-      if (performance.now() - began < TURN_MS) continue
+      if (performance.now() - began < turnMs) continue
       await setImmediate()
       signal?.throwIfAborted()
       began = performance.now()
@@ -133,7 +133,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       const allowed = await allowedOf(subject, page.items, method, signal)
       const isWhole = allowed.length === page.items.length && !page.incomplete
       const view = isWhole ? result : withItems(row, page, allowed)
-      if (page.views.size >= MAX_VIEWS) page.views.clear()
+      if (page.views.size >= maxViews) page.views.clear()
       page.views.set(subject.fingerprint, view)
       return view
     },

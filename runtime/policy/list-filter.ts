@@ -48,9 +48,9 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
   }
 }
 
-const COMMA = Buffer.from(',')
-const OPEN = Buffer.from('[')
-const CLOSE = Buffer.from(']')
+const comma = Buffer.from(',')
+const opening = Buffer.from('[')
+const closing = Buffer.from(']')
 
 /** The result with only some of its items. */
 export function withItems(
@@ -58,6 +58,6 @@ export function withItems(
   { result }: ParsedList,
   allowed: readonly ListedItem[],
 ): Buffer {
-  const parts = allowed.flatMap(({ json }, index) => (index === 0 ? [json] : [COMMA, json]))
-  return result.with({ [member]: Buffer.concat([OPEN, ...parts, CLOSE]) })
+  const parts = allowed.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]))
+  return result.with({ [member]: Buffer.concat([opening, ...parts, closing]) })
 }

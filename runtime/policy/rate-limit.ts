@@ -79,13 +79,13 @@ interface Limit extends Bucket {
   readonly operationType: LimitedOperation
 }
 
-const DEFAULT_TIMEOUT_MS = 1_000
+const defaultTimeoutMs = 1_000
 /** After a failure the store is left alone for so long. */
-const PAUSE_MS = 1_000
+const pauseMs = 1_000
 
 /** Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
 export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { now = Date.now, observe = () => {}, timeoutMs = DEFAULT_TIMEOUT_MS } = options
+  const { now = Date.now, observe = () => {}, timeoutMs = defaultTimeoutMs } = options
   const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)
   const limitsOf = makeLimits(options.config)
   let downUntil: number | undefined
@@ -131,7 +131,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
           const calls = options.whenStoreDown === 'refuse' ? 'refused' : 'allowed'
           observe({ kind: 'store_down', calls, error })
         }
-        downUntil = now() + PAUSE_MS
+        downUntil = now() + pauseMs
         observe({ kind: 'store_error', errorType: errorTypeOf(error) })
         return uncounted(error)
       }

@@ -50,15 +50,15 @@ export interface AccessRequest {
   readonly hints?: ToolHints | undefined
 }
 
-export const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
-export type ToolHints = Readonly<Partial<Record<(typeof HINTS)[number], boolean>>>
+export const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+export type ToolHints = Readonly<Partial<Record<(typeof hintNames)[number], boolean>>>
 
 /** The hints among a tool's annotations. */
 export function hintsIn(annotations: unknown): ToolHints {
   if (typeof annotations !== 'object' || annotations === null) return {}
   const given = annotations as Readonly<Record<string, unknown>>
   return Object.fromEntries(
-    HINTS.filter((hint) => typeof given[hint] === 'boolean').map((hint) => [hint, given[hint]]),
+    hintNames.filter((hint) => typeof given[hint] === 'boolean').map((hint) => [hint, given[hint]]),
   )
 }
 
@@ -87,7 +87,7 @@ export const lists: Readonly<Record<string, ListRow>> = {
 }
 
 /** Methods that the policies have no say in. Notifications are free as well. */
-const FREE: ReadonlySet<string> = new Set([
+const freeMethods: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
   'logging/setLevel',
@@ -115,7 +115,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
     case 'subscriptions/listen':
       return subscriptionQuestions(params)
     default:
-      return FREE.has(method) || method.startsWith('notifications/') ? [] : undefined
+      return freeMethods.has(method) || method.startsWith('notifications/') ? [] : undefined
   }
 }
 

@@ -31,10 +31,10 @@ export interface PolicySubject {
   readonly denyAll: boolean
 }
 
-const CLAIM_PREFIX = 'claim_'
-const CLAIM_SET_PREFIX = 'claimset_'
-const PRINCIPAL_TYPE = 'Client'
-const WELL_KNOWN_GROUP_CLAIMS = ['groups', 'roles', 'cognito:groups'] as const
+const claimPrefix = 'claim_'
+const claimSetPrefix = 'claimset_'
+const principalType = 'Client'
+const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups'] as const
 
 /** `wants` says which attributes some policy reads; `fallbackId` names a principal whose claims have no `sub`. */
 export function makeSubject(
@@ -50,7 +50,7 @@ export function makeSubject(
   const parents = groups.map((group) => ({ type: rules.groupEntityType, id: group }))
   const facts = JSON.stringify([id, groups, Object.entries(attributes).sort(byName), [...unusable].sort()])
   return {
-    principal: { type: PRINCIPAL_TYPE, id },
+    principal: { type: principalType, id },
     attributes,
     parents,
     unusable,
@@ -68,7 +68,7 @@ function canBeTold(names: readonly string[]): boolean {
 /** A caller to whom nothing is permitted. */
 export function denyAll(id: string): PolicySubject {
   return {
-    principal: { type: PRINCIPAL_TYPE, id },
+    principal: { type: principalType, id },
     attributes: {},
     parents: [],
     unusable: new Set(),
@@ -95,11 +95,11 @@ function claimAttributes(
     if (value === undefined || !name.isWellFormed() || !budget.take(name.length)) unusable.add(name)
     else attributes.push([name, value])
   }
-  for (const [name, claim] of Object.entries(claims)) add(`${CLAIM_PREFIX}${name}`, claim)
+  for (const [name, claim] of Object.entries(claims)) add(`${claimPrefix}${name}`, claim)
   for (const name of multiValued) {
     const claim = ownClaim(claims, name)
     if (claim !== undefined && claim !== null)
-      add(`${CLAIM_SET_PREFIX}${name}`, Array.isArray(claim) ? claim : [claim])
+      add(`${claimSetPrefix}${name}`, Array.isArray(claim) ? claim : [claim])
   }
   return { attributes: Object.fromEntries(attributes), unusable }
 }
@@ -107,7 +107,7 @@ function claimAttributes(
 function groupsOf(claims: Claims, { groupClaimName }: ClaimRules): readonly string[] {
   const named = groupClaimName === undefined ? undefined : claimAt(claims, groupClaimName)
   if (Array.isArray(named)) return texts(named)
-  for (const name of WELL_KNOWN_GROUP_CLAIMS) {
+  for (const name of wellKnownGroupClaims) {
     const groups = ownClaim(claims, name)
     if (Array.isArray(groups)) return texts(groups)
   }

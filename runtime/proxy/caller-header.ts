@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 
 /** Lower case. */
-export const CALLER_HEADER = 'x-gatehouse-caller'
+export const callerHeader = 'x-gatehouse-caller'
 
 export function callerDigest(key: string): string {
   return hash('sha256', key, 'base64url')

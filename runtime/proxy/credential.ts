@@ -6,7 +6,7 @@
  * target refuses it. Headers that are injected by configuration win over it.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { type Caller, LOCAL_ISSUER, makeCaller } from '../net/index.ts'
+import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
 import { type Challenge, findChallenge, parseChallenges } from '../oauth/index.ts'
 import type { OutgoingRequest, OutgoingStrategy } from '../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
@@ -110,7 +110,7 @@ function callerOf({ caller, req }: ProxyExchange): Caller {
   if (caller) return caller
   const token = /^bearer +(\S+)$/i.exec(req.headers.authorization ?? '')?.[1]
   return makeCaller({
-    issuer: LOCAL_ISSUER,
+    issuer: localIssuer,
     subject: 'unchecked',
     claims: {},
     ...(token === undefined ? {} : { token }),

@@ -7,12 +7,12 @@
  */
 import {
   histogramText,
-  METRICS_TYPE,
+  metricsType,
   metricText,
   processText,
-  PROXY_METRICS,
+  proxyMetrics,
   type Sample,
-  SERVER_METRICS,
+  serverMetrics,
 } from '../../schemas/metrics/index.ts'
 import {
   Exchange,
@@ -49,9 +49,9 @@ const rpcMethods: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'subscriptions/listen',
 ])
-const UNKNOWN = '0.0.0'
+const unknownVersion = '0.0.0'
 /** Upper bounds in seconds. */
-const buckets: readonly number[] = PROXY_METRICS.proxyRequestDuration.bounds
+const buckets: readonly number[] = proxyMetrics.proxyRequestDuration.bounds
 
 export interface ProxyMetrics {
   readonly observe: RequestObserver
@@ -75,7 +75,7 @@ interface Histogram {
 }
 
 /** `more`: text about something else. */
-export function makeProxyMetrics(version = UNKNOWN, more: () => string = () => ''): ProxyMetrics {
+export function makeProxyMetrics(version = unknownVersion, more: () => string = () => ''): ProxyMetrics {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
   const durations = { counts: buckets.map(() => 0), sum: 0, count: 0 }
@@ -103,7 +103,7 @@ export function makeProxyMetrics(version = UNKNOWN, more: () => string = () => '
 export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(
-    SERVER_METRICS.authServerSecretUses,
+    serverMetrics.authServerSecretUses,
     uses.flatMap(({ position, records, refreshTokens }): Sample[] => [
       [records, { secret: position, kind: 'records' }],
       [refreshTokens, { secret: position, kind: 'refresh_tokens' }],
@@ -119,7 +119,7 @@ export function authServerMetrics(events: Events): () => string {
     const { action, outcome, upstream } = fields
     add(counts, JSON.stringify({ action, outcome, upstream }), 1)
   })
-  return () => metricText(SERVER_METRICS.authServerEvents, samplesOf(counts))
+  return () => metricText(serverMetrics.authServerEvents, samplesOf(counts))
 }
 
 export interface MergeOptions {
@@ -129,7 +129,10 @@ export interface MergeOptions {
 }
 
 /** The exposition text of several processes' counts together. */
-export function mergedMetrics(all: readonly Counts[], { version = UNKNOWN, workers }: MergeOptions): string {
+export function mergedMetrics(
+  all: readonly Counts[],
+  { version = unknownVersion, workers }: MergeOptions,
+): string {
   const requests = new Map<string, number>()
   const calls = new Map<string, number>()
   for (const counts of all) {
@@ -143,10 +146,10 @@ export function mergedMetrics(all: readonly Counts[], { version = UNKNOWN, worke
     count: total(all.map((counts) => counts.durations.count)),
   }
   return [
-    metricText(PROXY_METRICS.proxyRequests, samplesOf(requests)),
-    metricText(PROXY_METRICS.proxyRpcRequests, samplesOf(calls)),
-    histogramText(PROXY_METRICS.proxyRequestDuration, [durations]),
-    metricText(PROXY_METRICS.proxyWorkers, [[workers]]),
+    metricText(proxyMetrics.proxyRequests, samplesOf(requests)),
+    metricText(proxyMetrics.proxyRpcRequests, samplesOf(calls)),
+    histogramText(proxyMetrics.proxyRequestDuration, [durations]),
+    metricText(proxyMetrics.proxyWorkers, [[workers]]),
     processText(version),
   ].join('')
 }
@@ -179,7 +182,7 @@ export function serveMetrics(
       async dispatch({ req, res, path }: Exchange) {
         if (path !== '/metrics' || (req.method !== 'GET' && req.method !== 'HEAD')) {
           sendText(res, 404, 'metrics are at /metrics\n')
-        } else sendBody(res, 200, METRICS_TYPE, await metrics.render())
+        } else sendBody(res, 200, metricsType, await metrics.render())
       },
       recover: ({ res }, error) => sendProblem(res, error),
     },

@@ -1,13 +1,13 @@
 /** Writes the reference page of metrics from their table. */
 import {
-  DURATION_BOUNDS,
+  durationBounds,
   type MetricRow,
   type Program,
-  PROGRAM_METRICS,
+  programMetrics,
   prometheusName,
 } from '../metrics/index.ts'
 
-const SECTIONS: Readonly<Record<Program, { readonly title: string; readonly where: string }>> = {
+const sections: Readonly<Record<Program, { readonly title: string; readonly where: string }>> = {
   vmcp: {
     title: 'Virtual MCP server',
     where:
@@ -31,18 +31,18 @@ export function metricsPage(): string {
     '# Metrics',
     '',
     'Names as they are scraped. Pushed ones have dots where OpenTelemetry has them, and no `_total` and `_seconds`. Bounds of',
-    `durations of a virtual server: ${DURATION_BOUNDS.join(' ')} seconds.`,
+    `durations of a virtual server: ${durationBounds.join(' ')} seconds.`,
     '',
     'Labels have few values. Names of tools and prompts count only when they exist; addresses of clients and resource URIs stand',
     'on spans. A label has at most 128 bytes; a metric at most 2000 series, what is beyond is counted together.',
     'Labels in parentheses double others under older names, while `useLegacyAttributes` is on.',
-    ...(Object.keys(SECTIONS) as Program[]).flatMap(section),
+    ...(Object.keys(sections) as Program[]).flatMap(section),
     '',
   ].join('\n')
 }
 
 function section(program: Program): string[] {
-  const { title, where } = SECTIONS[program]
+  const { title, where } = sections[program]
   return [
     '',
     `## ${title}`,
@@ -51,7 +51,7 @@ function section(program: Program): string[] {
     '',
     '| Metric | Kind | Labels | What it says |',
     '|---|---|---|---|',
-    ...PROGRAM_METRICS[program].map(
+    ...programMetrics[program].map(
       (row) =>
         `| \`${prometheusName(row)}\` | ${row.kind.replaceAll('_', '-')} | ${labels(row)} | ${row.help} |`,
     ),

@@ -3,9 +3,9 @@
  *
  * A metric is named by its row, so that a rule cannot ask for one that no program has.
  */
-import { HOOKS_METRICS, PROXY_METRICS } from './programs.ts'
+import { hooksMetrics, proxyMetrics } from './programs.ts'
 import { prometheusName } from './row.ts'
-import { SERVER_METRICS } from './server.ts'
+import { serverMetrics } from './server.ts'
 
 export interface Alert {
   readonly name: string
@@ -21,25 +21,25 @@ export interface Alert {
   readonly steps: readonly string[]
 }
 
-const health = prometheusName(SERVER_METRICS.backendHealth)
-const circuit = prometheusName(SERVER_METRICS.backendCircuit)
-const problems = prometheusName(SERVER_METRICS.problems)
-const operations = `${prometheusName(SERVER_METRICS.serverOperationDuration)}_count`
-const logins = prometheusName(SERVER_METRICS.authServerEvents)
-const exchanges = prometheusName(SERVER_METRICS.tokenExchanges)
-const ends = prometheusName(SERVER_METRICS.certificateExpiry)
-const lost = prometheusName(SERVER_METRICS.auditLinesLost)
-const failOpen = prometheusName(SERVER_METRICS.rateLimitFailOpen)
-const hookCalls = prometheusName(HOOKS_METRICS.hooksRequests)
-const proxied = prometheusName(PROXY_METRICS.proxyRequests)
+const health = prometheusName(serverMetrics.backendHealth)
+const circuit = prometheusName(serverMetrics.backendCircuit)
+const problems = prometheusName(serverMetrics.problems)
+const operations = `${prometheusName(serverMetrics.serverOperationDuration)}_count`
+const logins = prometheusName(serverMetrics.authServerEvents)
+const exchanges = prometheusName(serverMetrics.tokenExchanges)
+const ends = prometheusName(serverMetrics.certificateExpiry)
+const lost = prometheusName(serverMetrics.auditLinesLost)
+const failOpen = prometheusName(serverMetrics.rateLimitFailOpen)
+const hookCalls = prometheusName(hooksMetrics.hooksRequests)
+const proxied = prometheusName(proxyMetrics.proxyRequests)
 
 /** Errors that a client or a tool causes by itself burn no budget: refusals, limits, bad parameters, results with isError. */
-const OURS = 'error_type!="",error_type!~"tool_error|401|403|404|429|-32600|-32601|-32602"'
+const ours = 'error_type!="",error_type!~"tool_error|401|403|404|429|-32600|-32601|-32602"'
 const burn = (window: string): string =>
-  `sum by (job) (rate(${operations}{${OURS}}[${window}])) / sum by (job) (rate(${operations}[${window}]))`
+  `sum by (job) (rate(${operations}{${ours}}[${window}])) / sum by (job) (rate(${operations}[${window}]))`
 const logged = (action: string): string => `sum by (upstream) (increase(${logins}{action="${action}"}[15m]))`
 
-export const ALERTS: readonly Alert[] = [
+export const alertRules: readonly Alert[] = [
   {
     name: 'GatehouseBackendDown',
     expr: `max by (job, target_workload_name, status) (${health}{status=~"unhealthy|unauthenticated"}) == 1`,

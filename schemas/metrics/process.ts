@@ -1,12 +1,12 @@
 /** What every program tells of itself. Read at each scrape. */
 import { readdirSync } from 'node:fs'
-import { PROCESS_METRICS } from './programs.ts'
+import { processMetrics } from './programs.ts'
 import { metricText, type Sample } from './text.ts'
 
 /** When this process started, Unix seconds; the same in every scrape. */
-const STARTED_AT = Math.round(performance.timeOrigin) / 1_000
+const startedAt = Math.round(performance.timeOrigin) / 1_000
 
-export type ProcessSamples = { readonly [M in keyof typeof PROCESS_METRICS]: readonly Sample[] }
+export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly Sample[] }
 
 export function processSamples(version: string): ProcessSamples {
   const { user, system } = process.cpuUsage()
@@ -14,7 +14,7 @@ export function processSamples(version: string): ProcessSamples {
   return {
     processCpu: [[(user + system) / 1e6]],
     processMemory: [[process.memoryUsage.rss()]],
-    processStart: [[STARTED_AT]],
+    processStart: [[startedAt]],
     processFiles: files === undefined ? [] : [[files]],
     buildInfo: [[1, { version, node: process.versions.node }]],
   }
@@ -23,8 +23,8 @@ export function processSamples(version: string): ProcessSamples {
 /** The samples as text. */
 export function processText(version: string): string {
   const samples = processSamples(version)
-  return Object.entries(PROCESS_METRICS)
-    .map(([name, row]) => metricText(row, samples[name as keyof typeof PROCESS_METRICS]))
+  return Object.entries(processMetrics)
+    .map(([name, row]) => metricText(row, samples[name as keyof typeof processMetrics]))
     .join('')
 }
 

@@ -2,7 +2,7 @@
 import type { MetricRow } from './row.ts'
 
 /** Every program has these. */
-export const PROCESS_METRICS = {
+export const processMetrics = {
   processCpu: {
     name: 'process_cpu',
     kind: 'counter',
@@ -42,10 +42,10 @@ export const PROCESS_METRICS = {
 } as const satisfies Record<string, MetricRow>
 
 /** Upper bounds in seconds. */
-const REQUEST_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
-const HOOK_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
+const requestBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
+const hookBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
 
-export const PROXY_METRICS = {
+export const proxyMetrics = {
   proxyRequests: {
     name: 'gatehouse_proxy_requests',
     kind: 'counter',
@@ -62,7 +62,7 @@ export const PROXY_METRICS = {
     name: 'gatehouse_proxy_request_duration',
     kind: 'histogram',
     unit: 's',
-    bounds: REQUEST_BOUNDS,
+    bounds: requestBounds,
     help: 'Time to the end of the response, but for streams',
     labels: [],
   },
@@ -75,7 +75,7 @@ export const PROXY_METRICS = {
   },
 } as const satisfies Record<string, MetricRow>
 
-export const HOOKS_METRICS = {
+export const hooksMetrics = {
   hooksRequests: {
     name: 'gatehouse_hooks_requests',
     kind: 'counter',
@@ -92,7 +92,7 @@ export const HOOKS_METRICS = {
     name: 'gatehouse_hooks_request_duration',
     kind: 'histogram',
     unit: 's',
-    bounds: HOOK_BOUNDS,
+    bounds: hookBounds,
     help: 'Time to answer a hook call',
     labels: ['kind', 'hook'],
   },

@@ -8,13 +8,13 @@
 import type { MetricRow } from './row.ts'
 
 /** Seconds. */
-export const DURATION_BOUNDS: readonly number[] = [
+export const durationBounds: readonly number[] = [
   0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,
 ]
-const RESULT_BOUNDS: readonly number[] = [0, 1, 2, 3, 5, 10, 20, 50]
-const PERCENT_BOUNDS: readonly number[] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100]
+const resultBounds: readonly number[] = [0, 1, 2, 3, 5, 10, 20, 50]
+const percentBounds: readonly number[] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100]
 
-const seconds = { kind: 'histogram', unit: 's', bounds: DURATION_BOUNDS } as const
+const seconds = { kind: 'histogram', unit: 's', bounds: durationBounds } as const
 const request = ['method', 'status_code', 'status', 'mcp_method', 'server', 'transport'] as const
 const backend = [
   'target.workload_id',
@@ -32,7 +32,7 @@ const backend = [
 const backendLegacy = ['tool_name', 'prompt_name'] as const
 const limiter = ['namespace', 'server'] as const
 
-export const SERVER_METRICS = {
+export const serverMetrics = {
   mcpRequests: {
     name: 'gatehouse_mcp_requests',
     kind: 'counter',
@@ -263,14 +263,14 @@ export const SERVER_METRICS = {
   optimizerFindToolResults: {
     name: 'gatehouse_vmcp_optimizer_find_tool_results',
     kind: 'histogram',
-    bounds: RESULT_BOUNDS,
+    bounds: resultBounds,
     help: 'Tools found by a search',
     labels: [],
   },
   optimizerTokenSavings: {
     name: 'gatehouse_vmcp_optimizer_token_savings_percent',
     kind: 'histogram',
-    bounds: PERCENT_BOUNDS,
+    bounds: percentBounds,
     help: 'Share of tool descriptions that a search left out',
     labels: [],
   },

@@ -4,7 +4,7 @@
  */
 import { type MetricRow, prometheusName } from './row.ts'
 
-export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 
 export type LabelValues = Readonly<Record<string, string | number>>
 

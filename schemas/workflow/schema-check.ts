@@ -45,7 +45,7 @@ export class SchemaCheck {
   readonly #engines = new Map<boolean, Ajv2020>()
 
   constructor({ $schema: _, ...schema }: Fields) {
-    this.#schema = mapSchemas(schema, (one, own) => ({ ...one, [WEIGHT]: weightOf(own) })) as Fields
+    this.#schema = mapSchemas(schema, (one, own) => ({ ...one, [weightKey]: weightOf(own) })) as Fields
     this.isHeavy = hasHeavyPattern(schema)
   }
 
@@ -85,16 +85,16 @@ export class SchemaCheck {
   #validator(at: string, allErrors: boolean): ValidateFunction {
     const engine = this.#engines.get(allErrors) ?? makeAjv(this.#meter, allErrors)
     if (!this.#engines.has(allErrors)) {
-      engine.addSchema(this.#schema, KEY)
+      engine.addSchema(this.#schema, workflowKey)
       this.#engines.set(allErrors, engine)
     }
-    const found = engine.getSchema(`${KEY}#${at}`)
+    const found = engine.getSchema(`${workflowKey}#${at}`)
     if (!found) throw new Error(`the schema has no part ${at}`)
     return found as ValidateFunction
   }
 }
 
-const KEY = 'workflow'
+const workflowKey = 'workflow'
 
 const spendNothing: Spend = () => {}
 
@@ -102,7 +102,7 @@ interface Meter {
   spend: Spend
 }
 
-const WEIGHT = 'x-gatehouse-weight'
+const weightKey = 'x-gatehouse-weight'
 
 /** Long lists of choices cost more to compare with. */
 function weightOf(own: Fields): number {
@@ -122,7 +122,7 @@ function makeAjv(meter: Meter, allErrors: boolean): Ajv2020 {
   addFormats.default(ajv)
   // The expression that comes with the package takes quadratic time.
   ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
-  ajv.addKeyword({ keyword: WEIGHT, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
+  ajv.addKeyword({ keyword: weightKey, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
   ajv.removeKeyword('uniqueItems')
   ajv.addKeyword({
     keyword: 'uniqueItems',

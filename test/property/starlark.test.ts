@@ -13,13 +13,13 @@ import {
   Meter,
   readJson,
   StarlarkError,
-  UNIVERSE,
+  universalNames,
   writeJson,
 } from '../../runtime/expr/starlark/index.ts'
 import { repr } from '../../runtime/expr/starlark/values/print.ts'
 
 const LIMITS = { maxSteps: 20_000, maxBytes: 4 * 1024 * 1024 }
-const NAMES = new Set(UNIVERSE.keys())
+const NAMES = new Set(universalNames.keys())
 
 /** The outcome as text. Fails the property for anything but a value or a StarlarkError. */
 async function outcome(script: string): Promise<string> {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { cutWhenStuck, MAX_BUFFERED_BYTES } from '../../runtime/vmcp/client-codecs/stream.ts'
+import { cutWhenStuck, maxBufferedBytes } from '../../runtime/vmcp/client-codecs/stream.ts'
 import { openSession, post, stateless, statelessRequest } from '../helpers/mcp/wire.ts'
 import { type RawBackend, startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
@@ -111,7 +111,7 @@ t.test('answers to questions that nobody asked are taken note of and go nowhere'
 t.test('a client that takes nothing of a stream is cut before memory fills', async (t) => {
   const params = `{"level":"info","data":"${'x'.repeat(256 * 1024)}"}`
   const event = `data: {"jsonrpc":"2.0","method":"notifications/message","params":${params}}\n\n`
-  const enough = 8 * MAX_BUFFERED_BYTES
+  const enough = 8 * maxBufferedBytes
   let sent = 0
   let over: (wasCut: boolean) => void = () => {}
   const outcome = new Promise<boolean>((resolve) => {

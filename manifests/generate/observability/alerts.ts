@@ -1,8 +1,8 @@
 /** Alert rules: as a file for Prometheus, and as an object for the Prometheus operator. */
-import { ALERTS, runbookPath } from '../../../schemas/metrics/index.ts'
+import { alertRules, runbookPath } from '../../../schemas/metrics/index.ts'
 import type { Values } from '../values.ts'
 
-const DOCS = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
+const docsUrl = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
 
 /** What a rule file of Prometheus holds. */
 export function ruleFile(): { readonly groups: readonly object[] } {
@@ -10,7 +10,7 @@ export function ruleFile(): { readonly groups: readonly object[] } {
     groups: [
       {
         name: 'gatehouse',
-        rules: ALERTS.map((alert) => ({
+        rules: alertRules.map((alert) => ({
           alert: alert.name,
           expr: alert.expr,
           for: alert.for,
@@ -18,7 +18,7 @@ export function ruleFile(): { readonly groups: readonly object[] } {
           annotations: {
             summary: alert.summary,
             description: alert.meaning,
-            runbook_url: `${DOCS}/${runbookPath(alert)}`,
+            runbook_url: `${docsUrl}/${runbookPath(alert)}`,
           },
         })),
       },

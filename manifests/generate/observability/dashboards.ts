@@ -1,12 +1,12 @@
 /** Dashboards for Grafana, one for each program. Queries name metrics by their rows. */
 import {
-  HOOKS_METRICS,
+  hooksMetrics,
   type MetricRow,
-  PROCESS_METRICS,
+  processMetrics,
   type Program,
-  PROXY_METRICS,
+  proxyMetrics,
   prometheusName,
-  SERVER_METRICS,
+  serverMetrics,
 } from '../../../schemas/metrics/index.ts'
 
 type Unit = 'short' | 's' | 'ops' | 'bytes' | 'percentunit'
@@ -24,8 +24,8 @@ const rate = (row: MetricRow, by: string): string =>
 const quantile = (q: number, row: MetricRow, by = ''): string =>
   `histogram_quantile(${q}, sum by (le${by === '' ? '' : `, ${by}`}) (rate(${prometheusName(row)}_bucket[$__rate_interval])))`
 
-const { processCpu, processMemory, processFiles } = PROCESS_METRICS
-const PROCESS: readonly Panel[] = [
+const { processCpu, processMemory, processFiles } = processMetrics
+const process: readonly Panel[] = [
   {
     title: 'CPU',
     query: `sum by (instance) (rate(${prometheusName(processCpu)}[$__rate_interval]))`,
@@ -36,9 +36,9 @@ const PROCESS: readonly Panel[] = [
   { title: 'Open files', query: prometheusName(processFiles), legend: '{{instance}}' },
 ]
 
-const server = SERVER_METRICS
+const server = serverMetrics
 const operations = prometheusName(server.serverOperationDuration)
-const PANELS: Readonly<Record<Program, readonly Panel[]>> = {
+const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
   vmcp: [
     { title: 'What is wrong now', query: prometheusName(server.problems), legend: '{{type}}' },
     {
@@ -106,29 +106,29 @@ const PANELS: Readonly<Record<Program, readonly Panel[]>> = {
       unit: 'ops',
     },
     { title: 'Events', query: rate(server.events, 'type'), legend: '{{type}}', unit: 'ops' },
-    ...PROCESS,
+    ...process,
   ],
   proxy: [
     {
       title: 'Requests',
-      query: rate(PROXY_METRICS.proxyRequests, 'status'),
+      query: rate(proxyMetrics.proxyRequests, 'status'),
       legend: '{{status}}',
       unit: 'ops',
     },
     {
       title: 'Messages',
-      query: rate(PROXY_METRICS.proxyRpcRequests, 'method'),
+      query: rate(proxyMetrics.proxyRpcRequests, 'method'),
       legend: '{{method}}',
       unit: 'ops',
     },
     {
       title: 'Time of requests, 95th percentile',
-      query: quantile(0.95, PROXY_METRICS.proxyRequestDuration),
+      query: quantile(0.95, proxyMetrics.proxyRequestDuration),
       legend: 'p95',
       unit: 's',
     },
-    { title: 'Workers', query: prometheusName(PROXY_METRICS.proxyWorkers), legend: '{{instance}}' },
-    ...PROCESS,
+    { title: 'Workers', query: prometheusName(proxyMetrics.proxyWorkers), legend: '{{instance}}' },
+    ...process,
   ],
   authserver: [
     {
@@ -152,56 +152,56 @@ const PANELS: Readonly<Record<Program, readonly Panel[]>> = {
   hooks: [
     {
       title: 'Hook calls',
-      query: rate(HOOKS_METRICS.hooksRequests, 'kind, hook, code'),
+      query: rate(hooksMetrics.hooksRequests, 'kind, hook, code'),
       legend: '{{kind}} {{hook}} {{code}}',
       unit: 'ops',
     },
     {
       title: 'Time of hook calls, 95th percentile',
-      query: quantile(0.95, HOOKS_METRICS.hooksDuration, 'kind, hook'),
+      query: quantile(0.95, hooksMetrics.hooksDuration, 'kind, hook'),
       legend: '{{kind}} {{hook}}',
       unit: 's',
     },
     {
       title: 'Objects refused',
-      query: rate(HOOKS_METRICS.hooksDenied, 'kind'),
+      query: rate(hooksMetrics.hooksDenied, 'kind'),
       legend: '{{kind}}',
       unit: 'ops',
     },
     {
       title: 'Days until the certificate ends',
-      query: `(${prometheusName(HOOKS_METRICS.hooksCertificateExpiry)} - time()) / 86400`,
+      query: `(${prometheusName(hooksMetrics.hooksCertificateExpiry)} - time()) / 86400`,
       legend: '{{certificate}}',
     },
-    ...PROCESS,
+    ...process,
   ],
 }
 
-const TITLES: Readonly<Record<Program, string>> = {
+const titleCases: Readonly<Record<Program, string>> = {
   vmcp: 'Gatehouse: virtual MCP server',
   proxy: 'Gatehouse: proxy',
   authserver: 'Gatehouse: authorization server',
   hooks: 'Gatehouse: hooks',
 }
 
-const DATASOURCE = { type: 'prometheus', uid: '${datasource}' }
-const WIDTH = 8
-const HEIGHT = 7
+const datasourceRef = { type: 'prometheus', uid: '${datasource}' }
+const width = 8
+const height = 7
 
 /** File name -> dashboard. */
 export function dashboards(): readonly (readonly [string, object])[] {
-  return (Object.keys(PANELS) as Program[]).map((program) => [
+  return (Object.keys(panelTable) as Program[]).map((program) => [
     `dashboard-${program}.json`,
     {
       uid: `gatehouse-${program}`,
-      title: TITLES[program],
+      title: titleCases[program],
       tags: ['gatehouse'],
       schemaVersion: 39,
       editable: true,
       refresh: '30s',
       time: { from: 'now-1h', to: 'now' },
       templating: { list: [{ name: 'datasource', type: 'datasource', query: 'prometheus' }] },
-      panels: PANELS[program].map(panel),
+      panels: panelTable[program].map(panel),
     },
   ])
 }
@@ -211,14 +211,14 @@ function panel({ title, query, legend, unit = 'short' }: Panel, index: number): 
     id: index + 1,
     type: 'timeseries',
     title,
-    datasource: DATASOURCE,
+    datasource: datasourceRef,
     gridPos: {
-      x: (index % (24 / WIDTH)) * WIDTH,
-      y: Math.floor(index / (24 / WIDTH)) * HEIGHT,
-      w: WIDTH,
-      h: HEIGHT,
+      x: (index % (24 / width)) * width,
+      y: Math.floor(index / (24 / width)) * height,
+      w: width,
+      h: height,
     },
     fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
-    targets: [{ refId: 'A', datasource: DATASOURCE, expr: query, legendFormat: legend }],
+    targets: [{ refId: 'A', datasource: datasourceRef, expr: query, legendFormat: legend }],
   }
 }

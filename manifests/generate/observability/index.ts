@@ -4,15 +4,15 @@ import type { Values } from '../values.ts'
 import { prometheusRule, ruleFile } from './alerts.ts'
 import { dashboards } from './dashboards.ts'
 
-const FOLDER = 'observability'
+const folder = 'observability'
 
 /** Path relative to manifests/ -> content. */
 export function observability(values: Values): [string, string][] {
   return [
-    [`${FOLDER}/alerts.yaml`, yamlFile([ruleFile()])],
-    [`${FOLDER}/prometheus-rule.yaml`, yamlFile([prometheusRule(values)])],
-    [`${FOLDER}/pod-monitor.yaml`, yamlFile([podMonitor()])],
-    ...dashboards().map(([name, dashboard]): [string, string] => [`${FOLDER}/${name}`, jsonFile(dashboard)]),
+    [`${folder}/alerts.yaml`, yamlFile([ruleFile()])],
+    [`${folder}/prometheus-rule.yaml`, yamlFile([prometheusRule(values)])],
+    [`${folder}/pod-monitor.yaml`, yamlFile([podMonitor()])],
+    ...dashboards().map(([name, dashboard]): [string, string] => [`${folder}/${name}`, jsonFile(dashboard)]),
   ]
 }
 

@@ -1,5 +1,5 @@
 /** Whether an MCP server answers at an address: one `initialize`, in words. */
-import { EVENT_STREAM_TYPE, HEADER, JSON_TYPE, SESSION_VERSIONS } from '../../mcp/index.ts'
+import { eventStreamType, headerName, jsonType, sessionVersions } from '../../mcp/index.ts'
 import { makeFetch } from '../../net/index.ts'
 
 const timeoutMs = 5000
@@ -7,13 +7,13 @@ const timeoutMs = 5000
 export async function answerOf(url: string): Promise<string> {
   const fetch = makeFetch({ allowHttp: true, timeoutMs })
   try {
-    const headers = { 'Content-Type': JSON_TYPE, Accept: `${JSON_TYPE}, ${EVENT_STREAM_TYPE}` }
+    const headers = { 'Content-Type': jsonType, Accept: `${jsonType}, ${eventStreamType}` }
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(initialize) })
     if (response.status === 401) return 'answers, and wants a login'
     const text = await response.text()
     const name = response.ok ? serverName(text) : undefined
-    const session = response.headers.get(HEADER.sessionId)
-    if (session !== null) await fetch(url, { method: 'DELETE', headers: { [HEADER.sessionId]: session } })
+    const session = response.headers.get(headerName.sessionId)
+    if (session !== null) await fetch(url, { method: 'DELETE', headers: { [headerName.sessionId]: session } })
     return name === undefined
       ? `answers with status ${response.status}, not as an MCP server`
       : `answers as ${name}`
@@ -29,7 +29,7 @@ const initialize = {
   id: 1,
   method: 'initialize',
   params: {
-    protocolVersion: SESSION_VERSIONS[0],
+    protocolVersion: sessionVersions[0],
     capabilities: {},
     clientInfo: { name: 'gatehouse-client-check', version: '1' },
   },

@@ -5,7 +5,7 @@
  * processes, and follows every edit of the files.
  */
 import { type Command, Option } from 'commander'
-import { LOG_FORMATS, LOG_LEVELS } from '../../../schemas/index.ts'
+import { logFormats, logLevels } from '../../../schemas/index.ts'
 import type { DevOptions } from '../dev/dev.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'
@@ -33,10 +33,10 @@ export function addDevCommand(program: Command): void {
       new Option(
         '--log-format <format>',
         'log lines of --verbose as text for people or JSON; default: text on a terminal',
-      ).choices(LOG_FORMATS),
+      ).choices(logFormats),
     )
     .addOption(
-      new Option('--log-level <level>', 'least level of the log lines of --verbose').choices(LOG_LEVELS),
+      new Option('--log-level <level>', 'least level of the log lines of --verbose').choices(logLevels),
     )
     .addHelpText(
       'after',

@@ -21,11 +21,11 @@ export function addVersionCommand(program: Command): void {
 }
 
 async function factsOf() {
-  const { SUPPORTED_VERSIONS } = await import('../../mcp/index.ts')
+  const { allVersions } = await import('../../mcp/index.ts')
   return {
     version,
     node: process.versions.node,
     platform: `${process.platform}/${process.arch}`,
-    protocolVersions: SUPPORTED_VERSIONS,
+    protocolVersions: allVersions,
   }
 }

@@ -65,8 +65,8 @@ function deepFreeze<T>(value: T): T {
 }
 
 /** How often the file is looked at besides the system's own notices, which some mounts do not give. */
-const POLL_MS = 5_000
-const SETTLE_MS = 50
+const pollMs = 5_000
+const settleMs = 50
 
 /**
  * Calls `onChange` after the content of the file has changed, whether it was written in place, renamed over, or is a
@@ -83,14 +83,14 @@ export function watchFile(path: string, onChange: () => void): () => void {
   }
   function soon(): void {
     clearTimeout(timer)
-    timer = setTimeout(look, SETTLE_MS)
+    timer = setTimeout(look, settleMs)
   }
   const watcher = watch(dirname(path), (_event, name) => {
     if (name === null || name === basename(path) || name.startsWith('../..')) soon()
   })
   watcher.on('error', () => watcher.close())
   watcher.unref()
-  const poll = setInterval(look, POLL_MS)
+  const poll = setInterval(look, pollMs)
   poll.unref()
   return () => {
     watcher.close()

@@ -27,7 +27,7 @@ export interface ServeSettings {
   readonly allowedOrigins: readonly string[]
 }
 
-const MAX_SESSIONS = 1_000_000
+const sessionCeiling = 1_000_000
 
 /** Throws INVALID_CONFIG naming every setting that cannot be used, what was found and the rule. */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
@@ -63,7 +63,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   const ttl = named('--session-ttl', flags.sessionTtl, vmcpEnvironment.sessionTtl, env)
   const sessionTtlMs = duration(ttl.name, ttl.value)
   const cap = named('--max-sessions', flags.maxSessions, vmcpEnvironment.maxSessions, env)
-  const maxSessions = whole(cap.name, cap.value, 1, MAX_SESSIONS)
+  const maxSessions = whole(cap.name, cap.value, 1, sessionCeiling)
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
   return { host, port, sessionTtlMs, maxSessions, allowedOrigins }
 }

@@ -4,13 +4,13 @@
  */
 import { isFields } from '../../../schemas/index.ts'
 import {
-  EVENT_STREAM_TYPE,
-  HEADER,
-  JSON_TYPE,
-  LATEST_SESSION_VERSION,
-  META,
+  eventStreamType,
+  headerName,
+  jsonType,
+  latestSessionVersion,
+  metaKey,
   sseReader,
-  STATELESS_VERSION,
+  statelessVersion,
 } from '../../mcp/index.ts'
 import type { JsonObject } from '../../oauth/index.ts'
 import { isFailure, maxBodyBytes, mediaType, type Reply } from './exchange.ts'
@@ -37,10 +37,10 @@ export interface McpRequest {
 }
 
 const clientInfo = { name: 'gatehouse-doctor', version: '1' }
-const acceptBoth = `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
+const acceptBoth = `${jsonType}, ${eventStreamType}`
 
 export const initializeParams: JsonObject = {
-  protocolVersion: LATEST_SESSION_VERSION,
+  protocolVersion: latestSessionVersion,
   capabilities: {},
   clientInfo,
 }
@@ -66,7 +66,7 @@ export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promi
     },
   })
   if (isFailure(reply)) return reply
-  const message = found.message ?? (mediaType(reply) === JSON_TYPE ? jsonObject(reply.body) : undefined)
+  const message = found.message ?? (mediaType(reply) === jsonType ? jsonObject(reply.body) : undefined)
   const error = message?.['error']
   const result = message?.['result']
   return {
@@ -80,17 +80,17 @@ export function credentials(
   request: Pick<McpRequest, 'session' | 'version' | 'token'>,
 ): Record<string, string> {
   return {
-    ...(request.session !== undefined && { [HEADER.sessionId]: request.session }),
-    ...(request.version !== undefined && { [HEADER.protocolVersion]: request.version }),
+    ...(request.session !== undefined && { [headerName.sessionId]: request.session }),
+    ...(request.version !== undefined && { [headerName.protocolVersion]: request.version }),
     ...(request.token !== undefined && { authorization: `Bearer ${request.token}` }),
   }
 }
 
 function headersOf(request: McpRequest): Record<string, string> {
-  const stateless = { [HEADER.protocolVersion]: STATELESS_VERSION, [HEADER.method]: request.method }
+  const stateless = { [headerName.protocolVersion]: statelessVersion, [headerName.method]: request.method }
   return {
     accept: acceptBoth,
-    'content-type': JSON_TYPE,
+    'content-type': jsonType,
     ...credentials(request),
     ...(request.era === 'stateless' && stateless),
   }
@@ -98,9 +98,9 @@ function headersOf(request: McpRequest): Record<string, string> {
 
 function bodyOf({ method, params = {}, era, notification = false }: McpRequest): JsonObject {
   const meta = {
-    [META.protocolVersion]: STATELESS_VERSION,
-    [META.clientInfo]: clientInfo,
-    [META.clientCapabilities]: {},
+    [metaKey.protocolVersion]: statelessVersion,
+    [metaKey.clientInfo]: clientInfo,
+    [metaKey.clientCapabilities]: {},
   }
   return {
     jsonrpc: '2.0',

@@ -2,14 +2,14 @@
  * Clients that run in a browser: the preflight of a request with a token, and whether scripts may read the headers that a
  * client needs. Source: Fetch standard, CORS protocol; MCP 2025-11-25, transports.
  */
-import { HEADER } from '../../mcp/index.ts'
+import { headerName } from '../../mcp/index.ts'
 import { header, isFailure, type Reply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
 
-const sent = ['authorization', 'content-type', HEADER.protocolVersion, HEADER.sessionId]
-const read = ['www-authenticate', HEADER.sessionId]
+const sent = ['authorization', 'content-type', headerName.protocolVersion, headerName.sessionId]
+const read = ['www-authenticate', headerName.sessionId]
 
 export async function checkCors({ target, peers, options }: RemoteFacts): Promise<Outcome> {
   const { origin } = options

@@ -1,7 +1,7 @@
 /**
  * The MCP endpoint: what it says to `initialize` without a token, whether its clock is right, and its challenge.
  */
-import { EVENT_STREAM_TYPE, HEADER, JSON_TYPE } from '../../mcp/index.ts'
+import { eventStreamType, headerName, jsonType } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
@@ -28,8 +28,8 @@ export function initializeCommand(target: URL): string {
 }
 
 async function giveSessionBack({ target, peers }: RemoteFacts, reply: Reply): Promise<void> {
-  const id = header(reply, HEADER.sessionId)
-  if (id !== undefined) await peers.ask(target, { method: 'DELETE', headers: { [HEADER.sessionId]: id } })
+  const id = header(reply, headerName.sessionId)
+  if (id !== undefined) await peers.ask(target, { method: 'DELETE', headers: { [headerName.sessionId]: id } })
 }
 
 async function describe(
@@ -56,7 +56,7 @@ async function describe(
   }
   if (status >= 500) return failed('endpoint.server-error', `status ${status}`, { proof })
   if (type === 'text/html') return failed('endpoint.html', `status ${status}, a web page`, { proof })
-  const ended = type === EVENT_STREAM_TYPE && reply.ended === 'time' ? ', and no response in the stream' : ''
+  const ended = type === eventStreamType && reply.ended === 'time' ? ', and no response in the stream' : ''
   return failed('endpoint.not-mcp', `status ${status}, ${type || 'no content type'}${ended}`, { proof })
 }
 
@@ -75,10 +75,10 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
   const { target, peers } = facts
   const stream = await peers.ask(target, {
     method: 'GET',
-    headers: { accept: EVENT_STREAM_TYPE },
+    headers: { accept: eventStreamType },
     until: () => true,
   })
-  if (!isFailure(stream) && stream.status === 200 && mediaType(stream) === EVENT_STREAM_TYPE) {
+  if (!isFailure(stream) && stream.status === 200 && mediaType(stream) === eventStreamType) {
     facts.isHttpSse = true
     return warning('endpoint.http-sse', 'GET opens an event stream, POST is refused')
   }
@@ -87,7 +87,7 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
     const other = new URL(path, target)
     const got = await peers.ask(other, {
       method: path === '/sse' ? 'GET' : 'POST',
-      headers: { accept: `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`, 'content-type': JSON_TYPE },
+      headers: { accept: `${jsonType}, ${eventStreamType}`, 'content-type': jsonType },
       ...(path !== '/sse' && {
         body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: {} }),
       }),
@@ -106,7 +106,7 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
 function speaks(reply: Reply): boolean {
   const type = mediaType(reply)
   if (reply.status === 401) return reply.headers['www-authenticate'] !== undefined
-  return reply.status < 404 && (type === EVENT_STREAM_TYPE || type === JSON_TYPE)
+  return reply.status < 404 && (type === eventStreamType || type === jsonType)
 }
 
 const warnMs = 5_000
@@ -170,7 +170,7 @@ async function openServer(facts: RemoteFacts): Promise<Outcome> {
     params: initializeParams,
     era: 'session',
   })
-  const session = 'reply' in opened ? header(opened.reply, HEADER.sessionId) : undefined
+  const session = 'reply' in opened ? header(opened.reply, headerName.sessionId) : undefined
   const listing = await askMcp(peers, target, { method: 'tools/list', era: 'session', session })
   if ('reply' in opened) await giveSessionBack(facts, opened.reply)
   if ('reply' in listing && listing.reply.status === 401) {

@@ -2,7 +2,7 @@
  * A session with the server, in the era it speaks: handshake, tools, what a lost session looks like, and whether every
  * request finds the session. The session is ended afterwards by the caller of the checks.
  */
-import { HEADER, STATELESS_VERSION, SUPPORTED_VERSIONS } from '../../mcp/index.ts'
+import { headerName, statelessVersion, allVersions } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header } from '../probe/exchange.ts'
 import { type Failure, failureText } from '../probe/failure.ts'
@@ -21,8 +21,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<Outcome> {
   const { token } = options
   const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
   facts.isStateless =
-    'result' in stateless &&
-    (strings(stateless.result, 'supportedVersions') ?? []).includes(STATELESS_VERSION)
+    'result' in stateless && (strings(stateless.result, 'supportedVersions') ?? []).includes(statelessVersion)
   const got = await askMcp(peers, target, {
     method: 'initialize',
     params: initializeParams,
@@ -33,7 +32,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<Outcome> {
   const refused = refusal(got)
   if (refused !== undefined) return refused
   if (got.result === undefined) {
-    if (facts.isStateless) return ok(`stateless (${STATELESS_VERSION}) only`)
+    if (facts.isStateless) return ok(`stateless (${statelessVersion}) only`)
     const seen = got.error === undefined ? '' : `: ${shortError(got.error)}`
     return failed('initialize.error', `status ${got.reply.status}${seen}`, {
       proof: initializeCommand(target),
@@ -67,10 +66,10 @@ function refusal({ reply }: McpReply): Outcome | undefined {
 
 async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<Outcome> {
   const version = text(result, 'protocolVersion')
-  if (version === undefined || !SUPPORTED_VERSIONS.includes(version)) {
+  if (version === undefined || !allVersions.includes(version)) {
     return failed('initialize.version', `protocolVersion is ${version ?? 'not there'}`)
   }
-  const id = header(reply, HEADER.sessionId)
+  const id = header(reply, headerName.sessionId)
   if (id !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(id)) {
     return failed('initialize.session-id', `an id of ${id.length} characters`)
   }
@@ -83,7 +82,7 @@ async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<
     version,
     token: facts.options.token,
   })
-  const eras = facts.isStateless === true ? `${version}, and stateless ${STATELESS_VERSION}` : version
+  const eras = facts.isStateless === true ? `${version}, and stateless ${statelessVersion}` : version
   const info = result?.['serverInfo']
   const name = typeof info === 'object' && info !== null && 'name' in info ? String(info.name) : 'no name'
   return ok(`${name}, ${eras}`)

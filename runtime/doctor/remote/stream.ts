@@ -5,7 +5,7 @@
  * A stateless server confirms a subscription with its first event, so that a body held back is seen as well. In a session
  * nothing is sent by itself; there the headers of the GET stream have to do.
  */
-import { EVENT_STREAM_TYPE, HEADER, JSON_TYPE, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../mcp/index.ts'
 import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { credentials } from '../probe/mcp.ts'
@@ -24,7 +24,7 @@ async function getStream(facts: RemoteFacts): Promise<Outcome> {
   const reply = await peers.ask(target, {
     method: 'GET',
     headers: {
-      accept: EVENT_STREAM_TYPE,
+      accept: eventStreamType,
       'accept-encoding': 'gzip, br',
       ...credentials({ session: session?.id, version: session?.version, token: options.token }),
     },
@@ -45,7 +45,7 @@ async function getStream(facts: RemoteFacts): Promise<Outcome> {
 /** What the headers alone give away. */
 function transport(reply: Reply, proof: string): Outcome | undefined {
   const type = mediaType(reply)
-  if (reply.status !== 200 || type !== EVENT_STREAM_TYPE) {
+  if (reply.status !== 200 || type !== eventStreamType) {
     return warning('stream.type', `status ${reply.status}, ${type || 'no content type'}`, { proof })
   }
   if (header(reply, 'content-length') !== undefined) {
@@ -65,11 +65,11 @@ async function subscription({ target, peers, options }: RemoteFacts): Promise<Ou
   const reply = await peers.ask(target, {
     method: 'POST',
     headers: {
-      accept: `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`,
+      accept: `${jsonType}, ${eventStreamType}`,
       'accept-encoding': 'gzip, br',
-      'content-type': JSON_TYPE,
-      [HEADER.method]: method,
-      ...credentials({ version: STATELESS_VERSION, token: options.token }),
+      'content-type': jsonType,
+      [headerName.method]: method,
+      ...credentials({ version: statelessVersion, token: options.token }),
     },
     body: JSON.stringify({
       jsonrpc: '2.0',
@@ -78,9 +78,9 @@ async function subscription({ target, peers, options }: RemoteFacts): Promise<Ou
       params: {
         notifications: { toolsListChanged: true },
         _meta: {
-          [META.protocolVersion]: STATELESS_VERSION,
-          [META.clientInfo]: { name: 'gatehouse-doctor', version: '1' },
-          [META.clientCapabilities]: {},
+          [metaKey.protocolVersion]: statelessVersion,
+          [metaKey.clientInfo]: { name: 'gatehouse-doctor', version: '1' },
+          [metaKey.clientCapabilities]: {},
         },
       },
     }),
@@ -93,7 +93,7 @@ async function subscription({ target, peers, options }: RemoteFacts): Promise<Ou
     })
   }
   // Subscriptions are optional.
-  if (mediaType(reply) !== EVENT_STREAM_TYPE) return ok('the server has no subscriptions')
+  if (mediaType(reply) !== eventStreamType) return ok('the server has no subscriptions')
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
   return isFirst

@@ -18,7 +18,7 @@ export interface Abilities {
 }
 
 /** The extension of the stateless era by which servers may response with a task instead of a result. */
-const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+const tasksExtension = 'io.modelcontextprotocol/tasks'
 
 /** Reads declared capabilities. A member of the wrong type counts as not declared. Throws JsonError. */
 export function abilitiesIn(declared: JsonObject): Abilities {
@@ -37,11 +37,11 @@ export function abilitiesIn(declared: JsonObject): Abilities {
 /** Capabilities, of a client or a server, without tasks; raw JSON. Throws JsonError. */
 export function withoutTasks(declared: JsonObject): Buffer {
   const extensions = declared.object('extensions')
-  const offered = extensions?.raw(TASKS_EXTENSION) === undefined ? undefined : extensions
+  const offered = extensions?.raw(tasksExtension) === undefined ? undefined : extensions
   if (!declared.raw('tasks') && !offered) return Buffer.from(declared.bytes)
   return declared.with({
     tasks: undefined,
-    ...(offered ? { extensions: offered.with({ [TASKS_EXTENSION]: undefined }) } : {}),
+    ...(offered ? { extensions: offered.with({ [tasksExtension]: undefined }) } : {}),
   })
 }
 

@@ -9,8 +9,8 @@ import { type Abilities, requireAbility } from './abilities.ts'
 import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
 
 /** Questions that come this close together are asked in one round. */
-const GATHER_MS = 5
-const MAX_QUESTIONS = 32
+const gatherMs = 5
+const maxQuestions = 32
 
 export type CallStep<T> =
   | { readonly kind: 'done'; readonly outcome: T }
@@ -64,7 +64,7 @@ export class AskingCall<T> {
       this.#stop(reason)
       return Promise.reject(reason)
     }
-    if (this.#questions.size >= MAX_QUESTIONS) {
+    if (this.#questions.size >= maxQuestions) {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
     const key = `ask-${this.#nextQuestion++}`
@@ -82,7 +82,7 @@ export class AskingCall<T> {
         this.#gathering = undefined
         this.#asked = true
         this.#wake?.()
-      }, GATHER_MS)
+      }, gatherMs)
     })
   }
 

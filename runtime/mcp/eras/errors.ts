@@ -6,24 +6,24 @@
  */
 import { JsonObject } from '../json-object.ts'
 import { visitElements } from '../json-scan.ts'
-import { RPC } from '../protocol.ts'
+import { rpcCode } from '../protocol.ts'
 
 /** The error object in the words of the stateless era; `subject` is the URI that was asked for. */
 export function statelessError(error: Buffer, subject: string | undefined): Buffer {
   const object = new JsonObject(error)
   const code = object.value('code')
-  if (code === RPC.urlElicitationRequired) return object.with({ code: String(RPC.internal) })
-  if (code !== RPC.resourceNotFound) return error
+  if (code === rpcCode.urlElicitationRequired) return object.with({ code: String(rpcCode.internal) })
+  if (code !== rpcCode.resourceNotFound) return error
   const data = object.raw('data') ?? (subject === undefined ? undefined : JSON.stringify({ uri: subject }))
-  return object.with({ code: String(RPC.invalidParams), ...(data === undefined ? {} : { data }) })
+  return object.with({ code: String(rpcCode.invalidParams), ...(data === undefined ? {} : { data }) })
 }
 
-const MAX_ADDRESSES = 32
+const maxAddresses = 32
 
 /** The addresses that the user has to visit, as a raw InputRequests object; undefined when the error names none. */
 export function visitRequests(error: Buffer): Buffer | undefined {
   const object = new JsonObject(error)
-  if (object.value('code') !== RPC.urlElicitationRequired) return undefined
+  if (object.value('code') !== rpcCode.urlElicitationRequired) return undefined
   const list = object.object('data')?.raw('elicitations')
   if (list?.[0] !== 0x5b) return undefined
   const questions = firstElements(list)
@@ -35,7 +35,7 @@ export function visitRequests(error: Buffer): Buffer | undefined {
 function firstElements(list: Buffer): Buffer[] {
   const elements: Buffer[] = []
   visitElements(list, 0, (from, to) => {
-    if (elements.length < MAX_ADDRESSES) elements.push(list.subarray(from, to))
+    if (elements.length < maxAddresses) elements.push(list.subarray(from, to))
   })
   return elements
 }
@@ -60,6 +60,6 @@ export function sessionError(method: string, error: Buffer): Buffer {
   if (method !== 'resources/read') return error
   const object = new JsonObject(error)
   const missing =
-    object.value('code') === RPC.invalidParams && object.object('data')?.text('uri') !== undefined
-  return missing ? object.with({ code: String(RPC.resourceNotFound) }) : error
+    object.value('code') === rpcCode.invalidParams && object.object('data')?.text('uri') !== undefined
+  return missing ? object.with({ code: String(rpcCode.resourceNotFound) }) : error
 }

@@ -4,7 +4,7 @@ export { AskingCall, type CallStep } from './asking-call.ts'
 export { isDeclined, sessionError, statelessError, visitRequests } from './errors.ts'
 export { passesLevel } from './log-level.ts'
 export { type OutgoingParams, sessionParams, statelessParams } from './params.ts'
-export { type Ask, ASK_METHODS, type AskReply, ASKING_METHODS, respondToInputRequests } from './questions.ts'
+export { type Ask, askMethods, type AskReply, askingMethods, respondToInputRequests } from './questions.ts'
 export { withoutReservedMeta } from './reserved-meta.ts'
 export {
   completeResult,

@@ -3,7 +3,7 @@
  * revision needs is put in, and everything else keeps its bytes.
  */
 import { type Changes, JsonObject } from '../json-object.ts'
-import { META, STATELESS_VERSION } from '../protocol.ts'
+import { metaKey, statelessVersion } from '../protocol.ts'
 
 /** A request of a client, and what differs towards the server. */
 export interface OutgoingParams {
@@ -18,32 +18,32 @@ export interface OutgoingParams {
   readonly trace?: Readonly<Record<string, string>> | undefined
 }
 
-const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
+const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 
 /** Metadata by which a stateless client describes itself to us. */
-const CLIENT_META: readonly string[] = [
-  META.protocolVersion,
-  META.clientInfo,
-  META.clientCapabilities,
-  META.logLevel,
+const clientMeta: readonly string[] = [
+  metaKey.protocolVersion,
+  metaKey.clientInfo,
+  metaKey.clientCapabilities,
+  metaKey.logLevel,
 ]
 /**
  * What does not travel to a session-era server: responses of a stateless client, which become responses there, and the
  * wish for a task, which a server that offers none has to ignore (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
-const SESSION_DROPS: readonly string[] = ['inputResponses', 'requestState', 'task']
+const sessionDrops: readonly string[] = ['inputResponses', 'requestState', 'task']
 
 /** Params for a session-era server. `token` replaces the client's progress token. */
 export function sessionParams(request: OutgoingParams, token: string): Buffer {
   const { params } = request
   const changes: Record<string, Buffer | string | undefined> = { ...request.changes }
-  for (const name of SESSION_DROPS) {
+  for (const name of sessionDrops) {
     if (params.raw(name)) changes[name] = undefined
   }
-  const meta = params.object('_meta') ?? (request.trace ? EMPTY : undefined)
+  const meta = params.object('_meta') ?? (request.trace ? emptyObject : undefined)
   if (meta) {
     const metaChanges: Record<string, Buffer | string | undefined> = traceMembers(request)
-    for (const key of CLIENT_META) {
+    for (const key of clientMeta) {
       if (meta.raw(key)) metaChanges[key] = undefined
     }
     if (meta.raw('progressToken')) metaChanges['progressToken'] = request.progress ? token : undefined
@@ -82,13 +82,13 @@ export interface StatelessIdentity {
 /** Params for a stateless server: every request says who asks and what the requester can do. */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {
   const { params, logLevel } = request
-  const meta = params.object('_meta') ?? EMPTY
+  const meta = params.object('_meta') ?? emptyObject
   const metaChanges: Record<string, Buffer | string | undefined> = {
     ...traceMembers(request),
-    [META.protocolVersion]: `"${STATELESS_VERSION}"`,
-    [META.clientInfo]: identity.info,
-    [META.clientCapabilities]: identity.capabilities,
-    [META.logLevel]: logLevel === undefined ? undefined : JSON.stringify(logLevel),
+    [metaKey.protocolVersion]: `"${statelessVersion}"`,
+    [metaKey.clientInfo]: identity.info,
+    [metaKey.clientCapabilities]: identity.capabilities,
+    [metaKey.logLevel]: logLevel === undefined ? undefined : JSON.stringify(logLevel),
   }
   if (meta.raw('progressToken')) metaChanges['progressToken'] = request.progress ? token : undefined
   const dropped = params.raw('task') ? { task: undefined } : {}

@@ -20,14 +20,14 @@ export interface AskReply {
   readonly error?: Buffer
 }
 
-const MAX_QUESTIONS = 32
-export const ASK_METHODS: ReadonlySet<string> = new Set([
+const maxQuestions = 32
+export const askMethods: ReadonlySet<string> = new Set([
   'elicitation/create',
   'sampling/createMessage',
   'roots/list',
 ])
 /** Methods of the stateless era that may be answered with questions. */
-export const ASKING_METHODS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /**
  * Asks all questions of an `input_required` result side by side. Answers the members to add to the params of the request
@@ -40,7 +40,7 @@ export async function respondToInputRequests(
 ): Promise<Changes> {
   const required = new JsonObject(result)
   const questions = required.object('inputRequests')?.entries() ?? []
-  if (questions.length > MAX_QUESTIONS) throw protocol('too many questions')
+  if (questions.length > maxQuestions) throw protocol('too many questions')
   const responses = await Promise.all(
     questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await response(raw, ask, signal)]),
   )
@@ -60,7 +60,7 @@ async function response(
   if (raw[0] !== 0x7b) throw protocol('a question is no object')
   const question = new JsonObject(raw)
   const method = question.text('method') ?? ''
-  if (!ASK_METHODS.has(method)) throw protocol('an unknown question')
+  if (!askMethods.has(method)) throw protocol('an unknown question')
   const reply = await ask({ method, params: sessionQuestion(method, question.object('params')) }, signal)
   if (!reply.result) {
     throw new GatehouseError('BACKEND_UNAVAILABLE', {

@@ -7,20 +7,17 @@ import { type Changes, JsonObject } from '../json-object.ts'
 import { JsonError } from '../json-scan.ts'
 import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type Work } from '../json-turns.ts'
 
-const PREFIX = 'io.modelcontextprotocol/'
-const END_TO_END: ReadonlySet<string> = new Set([
-  `${PREFIX}related-task`,
-  `${PREFIX}model-immediate-response`,
-])
+const prefix = 'io.modelcontextprotocol/'
+const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
 /** Members in which objects with `_meta` of their own lie. */
-const CONTAINERS: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
+const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
 /** What every reserved key contains, but for the characters that may be escaped. */
-const MARK = 'io.modelcontextprotocol'
-const ESCAPE = '\\u'
+const reservedMark = 'io.modelcontextprotocol'
+const unicodeEscape = '\\u'
 /** Of results: the content of a message is the deepest, and the resource in it. */
-const MAX_DEPTH = 4
-const MAX_ELEMENTS = 100_000
+const maxDepth = 4
+const maxElements = 100_000
 
 /**
  * A result or params object without reserved keys; the same buffer when it has none. Throws JsonError when a member that
@@ -37,7 +34,7 @@ export function* withoutReservedMetaInTurns(object: Buffer): Work<Buffer> {
 }
 
 function* cleaned(raw: Buffer, depth: number): Work<Buffer> {
-  if (depth > MAX_DEPTH) return raw
+  if (depth > maxDepth) return raw
   yield* readMembers(raw)
   const object = new JsonObject(raw)
   const changes: Record<string, Buffer | undefined> = {}
@@ -45,7 +42,7 @@ function* cleaned(raw: Buffer, depth: number): Work<Buffer> {
     const instead =
       name === '_meta'
         ? cleanedMeta(value)
-        : CONTAINERS.has(name)
+        : containers.has(name)
           ? yield* cleanedContainer(value, depth + 1)
           : value
     if (instead !== value) changes[name] = instead
@@ -56,7 +53,7 @@ function* cleaned(raw: Buffer, depth: number): Work<Buffer> {
 function cleanedMeta(raw: Buffer): Buffer | undefined {
   if (raw[0] !== 0x7b) return raw
   const meta = new JsonObject(raw)
-  const reserved = meta.names().filter((name) => name.startsWith(PREFIX) && !END_TO_END.has(name))
+  const reserved = meta.names().filter((name) => name.startsWith(prefix) && !endToEnd.has(name))
   if (reserved.length === 0) return raw
   if (reserved.length === meta.names().length) return undefined
   const changes: Changes = Object.fromEntries(reserved.map((name) => [name, undefined]))
@@ -72,7 +69,7 @@ function* cleanedContainer(raw: Buffer, depth: number): Work<Buffer> {
   let looked = 0
   function* clean(from: number, to: number): Work<void> {
     if ((yield* marks.from(from)) >= to) return
-    if (++looked > MAX_ELEMENTS) throw new JsonError('too many elements with reserved names', from)
+    if (++looked > maxElements) throw new JsonError('too many elements with reserved names', from)
     const element = raw.subarray(from, to)
     const own = yield* cleaned(element, depth)
     if (own === element) return
@@ -97,8 +94,8 @@ class Marks {
 
   /** Offset of the first one at or after `at`; Infinity: there is none. Offsets must not go back. */
   *from(at: number): Work<number> {
-    if (this.#mark < at) this.#mark = yield* this.#next(MARK, at)
-    if (this.#escape < at) this.#escape = yield* this.#next(ESCAPE, at)
+    if (this.#mark < at) this.#mark = yield* this.#next(reservedMark, at)
+    if (this.#escape < at) this.#escape = yield* this.#next(unicodeEscape, at)
     return Math.min(this.#mark, this.#escape)
   }
 

@@ -6,12 +6,12 @@
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { JsonObject } from '../json-object.ts'
-import { atOnce, joined, LARGE_BYTES, readMembers, type Work } from '../json-turns.ts'
-import { META, RPC } from '../protocol.ts'
+import { atOnce, joined, largeBytes, readMembers, type Work } from '../json-turns.ts'
+import { metaKey, rpcCode } from '../protocol.ts'
 import { withoutReservedMetaInTurns } from './reserved-meta.ts'
 import { withStructuredObject } from './structured.ts'
 
-const CACHEABLE: ReadonlySet<string> = new Set([
+const cacheable: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
   'prompts/list',
@@ -21,7 +21,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 ])
 
 /** Lists are watched and renewed here; a client that keeps them would miss what it may see no more. */
-const OWN_TTL_MS = 0
+const ownTtlMs = 0
 
 /** A complete result in stateless dress. `serverInfo` is raw JSON. */
 export function completeResult(method: string, result: Buffer, serverInfo: string): Buffer {
@@ -35,11 +35,11 @@ export function* completeResultInTurns(method: string, result: Buffer, serverInf
   const meta = object.object('_meta')
   const changes: Record<string, Buffer | string> = {
     resultType: '"complete"',
-    _meta: meta ? meta.with({ [META.serverInfo]: serverInfo }) : `{"${META.serverInfo}":${serverInfo}}`,
+    _meta: meta ? meta.with({ [metaKey.serverInfo]: serverInfo }) : `{"${metaKey.serverInfo}":${serverInfo}}`,
   }
-  if (CACHEABLE.has(method)) {
+  if (cacheable.has(method)) {
     const ttl = object.raw('ttlMs')?.toString() ?? ''
-    changes['ttlMs'] = /^\d{1,15}$/.test(ttl) ? ttl : String(OWN_TTL_MS)
+    changes['ttlMs'] = /^\d{1,15}$/.test(ttl) ? ttl : String(ownTtlMs)
     changes['cacheScope'] = '"private"'
   }
   return yield* joined(object.parts(changes))
@@ -55,27 +55,27 @@ export function inputRequired(
     '"resultType":"input_required"',
     ...(requests ? [`"inputRequests":${requests.toString()}`] : []),
     ...(state === undefined ? [] : [`"requestState":${JSON.stringify(state)}`]),
-    `"_meta":{"${META.serverInfo}":${serverInfo}}`,
+    `"_meta":{"${metaKey.serverInfo}":${serverInfo}}`,
   ]
   return Buffer.from(`{${members.join(',')}}`)
 }
 
-const BAD_REQUESTS: ReadonlySet<unknown> = new Set([
-  RPC.invalidParams,
-  RPC.headerMismatch,
-  RPC.capabilityRequired,
-  RPC.versionUnsupported,
+const badRequests: ReadonlySet<unknown> = new Set([
+  rpcCode.invalidParams,
+  rpcCode.headerMismatch,
+  rpcCode.capabilityRequired,
+  rpcCode.versionUnsupported,
 ])
 
 /** HTTP status for a JSON-RPC error of a stateless request. */
 export function statusOf(code: unknown): number {
-  if (code === RPC.methodNotFound) return 404
-  if (BAD_REQUESTS.has(code)) return 400
+  if (code === rpcCode.methodNotFound) return 404
+  if (badRequests.has(code)) return 400
   return code === 403 ? 403 : 200
 }
 
 /** Members that only stateless results have. */
-const STATELESS_MEMBERS: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
+const statelessMembers: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
 
 /**
  * A result as clients of the session era know it: without the members of the other era, without what a server says to
@@ -93,14 +93,14 @@ export function* sessionResultInTurns(raw: Buffer): Work<Buffer> {
 }
 
 function* withoutStatelessMembers(raw: Buffer): Work<Buffer> {
-  if (raw.length < LARGE_BYTES && !mayHaveStatelessMembers(raw)) return raw
+  if (raw.length < largeBytes && !mayHaveStatelessMembers(raw)) return raw
   yield* readMembers(raw)
   const result = new JsonObject(raw)
-  const present = STATELESS_MEMBERS.filter((name) => result.raw(name))
+  const present = statelessMembers.filter((name) => result.raw(name))
   if (present.length === 0) return raw
   return yield* joined(result.parts(Object.fromEntries(present.map((name) => [name, undefined]))))
 }
 
 function mayHaveStatelessMembers(raw: Buffer): boolean {
-  return raw.includes('\\u') || STATELESS_MEMBERS.some((name) => raw.includes(`"${name}"`))
+  return raw.includes('\\u') || statelessMembers.some((name) => raw.includes(`"${name}"`))
 }

@@ -5,24 +5,24 @@
  */
 import { JsonObject } from '../json-object.ts'
 import { JsonError } from '../json-scan.ts'
-import { joined, LARGE_BYTES, readMembers, type Work } from '../json-turns.ts'
+import { joined, largeBytes, readMembers, type Work } from '../json-turns.ts'
 
-const MEMBER = Buffer.from('"structuredContent"')
+const memberName = Buffer.from('"structuredContent"')
 
 /** A text is made at once. */
-const MAX_TEXT_BYTES = 8 * 1024 * 1024
+const maxTextBytes = 8 * 1024 * 1024
 
 /** The same buffer when the structured content is an object, or there is none. */
 export function* withStructuredObject(result: Buffer): Work<Buffer> {
-  if (result.length < LARGE_BYTES && isObjectEverywhere(result)) return result
+  if (result.length < largeBytes && isObjectEverywhere(result)) return result
   yield* readMembers(result)
   const read = new JsonObject(result)
   const structured = read.raw('structuredContent')
   if (!structured || structured[0] === 0x7b) return result
   const content = read.raw('content')
   const isEmpty = content?.[0] !== 0x5b || !content.includes('{')
-  if (isEmpty && structured.length > MAX_TEXT_BYTES)
-    throw new JsonError('structured content too large for a text', MAX_TEXT_BYTES)
+  if (isEmpty && structured.length > maxTextBytes)
+    throw new JsonError('structured content too large for a text', maxTextBytes)
   const text =
     isEmpty && !isNull(structured) ? JSON.stringify([{ type: 'text', text: structured.toString() }]) : content
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
@@ -35,8 +35,12 @@ function isNull(raw: Buffer): boolean {
 /** True when every value that could be the member's is an object, without taking a large result apart. */
 function isObjectEverywhere(result: Buffer): boolean {
   if (result.includes('\\u')) return false
-  for (let at = result.indexOf(MEMBER); at >= 0; at = result.indexOf(MEMBER, at + MEMBER.length)) {
-    const colon = skipBlanks(result, at + MEMBER.length)
+  for (
+    let at = result.indexOf(memberName);
+    at >= 0;
+    at = result.indexOf(memberName, at + memberName.length)
+  ) {
+    const colon = skipBlanks(result, at + memberName.length)
     if (result[colon] === 0x3a && result[skipBlanks(result, colon + 1)] !== 0x7b) return false
   }
   return true

@@ -161,7 +161,7 @@ function isWebSocket(req: IncomingMessage): boolean {
 }
 
 /** How long a closing listener waits for the first byte of a connection. */
-const UNUSED_MS = 250
+const unusedMs = 250
 
 async function shutDown(
   server: Server,
@@ -178,7 +178,7 @@ async function shutDown(
   // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
   const unused = setTimeout(() => {
     for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-  }, UNUSED_MS)
+  }, unusedMs)
   const cut = setTimeout(() => {
     for (const socket of sockets) socket.destroy()
   }, graceMs)

@@ -88,11 +88,11 @@ export interface Audit {
   close(): void
 }
 
-const WORKFLOW_COMPONENT = 'vmcp-composer'
-const EXCHANGE_COMPONENT = 'gatehouse-api'
-const AUTHORIZATION_COMPONENT = 'gatehouse-authserver'
+const workflowComponent = 'vmcp-composer'
+const exchangeComponent = 'gatehouse-api'
+const authorizationComponent = 'gatehouse-authserver'
 /** Beyond what may be recorded, so that a credential at the edge is seen whole. */
-const MARGIN_BYTES = 4_096
+const marginBytes = 4_096
 
 const off: Audit = {
   enabled: false,
@@ -143,7 +143,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
   function payload(body: Buffer | undefined, wanted: boolean): Payload | undefined {
     const most = config?.maxDataSize ?? 0
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
-    const end = most + MARGIN_BYTES
+    const end = most + marginBytes
     return recordedPayload(body.toString('utf8', 0, end), body.length <= end, most)
   }
 
@@ -155,7 +155,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     enabled: true,
     detectApplicationErrors: config.detectApplicationErrors,
     responseBytes:
-      config.includeResponseData && config.maxDataSize > 0 ? config.maxDataSize + MARGIN_BYTES : 0,
+      config.includeResponseData && config.maxDataSize > 0 ? config.maxDataSize + marginBytes : 0,
     records: (type) => types.has(type),
 
     exchange(record) {
@@ -167,7 +167,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
           ? recordedPayload(response.text, response.whole, config.maxDataSize)
           : undefined
       const rest = exchangeLine(record, delegation(record.caller))
-      write(record.type, record.outcome, EXCHANGE_COMPONENT, rest, { request, response: recorded })
+      write(record.type, record.outcome, exchangeComponent, rest, { request, response: recorded })
     },
 
     call(record) {
@@ -186,7 +186,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
           },
         },
       }
-      write('mcp_tool_call', record.outcome, EXCHANGE_COMPONENT, rest, {
+      write('mcp_tool_call', record.outcome, exchangeComponent, rest, {
         request: payload(record.request, config.includeRequestData),
         response: payload(record.response, config.includeResponseData),
       })
@@ -206,7 +206,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
         },
         metadata: { extra: record.extra },
       }
-      write(record.type, record.outcome, WORKFLOW_COMPONENT, rest, {
+      write(record.type, record.outcome, workflowComponent, rest, {
         request: payload(record.request, config.includeRequestData),
         response: payload(record.response, config.includeResponseData),
       })
@@ -214,7 +214,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
 
     authorization({ type, outcome, source, userId, clientId, session, upstream, reason }) {
       if (!types.has(type)) return
-      write(type, outcome, AUTHORIZATION_COMPONENT, {
+      write(type, outcome, authorizationComponent, {
         source: source === undefined ? localSource() : { type: 'network', value: source },
         subjects: { user_id: userId, client_id: clientId },
         target: { type: 'auth_server' },

@@ -21,8 +21,8 @@ export interface Delegation {
 }
 
 /** Beyond this the rest is not counted any more. */
-const MAX_WALKED = 1_000
-const MAX_TEXT = 512
+const maxWalked = 1_000
+const maxTextLength = 512
 
 /** The delegation in a token's claims; undefined when there is none. */
 export function delegationOf(
@@ -35,7 +35,7 @@ export function delegationOf(
   let malformedReason: string | undefined
   let next: unknown = claims['act']
   for (let depth = 0; next !== undefined; depth++) {
-    const actor = depth < MAX_WALKED ? readActor(next) : 'the chain is too long'
+    const actor = depth < maxWalked ? readActor(next) : 'the chain is too long'
     if (typeof actor === 'string') {
       malformedReason = actor
       break
@@ -59,8 +59,8 @@ function readActor(value: unknown): { actor: Actor; next: unknown } | string {
   if (typeof sub !== 'string' || sub === '') return 'act has no sub'
   if (iss !== undefined && typeof iss !== 'string') return 'iss in act is not a string'
   const actor = {
-    ...(iss === undefined ? {} : { iss: iss.slice(0, MAX_TEXT) }),
-    sub: sub.slice(0, MAX_TEXT),
+    ...(iss === undefined ? {} : { iss: iss.slice(0, maxTextLength) }),
+    sub: sub.slice(0, maxTextLength),
   }
   return { actor, next: act }
 }

@@ -16,7 +16,7 @@ interface EventRow {
   readonly when: string
 }
 
-export const AUDIT_EVENTS = {
+export const auditEvents = {
   mcp_initialize: { method: 'initialize', when: 'a client opens a session' },
   mcp_ping: { method: 'ping', when: 'a client checks the connection' },
   mcp_logging: { method: 'logging/setLevel', when: 'a client sets the level of log messages' },
@@ -67,15 +67,15 @@ export type AuthorizationEventType = Extract<AuditEventType, `auth_${string}`>
 
 export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>
 
-const BY_METHOD: ReadonlyMap<string, AuditEventType> = new Map(
-  Object.entries(AUDIT_EVENTS).flatMap(([type, row]) =>
+const byMethod: ReadonlyMap<string, AuditEventType> = new Map(
+  Object.entries(auditEvents).flatMap(([type, row]) =>
     'method' in row ? [[row.method, type as AuditEventType] as const] : [],
   ),
 )
 
 /** The type of an MCP message; '' is the method of a response. */
 export function eventTypeOf(method: string): AuditEventType {
-  return BY_METHOD.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
+  return byMethod.get(method) ?? (method.startsWith('notifications/') ? 'mcp_notification' : 'mcp_request')
 }
 
 /** The types that a configuration selects. An empty list means all; what is excluded wins. */
@@ -83,7 +83,7 @@ export function selectedTypes(
   include: readonly AuditEventType[] | undefined,
   exclude: readonly AuditEventType[] | undefined,
 ): ReadonlySet<AuditEventType> {
-  const all = Object.keys(AUDIT_EVENTS) as AuditEventType[]
+  const all = Object.keys(auditEvents) as AuditEventType[]
   const from = include === undefined || include.length === 0 ? all : include
   return new Set(from.filter((type) => exclude?.includes(type) !== true))
 }

@@ -31,8 +31,8 @@ export interface ExchangeRecord {
   readonly response: { readonly text: string; readonly whole: boolean } | undefined
 }
 
-const MAX_AGENT_BYTES = 256
-const MAX_PATH_BYTES = 512
+const maxAgentBytes = 256
+const maxPathBytes = 512
 
 export function exchangeLine(
   record: ExchangeRecord,
@@ -45,14 +45,14 @@ export function exchangeLine(
       type: 'network',
       value: record.clientAddress,
       extra: {
-        user_agent: agent === undefined ? undefined : cutBytes(redactText(agent), MAX_AGENT_BYTES),
+        user_agent: agent === undefined ? undefined : cutBytes(redactText(agent), maxAgentBytes),
         request_id: record.requestId,
       },
     },
     subjects: subjectsOf(record.caller, record.client),
     delegation,
     target: {
-      endpoint: cutBytes(record.path, MAX_PATH_BYTES),
+      endpoint: cutBytes(record.path, maxPathBytes),
       method: rpc === undefined || rpc.method === '' ? req.method : rpc.method,
       name: rpc?.target,
       type: record.type === 'sse_connection' ? 'sse_endpoint' : (rpc?.targetType ?? 'endpoint'),

@@ -10,10 +10,10 @@ import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../j
 import { isSecretName, redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
-const CENSORED = '"[redacted]"'
+const censored = '"[redacted]"'
 /** Names that mean a credential in OAuth, and anything elsewhere: only a value that could be one is taken out. */
-const AMBIGUOUS = /^(?:code|state|nonce|session|sid)s?$/i
-const CREDENTIAL_LIKE = /^"[^\s"\\]{8,}"$/
+const ambiguous = /^(?:code|state|nonce|session|sid)s?$/i
+const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface Payload {
   /** JSON text of one value on one line: the body itself, or a string with its beginning. */
@@ -87,8 +87,8 @@ function redactJson(text: string, from: number, enough: number): { text: string;
     i = skipSpace(text, after + 1)
     if (!isSecretName(value) || i >= text.length) continue
     const valueEnd = skipValue(text, i)
-    if (valueEnd >= 0 && AMBIGUOUS.test(value) && !CREDENTIAL_LIKE.test(text.slice(i, valueEnd))) continue
-    out += CENSORED
+    if (valueEnd >= 0 && ambiguous.test(value) && !credentialLike.test(text.slice(i, valueEnd))) continue
+    out += censored
     if (valueEnd < 0) return { text: out, complete: false }
     i = skipSpace(text, valueEnd)
   }

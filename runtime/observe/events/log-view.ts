@@ -7,18 +7,18 @@
 import type { Log } from '../../net/index.ts'
 import type { EventFields, EventType } from './fields.ts'
 import type { Events, ServerEvent } from './stream.ts'
-import { EVENTS, type EventRow } from './table.ts'
+import { eventTable, type EventRow } from './table.ts'
 
 export interface EventLogOptions {
   /** Runs `work` once after `ms`; the response cancels it. Default a timer that does not keep the process alive. */
   readonly after?: (ms: number, work: () => void) => () => void
 }
 
-export const REPEAT_WINDOW_MS = 60_000
+export const repeatWindowMs = 60_000
 /** Lines in a window: of what is about a problem, and of everything else. */
-const CHANGES = 5
-const OCCURRENCES = 1
-const MAX_WINDOWS = 1_000
+const shownChanges = 5
+const occurrences = 1
+const maxWindows = 1_000
 
 interface Window {
   lines: number
@@ -49,12 +49,12 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
     write(window.last, window.repeated)
     window.lines = 1
     window.repeated = 0
-    window.cancel = after(REPEAT_WINDOW_MS, () => close(key, window))
+    window.cancel = after(repeatWindowMs, () => close(key, window))
   }
 
   function open(key: string, event: ServerEvent): Window {
     const window: Window = { lines: 0, repeated: 0, last: event, cancel: () => {} }
-    const cancel = after(REPEAT_WINDOW_MS, () => close(key, window))
+    const cancel = after(repeatWindowMs, () => close(key, window))
     window.cancel = cancel
     windows.set(key, window)
     return window
@@ -63,10 +63,10 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
   function told(event: ServerEvent): void {
     if (event.change === 'same') return
     const name = keyOf(event)
-    const key = windows.has(name) || windows.size < MAX_WINDOWS ? name : event.type
+    const key = windows.has(name) || windows.size < maxWindows ? name : event.type
     const window = windows.get(key) ?? open(key, event)
     window.last = event
-    if (window.lines++ < (event.change === undefined ? OCCURRENCES : CHANGES)) write(event, 0)
+    if (window.lines++ < (event.change === undefined ? occurrences : shownChanges)) write(event, 0)
     else window.repeated++
   }
 
@@ -95,7 +95,7 @@ function keyOf({ type, fields }: ServerEvent): string {
 
 /** The row of any type, for fields of any type: the pair comes from one event. */
 function rowOf(type: EventType): EventRow<EventFields[EventType]> {
-  return EVENTS[type] as EventRow<EventFields[EventType]>
+  return eventTable[type] as EventRow<EventFields[EventType]>
 }
 
 function pick<F, V extends string>(value: V | ((fields: F) => V), fields: F): V {

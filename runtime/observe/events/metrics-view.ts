@@ -7,7 +7,7 @@ type Counters = {
   readonly [T in EventType]?: (metrics: Metrics, fields: EventFields[T], server: string) => void
 }
 
-const COUNTERS: Counters = {
+const counters: Counters = {
   lists_failed: (metrics, { backend }) => metrics.listReadFailures(1, named(backend)),
   items_malformed(metrics, { backend, repaired, left_out }) {
     if (repaired > 0) metrics.malformedItems(repaired, { ...named(backend), action: 'repaired' })
@@ -36,7 +36,7 @@ export function countEvents(events: Events, metrics: Metrics, server: string): v
   metrics.configReloads(0, { outcome: 'success' })
   metrics.configReloads(0, { outcome: 'failure' })
   events.listen(({ type, fields }) => {
-    const count = COUNTERS[type] as
+    const count = counters[type] as
       | ((metrics: Metrics, fields: EventFields[EventType], server: string) => void)
       | undefined
     count?.(metrics, fields, server)

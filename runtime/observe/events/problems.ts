@@ -15,7 +15,7 @@ export interface Problem {
 /** What an event did to the problem that it is about. */
 export type Change = 'opened' | 'changed' | 'closed' | 'same'
 
-const MAX_PROBLEMS = 500
+const maxProblems = 500
 
 export class OpenProblems {
   readonly #open = new Map<string, Problem>()
@@ -24,7 +24,7 @@ export class OpenProblems {
     const known = this.#open.get(id)
     if (!open) return this.#open.delete(id) ? 'closed' : 'same'
     if (known && known.message === open.message && known.fix === open.fix) return 'same'
-    if (!known && this.#open.size >= MAX_PROBLEMS) return 'same'
+    if (!known && this.#open.size >= maxProblems) return 'same'
     this.#open.set(id, { type, since: known?.since ?? at, backend, ...open })
     return known ? 'changed' : 'opened'
   }

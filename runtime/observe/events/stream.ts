@@ -7,7 +7,7 @@
  */
 import type { EventFields, EventType } from './fields.ts'
 import { type Change, OpenProblems, type Problem } from './problems.ts'
-import { type Condition, EVENTS, type EventRow } from './table.ts'
+import { type Condition, eventTable, type EventRow } from './table.ts'
 
 export interface ServerEvent<T extends EventType = EventType> {
   readonly type: T
@@ -39,7 +39,7 @@ export function makeEvents(now: () => number = Date.now): Events {
   return {
     emit(type, fields) {
       const at = now()
-      const row: EventRow<typeof fields> = EVENTS[type]
+      const row: EventRow<typeof fields> = eventTable[type]
       const change = changeOf(row.condition?.(fields), type, at)
       if (type === 'backends_changed') open.forget((fields as EventFields['backends_changed']).removed)
       for (const listener of listeners) {

@@ -29,7 +29,7 @@ export interface EventRow<F> {
 
 type Table = { readonly [T in EventType]: EventRow<EventFields[T]> }
 
-export const EVENTS: Table = {
+export const eventTable: Table = {
   backend_health: {
     message: 'the health of a backend changed',
     level: ({ after }) => (after === 'healthy' ? 'info' : 'warn'),

@@ -7,7 +7,7 @@ interface Words {
   readonly fix: (backend: string) => string
 }
 
-const WORDS: Readonly<Record<string, Words>> = {
+const wordTable: Readonly<Record<string, Words>> = {
   authentication_failed: {
     text: 'Authentication failed',
     fix: (backend) => `check outgoingAuth for ${backend}: the backend refuses the credential that it is sent`,
@@ -46,17 +46,17 @@ const WORDS: Readonly<Record<string, Words>> = {
   },
 }
 
-const OTHER: Words = {
+const otherWords: Words = {
   text: 'Health check failed',
   fix: (backend) => `look at the log of ${backend}`,
 }
 
 /** A category in words. */
 export function failureText(category: string): string {
-  return (WORDS[category] ?? OTHER).text
+  return (wordTable[category] ?? otherWords).text
 }
 
 /** What to do about a category. */
 export function failureFix(category: string, backend: string): string {
-  return (WORDS[category] ?? OTHER).fix(backend)
+  return (wordTable[category] ?? otherWords).fix(backend)
 }

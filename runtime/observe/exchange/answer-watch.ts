@@ -5,10 +5,10 @@
  * held back, changed or parsed.
  */
 import type { ServerResponse } from 'node:http'
-import { readResponse, type RpcResponse, SCANNED_BYTES } from './rpc-answer.ts'
+import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
 
-const NEWLINE = 0x0a
-const DATA = 'data:'
+const newlineByte = 0x0a
+const dataField = 'data:'
 
 /** The two ends of one message that arrives in pieces. */
 class Ends {
@@ -30,9 +30,9 @@ class Ends {
       this.#headSize += part.length
     }
     this.#tail =
-      piece.length >= SCANNED_BYTES
-        ? piece.subarray(-SCANNED_BYTES)
-        : Buffer.concat([this.#tail, piece]).subarray(-SCANNED_BYTES)
+      piece.length >= scannedBytes
+        ? piece.subarray(-scannedBytes)
+        : Buffer.concat([this.#tail, piece]).subarray(-scannedBytes)
   }
 
   get head(): string {
@@ -41,7 +41,7 @@ class Ends {
 
   response(): RpcResponse | undefined {
     if (this.size === 0) return undefined
-    return readResponse(this.head.slice(0, SCANNED_BYTES), this.#tail.toString().trimEnd())
+    return readResponse(this.head.slice(0, scannedBytes), this.#tail.toString().trimEnd())
   }
 }
 
@@ -58,7 +58,7 @@ export class ResponseWatch {
 
   /** `keepBytes`: how much of the message that carries the response is wanted, for the record. */
   constructor(keepBytes: number) {
-    this.#keep = Math.max(keepBytes, SCANNED_BYTES)
+    this.#keep = Math.max(keepBytes, scannedBytes)
     this.#message = new Ends(this.#keep)
   }
 
@@ -84,7 +84,7 @@ export class ResponseWatch {
   #takeEvents(chunk: Buffer): void {
     let at = 0
     while (at < chunk.length) {
-      const newline = chunk.indexOf(NEWLINE, at)
+      const newline = chunk.indexOf(newlineByte, at)
       const end = newline < 0 ? chunk.length : newline
       this.#takeLine(chunk.subarray(at, end))
       if (newline < 0) return
@@ -96,12 +96,12 @@ export class ResponseWatch {
   #takeLine(piece: Buffer): void {
     this.#lineSize += piece.length
     let rest = piece
-    if (this.#line.length < DATA.length) {
-      const missing = DATA.length - this.#line.length
+    if (this.#line.length < dataField.length) {
+      const missing = dataField.length - this.#line.length
       this.#line += piece.toString('latin1', 0, missing)
       rest = piece.subarray(missing)
     }
-    if (this.#line === DATA && rest.length > 0) this.#message.add(rest)
+    if (this.#line === dataField && rest.length > 0) this.#message.add(rest)
   }
 
   #endLine(): void {

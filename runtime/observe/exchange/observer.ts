@@ -77,7 +77,7 @@ export interface Observer {
   annotate(attributes: Attributes): void
 }
 
-const REQUEST_ID = /^[\w.:-]{1,128}$/
+const requestIdText = /^[\w.:-]{1,128}$/
 
 export function makeObserver(options: ObserverOptions): Observer {
   const { audit, telemetry, server } = options
@@ -318,5 +318,5 @@ function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
 
 function requestIdOf(req: IncomingMessage): string {
   const id = req.headers['x-request-id']
-  return typeof id === 'string' && REQUEST_ID.test(id) ? id : randomUUID()
+  return typeof id === 'string' && requestIdText.test(id) ? id : randomUUID()
 }

@@ -9,7 +9,7 @@ import { knownMethod, type RpcFacts } from './rpc.ts'
 import { type RpcResponse, safeMessage } from './rpc-answer.ts'
 
 /** What is counted for a client that left before it was answered. */
-const CLIENT_LEFT = 499
+const clientLeft = 499
 
 export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: ServerResponse): AuditEventType {
   if (rpc) return eventTypeOf(rpc.method)
@@ -28,7 +28,7 @@ export function opensStream(req: IncomingMessage, res: ServerResponse): boolean 
 /** A connection that was taken over has no response of its own. */
 export function statusOf(req: IncomingMessage, res: ServerResponse): number {
   if (res.headersSent) return res.statusCode
-  return req.headers.upgrade === undefined ? CLIENT_LEFT : 101
+  return req.headers.upgrade === undefined ? clientLeft : 101
 }
 
 /** `error` is what the pipeline was left with; after a good status it means that the response was cut. */

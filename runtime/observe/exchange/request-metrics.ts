@@ -9,15 +9,15 @@ export interface KnownNames {
   label(name: string, exists: boolean): string
 }
 
-const MAX_NAMES = 500
-const OTHER = 'other'
+const maxNames = 500
+const otherMethod = 'other'
 
-export function makeKnownNames(max = MAX_NAMES): KnownNames {
+export function makeKnownNames(max = maxNames): KnownNames {
   const names = new Set<string>()
   return {
     label(name, exists) {
       if (names.has(name)) return name
-      if (!exists || names.size >= max) return OTHER
+      if (!exists || names.size >= max) return otherMethod
       names.add(name)
       return name
     },
@@ -54,7 +54,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   // A name is worth a series when a backend was found for it, or the response is what only an existing one gives.
   const good = status < 400 && response?.kind === 'result' && response.toolError !== true
   const exists = scope.backend !== undefined || good
-  const name = rpc.target === undefined ? OTHER : names.label(rpc.target, exists)
+  const name = rpc.target === undefined ? otherMethod : names.label(rpc.target, exists)
   if (rpc.targetType === 'tool') metrics.mcpToolCalls(1, { server, tool: name, status: result })
   metrics.serverOperationDuration(seconds, {
     'mcp.method.name': knownMethod(rpc.method),

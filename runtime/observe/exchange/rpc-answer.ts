@@ -10,8 +10,8 @@ import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
 /** How many bytes of either end are looked at. */
-export const SCANNED_BYTES = 512
-const MAX_MESSAGE_BYTES = 256
+export const scannedBytes = 512
+const maxMessageBytes = 256
 
 export interface RpcResponse {
   readonly kind: 'result' | 'error'
@@ -38,8 +38,8 @@ export function readResponse(head: string, tail: string): RpcResponse | undefine
 
 /** True when a bare tool result says `isError`. */
 export function isToolError(result: Buffer): boolean {
-  const head = result.toString('utf8', 0, SCANNED_BYTES)
-  const tail = result.toString('utf8', Math.max(0, result.length - SCANNED_BYTES))
+  const head = result.toString('utf8', 0, scannedBytes)
+  const tail = result.toString('utf8', Math.max(0, result.length - scannedBytes))
   return saysIsError(head, skipSpace(head, 0)) || endsWithIsError(tail, 1)
 }
 
@@ -64,7 +64,7 @@ export function readError(text: string, at = 0): RpcResponse {
 
 /** A message as the record may show it. */
 export function safeMessage(message: string): string {
-  return cutBytes(redactText(message), MAX_MESSAGE_BYTES)
+  return cutBytes(redactText(message), maxMessageBytes)
 }
 
 function saysIsError(text: string, at: number): boolean {

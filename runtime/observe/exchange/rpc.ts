@@ -45,12 +45,12 @@ export interface ClientName {
   readonly version: string | undefined
 }
 
-const MAX_NAME_BYTES = 128
-const MAX_TARGET_BYTES = 512
-const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
-const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion'
+const maxNameBytes = 128
+const maxTargetBytes = 512
+const clientInfoKey = 'io.modelcontextprotocol/clientInfo'
+const protocolVersionKey = 'io.modelcontextprotocol/protocolVersion'
 
-const TARGETS: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> = {
+const targets: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> = {
   'tools/call': ['tool', 'name'],
   'prompts/get': ['prompt', 'name'],
   'resources/read': ['resource', 'uri'],
@@ -59,8 +59,8 @@ const TARGETS: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> =
 }
 
 /** Methods of MCP; a method label of a metric has no other value. */
-export const METHODS: ReadonlySet<string> = new Set([
-  ...Object.keys(TARGETS),
+export const knownMethods: ReadonlySet<string> = new Set([
+  ...Object.keys(targets),
   'initialize',
   'ping',
   'tools/list',
@@ -80,28 +80,28 @@ export const METHODS: ReadonlySet<string> = new Set([
 
 /** The method, or `other` for what is no method of MCP. */
 export function knownMethod(method: string): string {
-  return METHODS.has(method) ? method : 'other'
+  return knownMethods.has(method) ? method : 'other'
 }
 
 /** Never throws: what cannot be read is left out. */
 export function readRpc(message: MessageView, params: ParamsView | undefined): RpcFacts {
   const { kind, id, method } = message
   const meta = read(() => params?.object('_meta'))
-  const [targetType, member] = TARGETS[method] ?? ['endpoint', 'name']
+  const [targetType, member] = targets[method] ?? ['endpoint', 'name']
   const target = targetType === 'endpoint' ? undefined : read(() => params?.text(member))
   const info =
-    method === 'initialize' ? read(() => params?.raw('clientInfo')) : read(() => meta?.raw(CLIENT_INFO))
+    method === 'initialize' ? read(() => params?.raw('clientInfo')) : read(() => meta?.raw(clientInfoKey))
   return {
     kind,
     id,
-    method: cutBytes(method, MAX_NAME_BYTES),
-    target: target === undefined ? undefined : cutBytes(redactText(target), MAX_TARGET_BYTES),
+    method: cutBytes(method, maxNameBytes),
+    target: target === undefined ? undefined : cutBytes(redactText(target), maxTargetBytes),
     targetType,
     toolArguments: targetType === 'tool' ? read(() => params?.raw('arguments')) : undefined,
     protocolVersion:
       method === 'initialize'
         ? read(() => params?.text('protocolVersion'))
-        : read(() => meta?.text(PROTOCOL_VERSION)),
+        : read(() => meta?.text(protocolVersionKey)),
     client: clientName(info),
     traceparent: read(() => meta?.text('traceparent')),
     tracestate: read(() => meta?.text('tracestate')),
@@ -116,16 +116,16 @@ export interface AttributedTool {
 
 /** A call as one of the tool that is meant. */
 export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: AttributedTool): RpcFacts {
-  return { ...rpc, target: cutBytes(redactText(name), MAX_TARGET_BYTES), toolArguments }
+  return { ...rpc, target: cutBytes(redactText(name), maxTargetBytes), toolArguments }
 }
 
 /** What was read of the object that a session keeps of its client. */
 const clientNames = new WeakMap<Buffer, ClientName>()
-const MAX_INFO_BYTES = 16_384
+const maxInfoBytes = 16_384
 
 /** Name and version of a raw `Implementation` object. */
 export function clientName(info: Buffer | undefined): ClientName | undefined {
-  if (!info || info.length > MAX_INFO_BYTES) return undefined
+  if (!info || info.length > maxInfoBytes) return undefined
   const known = clientNames.get(info)
   if (known) return known
   const name = readClientName(info)
@@ -141,7 +141,7 @@ function readClientName(info: Buffer): ClientName | undefined {
 }
 
 function clientText(value: unknown): string | undefined {
-  return typeof value === 'string' ? cutBytes(redactText(value), MAX_NAME_BYTES) : undefined
+  return typeof value === 'string' ? cutBytes(redactText(value), maxNameBytes) : undefined
 }
 
 function read<T>(get: () => T | undefined): T | undefined {

@@ -4,15 +4,15 @@
  */
 import { isSecretName, redactText } from '../redact.ts'
 
-const SENSITIVE = /password|token|secret|key|auth|credential|private/i
-const MAX_VALUE_CHARS = 100
-const MAX_ALL_CHARS = 200
+const sensitive = /password|token|secret|key|auth|credential|private/i
+const maxValueChars = 100
+const maxAllChars = 200
 /** Beyond this, arguments are not even parsed. */
-const MAX_PARSED_BYTES = 65_536
+const maxParsedBytes = 65_536
 
 /** `name=value, …` in the order of the call. */
 export function describeArguments(raw: Buffer): string {
-  if (raw.length > MAX_PARSED_BYTES) return `[${raw.length} bytes]`
+  if (raw.length > maxParsedBytes) return `[${raw.length} bytes]`
   let args: unknown
   try {
     args = JSON.parse(raw.toString())
@@ -23,21 +23,21 @@ export function describeArguments(raw: Buffer): string {
   const parts: string[] = []
   let length = 0
   for (const [name, value] of Object.entries(args)) {
-    const part = `${cut(name, MAX_VALUE_CHARS)}=${isSensitive(name) ? '[redacted]' : describe(value)}`
+    const part = `${cut(name, maxValueChars)}=${isSensitive(name) ? '[redacted]' : describe(value)}`
     parts.push(part)
     length += part.length + 2
-    if (length > MAX_ALL_CHARS) break
+    if (length > maxAllChars) break
   }
-  return cut(parts.join(', '), MAX_ALL_CHARS)
+  return cut(parts.join(', '), maxAllChars)
 }
 
 /** True for names that are left out of spans: more than those that surely hold a credential. */
 export function isSensitive(name: string): boolean {
-  return SENSITIVE.test(name) || isSecretName(name)
+  return sensitive.test(name) || isSecretName(name)
 }
 
 function describe(value: unknown): string {
-  if (typeof value === 'string') return cut(redactText(value), MAX_VALUE_CHARS)
+  if (typeof value === 'string') return cut(redactText(value), maxValueChars)
   if (Array.isArray(value)) return `[${value.length} items]`
   if (typeof value === 'object' && value !== null) return `{${Object.keys(value).length} members}`
   return String(value)

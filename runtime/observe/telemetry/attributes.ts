@@ -13,7 +13,7 @@ import { describeArguments } from './arguments.ts'
 import type { Attributes } from './tracer.ts'
 
 /** Current name to the legacy names of the same value. */
-export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
+export const attributeTable: Readonly<Record<string, readonly string[]>> = {
   'http.request.method': ['http.method'],
   'url.full': ['http.url'],
   'url.scheme': ['http.scheme'],
@@ -65,7 +65,7 @@ export function requestAttributes(facts: SpanFacts, legacy: boolean): Attributes
   const current = currentAttributes(facts)
   if (!legacy) return current
   const all: Record<string, string | number | boolean | undefined> = { ...current }
-  for (const [name, older] of Object.entries(ATTRIBUTES)) {
+  for (const [name, older] of Object.entries(attributeTable)) {
     for (const alias of older) all[alias] = current[name]
   }
   all['http.duration_ms'] = facts.durationMs

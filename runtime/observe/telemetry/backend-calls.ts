@@ -36,7 +36,7 @@ export interface BackendCalls {
   readonly carrier: () => Readonly<Record<string, string>>
 }
 
-const ACTIONS: Readonly<Record<string, string>> = {
+const actions: Readonly<Record<string, string>> = {
   'tools/call': 'call_tool',
   'resources/read': 'read_resource',
   'prompts/get': 'get_prompt',
@@ -104,7 +104,7 @@ function count(metrics: Metrics, call: BackendCall, seconds: number, failure: st
     'target.workload_id': call.backend,
     'target.workload_name': call.backend,
     'target.transport_type': call.transport,
-    action: ACTIONS[method] ?? 'other',
+    action: actions[method] ?? 'other',
     'mcp.method.name': method,
     'mcp.protocol.revision': call.revision,
     tool_name: tool,

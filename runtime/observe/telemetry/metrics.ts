@@ -6,11 +6,11 @@
  * are bounded by the SDK (2000 for each metric, the rest is counted together).
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
-import { type MetricRow, PROCESS_METRICS, SERVER_METRICS } from '../../../schemas/metrics/index.ts'
+import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
 import { cutBytes } from '../text.ts'
 
-const METRICS = { ...SERVER_METRICS, ...PROCESS_METRICS }
-type Table = typeof METRICS
+const allMetrics = { ...serverMetrics, ...processMetrics }
+type Table = typeof allMetrics
 export type MetricName = keyof Table
 
 type ObservedName = { [M in MetricName]: Table[M] extends { observed: true } ? M : never }[MetricName]
@@ -32,7 +32,7 @@ export type Metrics = {
 type Values = Readonly<Record<string, unknown>>
 type AnyRead = () => Iterable<readonly [number, Values?]>
 
-const MAX_LABEL_BYTES = 128
+const maxLabelBytes = 128
 
 export const noMetrics: Metrics = table(() => () => {})
 
@@ -51,7 +51,7 @@ function attributes(names: readonly string[], labels: Values): Record<string, st
   const result: Record<string, string> = {}
   for (const name of names) {
     const label = labels[name]
-    if (typeof label === 'string') result[name] = cutBytes(label, MAX_LABEL_BYTES)
+    if (typeof label === 'string') result[name] = cutBytes(label, maxLabelBytes)
     else if (typeof label === 'number' || typeof label === 'boolean') result[name] = String(label)
   }
   return result
@@ -60,7 +60,7 @@ function attributes(names: readonly string[], labels: Values): Record<string, st
 type Recorder = ((value: number, labels: Values) => void) | ((read: AnyRead) => void)
 
 function table(make: (row: MetricRow) => Recorder): Metrics {
-  const entries = Object.entries(METRICS).map(([name, row]) => [name, make(row)] as const)
+  const entries = Object.entries(allMetrics).map(([name, row]) => [name, make(row)] as const)
   return Object.fromEntries(entries) as unknown as Metrics
 }
 

@@ -15,15 +15,15 @@ import type { CollectorSettings } from './settings.ts'
 
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
 
-const EXPORT_TIMEOUT_MS = 10_000
+const exportTimeoutMs = 10_000
 /** Of the OpenTelemetry API. */
-const SUCCESS = 0
+const success = 0
 
 function options(url: string, { headers, ca }: CollectorSettings) {
   return {
     url,
     headers: { ...headers },
-    timeoutMillis: EXPORT_TIMEOUT_MS,
+    timeoutMillis: exportTimeoutMs,
     httpAgentOptions: {
       keepAlive: true,
       lookup: guardedLookup('operator'),
@@ -61,7 +61,7 @@ function failureLog(signal: string, log: Log): (done: Done) => Done {
   let failing = false
   return (done) => (result) => {
     const code: number = result.code
-    const failed = code !== SUCCESS
+    const failed = code !== success
     if (failed && !failing)
       log.warn('telemetry cannot be sent to the collector', { signal, reason: reasonOf(result.error) })
     else if (!failed && failing) log.info('telemetry is sent to the collector again', { signal })

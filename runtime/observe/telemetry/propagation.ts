@@ -10,14 +10,14 @@ export interface TraceCarrier {
   readonly tracestate?: string | undefined
 }
 
-const PARENT = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
-const STATE = /^[a-z0-9_\-*/@]{1,256}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}$/
-const MAX_STATE_LENGTH = 512
-const MAX_STATE_MEMBERS = 32
+const parent = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
+const stateMember = /^[a-z0-9_\-*/@]{1,256}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}$/
+const maxStateLength = 512
+const maxStateMembers = 32
 
 /** The remote span that a carrier names; undefined when there is none. */
 export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined {
-  const match = PARENT.exec(carrier.traceparent?.trim() ?? '')
+  const match = parent.exec(carrier.traceparent?.trim() ?? '')
   if (!match) return undefined
   const [, version, traceId = '', spanId = '', flags = '', more] = match
   if (version === '00' && more !== undefined) return undefined
@@ -34,11 +34,11 @@ export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined
 
 /** A state with a invalid member is dropped whole, as the recommendation says. */
 function readState(text: string | undefined): string | undefined {
-  if (text === undefined || text.length > MAX_STATE_LENGTH) return undefined
+  if (text === undefined || text.length > maxStateLength) return undefined
   const members = text.split(',').map((member) => member.trim())
   const used = members.filter((member) => member !== '')
-  if (used.length === 0 || used.length > MAX_STATE_MEMBERS) return undefined
-  return used.every((member) => STATE.test(member)) ? used.join(',') : undefined
+  if (used.length === 0 || used.length > maxStateMembers) return undefined
+  return used.every((member) => stateMember.test(member)) ? used.join(',') : undefined
 }
 
 /** Header (and `_meta`) members for what is called from within a span. */

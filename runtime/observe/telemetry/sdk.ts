@@ -32,8 +32,8 @@ export interface Sdk {
   shutdown(): Promise<void>
 }
 
-const SCOPE = 'gatehouse'
-const MAX_ATTRIBUTE_CHARS = 2_048
+const scope = 'gatehouse'
+const maxAttributeChars = 2_048
 
 export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk {
   const { collector, legacy } = settings
@@ -56,13 +56,13 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
       ? new TracerProvider({
           resource,
           sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.samplingRatio) }),
-          spanLimits: { attributeValueLengthLimit: MAX_ATTRIBUTE_CHARS },
+          spanLimits: { attributeValueLengthLimit: maxAttributeChars },
           spanProcessors: [new BatchSpanProcessor({ exporter: traceExporter(collector, log) })],
         })
       : undefined
   return {
-    metrics: meters ? makeMetrics(meters.getMeter(SCOPE, version), legacy) : noMetrics,
-    tracer: tracers ? makeTracer(tracers.getTracer(SCOPE, version)) : noTracer,
+    metrics: meters ? makeMetrics(meters.getMeter(scope, version), legacy) : noMetrics,
+    tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
     prometheus: scrape && ((exchange) => scrape.response(exchange)),
     // What cannot be sent was logged by the exporter.
     async flush() {

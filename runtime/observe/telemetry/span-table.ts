@@ -3,7 +3,7 @@
  * Server spans are named `<mcp method> <target>`, client spans likewise; see docs/observability.md, which repeats this
  * table and is compared with it by a test.
  */
-export const SPANS = {
+export const spanTable = {
   'aggregator.AggregateCapabilities': 'what a client sees is put together, because it is not known yet',
   'aggregator.QueryAllCapabilities': 'all backends are asked for their lists, side by side',
   'aggregator.QueryCapabilities': 'one backend is asked for its lists',
@@ -13,4 +13,4 @@ export const SPANS = {
   'optimizer.CallTool': 'a tool is called through call_tool',
 } as const satisfies Record<string, string>
 
-export type InternalSpan = keyof typeof SPANS
+export type InternalSpan = keyof typeof spanTable

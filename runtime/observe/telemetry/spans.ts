@@ -17,14 +17,14 @@ import { cutBytes } from '../text.ts'
 import { readTraceContext, writeTraceContext } from './propagation.ts'
 import { type Attributes, errorType, type OpenSpan, type SpanHandle, type Tracer } from './tracer.ts'
 
-const MAX_TEXT_BYTES = 1_024
-const MAX_NAME_BYTES = 160
-const NOTHING: Readonly<Record<string, string>> = {}
+const maxTextBytes = 1_024
+const maxNameBytes = 160
+const noAttributes: Readonly<Record<string, string>> = {}
 
 export function makeTracer(otel: OtelTracer): Tracer {
   function open(kind: SpanKind, name: string, parent: Context, startTime?: number): OpenSpan {
     const options = startTime === undefined ? { kind } : { kind, startTime }
-    return openSpan(otel.startSpan(cutBytes(redactText(name), MAX_NAME_BYTES), options, parent))
+    return openSpan(otel.startSpan(cutBytes(redactText(name), maxNameBytes), options, parent))
   }
 
   function run<T>(
@@ -51,7 +51,7 @@ export function makeTracer(otel: OtelTracer): Tracer {
     },
     carrier() {
       const span = currentScope()?.span
-      return span ? writeTraceContext(span.span.spanContext()) : NOTHING
+      return span ? writeTraceContext(span.span.spanContext()) : noAttributes
     },
   }
 }
@@ -99,7 +99,7 @@ function openSpan(span: Span): OpenSpan {
       span.setStatus({ code: SpanStatusCode.ERROR })
     },
     rename(name) {
-      span.updateName(cutBytes(redactText(name), MAX_NAME_BYTES))
+      span.updateName(cutBytes(redactText(name), maxNameBytes))
     },
     end() {
       if (open) span.end()
@@ -111,7 +111,7 @@ function openSpan(span: Span): OpenSpan {
 function safe(attributes: Attributes): OtelAttributes {
   const out: OtelAttributes = {}
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === 'string') out[name] = cutBytes(redactText(value), MAX_TEXT_BYTES)
+    if (typeof value === 'string') out[name] = cutBytes(redactText(value), maxTextBytes)
     else if (value !== undefined) out[name] = value
   }
   return out

@@ -51,8 +51,8 @@ export interface SpanOptions {
   readonly environment: Readonly<Record<string, string>>
 }
 
-const CLOSE_MS = 5_000
-const EXPORT_INTERVAL_MS = 60_000
+const closeMs = 5_000
+const defaultExportIntervalMs = 60_000
 
 export const noTelemetry: Telemetry = {
   enabled: false,
@@ -78,7 +78,7 @@ export async function makeTelemetry(
   const sdk = startSdk(settings, {
     version,
     log,
-    exportIntervalMs: options.exportIntervalMs ?? EXPORT_INTERVAL_MS,
+    exportIntervalMs: options.exportIntervalMs ?? defaultExportIntervalMs,
   })
   let closing: Promise<void> | undefined
   return {
@@ -94,7 +94,7 @@ export async function makeTelemetry(
     },
     flush: () => sdk.flush(),
     close() {
-      closing ??= atMost(sdk.shutdown(), CLOSE_MS)
+      closing ??= atMost(sdk.shutdown(), closeMs)
       return closing
     },
   }

@@ -39,7 +39,7 @@ export interface Tracer {
   carrier(): Readonly<Record<string, string>>
 }
 
-const NOTHING: Readonly<Record<string, string>> = {}
+const noAttributes: Readonly<Record<string, string>> = {}
 export const noSpan: SpanHandle = { recording: false, set() {}, fail() {} }
 
 export const noTracer: Tracer = {
@@ -47,7 +47,7 @@ export const noTracer: Tracer = {
   internal: (_name, _attributes, work) => work(noSpan),
   client: (_name, work) => work(noSpan),
   openServerSpan: () => undefined,
-  carrier: () => NOTHING,
+  carrier: () => noAttributes,
 }
 
 /** The code of an error that has one, else its class. */

@@ -8,27 +8,27 @@
 import type { CedarValue } from '../../../schemas/cedar/index.ts'
 
 /** Objects and lists nested deeper are not converted. */
-const MAX_DEPTH = 10
+const maxDepth = 10
 /** Longer texts are not converted. */
-export const MAX_TEXT = 64 * 1024
+export const maxTextLength = 64 * 1024
 /** Characters of a text times those of all patterns: the engine takes about 3 ns for each where they almost match. */
-const MAX_COMPARED = 4_000_000
+const maxCompared = 4_000_000
 /** Texts up to here are told whatever the patterns are. */
-const MIN_TEXT = 2048
-const MIN_LONG = -(2n ** 63n)
-const MAX_LONG = 2n ** 63n - 1n
+const minText = 2048
+const minLong = -(2n ** 63n)
+const maxLong = 2n ** 63n - 1n
 /** Beyond this a decimal does not fit into 64 bits. */
-const MAX_DECIMAL = 922_337_203_685_477
+const maxDecimal = 922_337_203_685_477
 
 /** Members by which Cedar recognises entities and extension values: they must not come from outside. */
-const ESCAPES: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
+const escapeTable: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 /** How much the policies see of one caller, or of one call: what is beyond it counts as what Cedar cannot hold. */
 export class Budget {
   readonly #maxText: number
-  #characters = 2 * MAX_TEXT
+  #characters = 2 * maxTextLength
 
-  constructor(maxText = MAX_TEXT) {
+  constructor(maxText = maxTextLength) {
     this.#maxText = maxText
   }
 
@@ -42,7 +42,7 @@ export class Budget {
 
 /** The longest text of a request that policies with patterns of so many characters are told. */
 export function longestText(patternLength: number): number {
-  return Math.min(MAX_TEXT, Math.max(MIN_TEXT, Math.floor(MAX_COMPARED / Math.max(1, patternLength))))
+  return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }
 
 /** The Cedar value; undefined when there is none. Null is for the caller to leave out. */
@@ -56,7 +56,7 @@ export function toCedar(value: unknown, budget: Budget, depth = 0): CedarValue |
     case 'number':
       return numberToCedar(value)
     case 'object':
-      if (value === null || depth >= MAX_DEPTH) return undefined
+      if (value === null || depth >= maxDepth) return undefined
       return Array.isArray(value) ? listToCedar(value, budget, depth) : objectToCedar(value, budget, depth)
     default:
       return undefined
@@ -78,7 +78,7 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
   for (const [name, item] of Object.entries(object) as [string, unknown][]) {
     if (item === null) continue
     const value = toCedar(item, budget, depth + 1)
-    if (value === undefined || ESCAPES.has(name) || !name.isWellFormed() || !budget.take(name.length))
+    if (value === undefined || escapeTable.has(name) || !name.isWellFormed() || !budget.take(name.length))
       return undefined
     members.push([name, value])
   }
@@ -89,7 +89,7 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
 function numberToCedar(value: number): CedarValue | undefined {
   // Adding zero makes a plain zero of minus zero.
   if (Number.isInteger(value)) return Number.isSafeInteger(value) ? value + 0 : undefined
-  if (!(Math.abs(value) < MAX_DECIMAL)) return undefined
+  if (!(Math.abs(value) < maxDecimal)) return undefined
   return { __extn: { fn: 'decimal', arg: value.toFixed(4) } }
 }
 
@@ -97,7 +97,7 @@ function numberToCedar(value: number): CedarValue | undefined {
 export function numberTextToCedar(text: string): CedarValue | undefined {
   if (!/^-?\d{16,19}$/.test(text)) return numberToCedar(Number(text))
   const long = BigInt(text)
-  if (long < MIN_LONG || long > MAX_LONG) return undefined
+  if (long < minLong || long > maxLong) return undefined
   return exactNumber(String(long))
 }
 

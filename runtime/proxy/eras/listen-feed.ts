@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, type Message, META, notificationMessage, paramsOf } from '../../mcp/index.ts'
+import { JsonObject, type Message, metaKey, notificationMessage, paramsOf } from '../../mcp/index.ts'
 import type { Requester } from './requester.ts'
 
 const maxResources = 1_000
@@ -131,7 +131,7 @@ export class ListenFeed {
   take(message: Message): Buffer | 'handled' | undefined {
     const params = paramsOf(message)
     const meta = params.object('_meta')
-    const id = meta?.raw(META.subscriptionId)?.toString()
+    const id = meta?.raw(metaKey.subscriptionId)?.toString()
     if (!meta || id === undefined) return undefined
     const subscription = this.#live.get(id)
     if (message.method === 'notifications/subscriptions/acknowledged') {
@@ -139,7 +139,7 @@ export class ListenFeed {
       return 'handled'
     }
     if (!subscription || subscription !== this.#speaking) return 'handled'
-    const left = meta.names().length > 1 ? meta.with({ [META.subscriptionId]: undefined }) : undefined
+    const left = meta.names().length > 1 ? meta.with({ [metaKey.subscriptionId]: undefined }) : undefined
     const rest = params.with({ _meta: left })
     return notificationMessage(message.method, rest.equals(empty) ? undefined : rest)
   }

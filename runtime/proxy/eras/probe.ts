@@ -3,22 +3,22 @@
  * names the revision, or silence, means that it does not.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
-import { JsonObject, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import { JsonObject, metaKey, statelessVersion } from '../../mcp/index.ts'
 import type { Requester } from './requester.ts'
 
 /** A server that has not responded within this time does not know the method. */
-export const PROBE_MS = 10_000
+export const probeTimeoutMs = 10_000
 
 /** The raw DiscoverResult; undefined when the server does not speak the era. Rejects when the link is over. */
 export async function discover(
   requester: Requester,
   clientInfo: string,
-  timeoutMs = PROBE_MS,
+  timeoutMs = probeTimeoutMs,
 ): Promise<Buffer | undefined> {
   const silence = new AbortController()
   const timer = setTimeout(() => silence.abort(new Error('no response')), timeoutMs)
   timer.unref()
-  const meta = `{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${clientInfo},"${META.clientCapabilities}":{}}`
+  const meta = `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${clientInfo},"${metaKey.clientCapabilities}":{}}`
   try {
     const { result } = await requester.request(
       requester.newId(),
@@ -39,7 +39,7 @@ export async function discover(
 function namesStateless(result: Buffer): boolean {
   try {
     const versions = new JsonObject(result).value('supportedVersions')
-    return Array.isArray(versions) && versions.includes(STATELESS_VERSION)
+    return Array.isArray(versions) && versions.includes(statelessVersion)
   } catch {
     return false
   }

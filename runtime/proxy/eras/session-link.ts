@@ -10,11 +10,11 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type Ask,
-  ASK_METHODS,
+  askMethods,
   type AskReply,
   errorMessage,
   JsonObject,
-  LATEST_SESSION_VERSION,
+  latestSessionVersion,
   type Message,
   notificationMessage,
   type OutgoingParams,
@@ -22,7 +22,7 @@ import {
   passesLevel,
   rawErrorMessage,
   resultMessage,
-  SESSION_VERSIONS,
+  sessionVersions,
   sessionParams,
 } from '../../mcp/index.ts'
 import type { OpenLink, Outcome, ServerLink } from './link.ts'
@@ -95,11 +95,11 @@ export class SessionLink {
 
   async #open(): Promise<SessionServer> {
     const { capabilities, info } = this.#options
-    const params = `{"protocolVersion":"${LATEST_SESSION_VERSION}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+    const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
     const outcome = await this.#initialize(params)
     const result = outcome.result ? new JsonObject(outcome.result) : undefined
     const version = result?.text('protocolVersion')
-    if (!result || version === undefined || !SESSION_VERSIONS.includes(version))
+    if (!result || version === undefined || !sessionVersions.includes(version))
       throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
     this.#requester.notify('notifications/initialized')
     return {
@@ -180,7 +180,7 @@ export class SessionLink {
   #asked(message: Message, id: string): void {
     const { method } = message
     if (method === 'ping') return this.#reply(resultMessage(id, '{}'))
-    if (!ASK_METHODS.has(method)) return this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+    if (!askMethods.has(method)) return this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
     const side = this.#only()
     if (!side && method === 'roots/list') return this.#reply(resultMessage(id, '{"roots":[]}'))
     if (!side || this.#serverRequests.has(id) || this.#serverRequests.size >= maxServerRequests)

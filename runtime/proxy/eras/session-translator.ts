@@ -9,26 +9,26 @@ import {
   type Abilities,
   abilitiesIn,
   type Ask,
-  ASKING_METHODS,
+  askingMethods,
   type AskReply,
   respondToInputRequests,
   type Changes,
   errorMessage,
   JsonObject,
-  LATEST_SESSION_VERSION,
-  LOG_LEVELS,
+  latestSessionVersion,
+  logLevels,
   type Message,
-  META,
+  metaKey,
   notificationMessage,
   paramsOf,
   rawErrorMessage,
   requestMessage,
   requireAbility,
   resultMessage,
-  SESSION_VERSIONS,
+  sessionVersions,
   sessionError,
   sessionResult,
-  STATELESS_VERSION,
+  statelessVersion,
   statelessParams,
   withoutTasks,
 } from '../../mcp/index.ts'
@@ -90,7 +90,7 @@ export class SessionTranslator {
   }
 
   #meta(): string {
-    return `{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${this.#info},"${META.clientCapabilities}":${this.#capabilities.toString()}}`
+    return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${this.#info},"${metaKey.clientCapabilities}":${this.#capabilities.toString()}}`
   }
 
   /** A message of the client. Resolves when it is complete. Never rejects. */
@@ -158,8 +158,8 @@ export class SessionTranslator {
     const offered = server.object('capabilities')
     this.#lists = announcedLists(offered)
     const asked = params.text('protocolVersion') ?? ''
-    const version = SESSION_VERSIONS.includes(asked) ? asked : LATEST_SESSION_VERSION
-    const name = server.object('_meta')?.object(META.serverInfo)?.bytes.toString() ?? unnamed
+    const version = sessionVersions.includes(asked) ? asked : latestSessionVersion
+    const name = server.object('_meta')?.object(metaKey.serverInfo)?.bytes.toString() ?? unnamed
     const instructions = server.raw('instructions')?.toString()
     return Buffer.from(
       `{"protocolVersion":"${version}","capabilities":${offered ? withoutTasks(offered).toString() : '{}'},"serverInfo":${name}${instructions === undefined ? '' : `,"instructions":${instructions}`}}`,
@@ -194,7 +194,7 @@ export class SessionTranslator {
       const outcome = await this.#round(method, params, changes, call)
       const type = outcome.result ? new JsonObject(outcome.result).value('resultType') : undefined
       if (type === undefined || type === 'complete') return outcome
-      if (type !== 'input_required' || !outcome.result || !ASKING_METHODS.has(method))
+      if (type !== 'input_required' || !outcome.result || !askingMethods.has(method))
         throw new GatehouseError('BACKEND_PROTOCOL')
       const ask = (request: Ask, signal: AbortSignal): Promise<AskReply> => this.#ask(request, signal, call)
       changes = await respondToInputRequests(outcome.result, ask, call.stop.signal)
@@ -289,8 +289,8 @@ function announcedLists(capabilities: JsonObject | undefined): readonly string[]
 
 function levelIn(params: JsonObject): string {
   const level = params.text('level')
-  if (level !== undefined && LOG_LEVELS.includes(level)) return level
-  throw invalid(`level must be one of ${LOG_LEVELS.join(', ')}`)
+  if (level !== undefined && logLevels.includes(level)) return level
+  throw invalid(`level must be one of ${logLevels.join(', ')}`)
 }
 
 function uriIn(params: JsonObject): string {

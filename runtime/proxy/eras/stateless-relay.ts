@@ -10,7 +10,7 @@ import {
   errorObject,
   JsonObject,
   type Message,
-  META,
+  metaKey,
   notificationMessage,
   paramsOf,
   rawErrorMessage,
@@ -93,10 +93,10 @@ export class StatelessLink implements PooledLink {
   #announce({ method }: Message, params: JsonObject): void {
     if (method === 'notifications/cancelled') return this.#closed(params.raw('requestId')?.toString())
     const meta = params.object('_meta')
-    const id = meta?.raw(META.subscriptionId)?.toString() ?? ''
+    const id = meta?.raw(metaKey.subscriptionId)?.toString() ?? ''
     const sent = this.#sent.get(id)
     if (!meta || !sent) return
-    const own = params.with({ _meta: meta.with({ [META.subscriptionId]: sent.clientId }) })
+    const own = params.with({ _meta: meta.with({ [metaKey.subscriptionId]: sent.clientId }) })
     void sent.reply.send(notificationMessage(method, own))
   }
 
@@ -113,11 +113,11 @@ export class StatelessLink implements PooledLink {
 
 /** A result under the client's name of the subscription that it closes. */
 function ofClient(result: Buffer, id: string, clientId: string): Buffer {
-  if (!result.includes(META.subscriptionId)) return result
+  if (!result.includes(metaKey.subscriptionId)) return result
   const object = new JsonObject(result)
   const meta = object.object('_meta')
-  if (meta?.raw(META.subscriptionId)?.toString() !== id) return result
-  return object.with({ _meta: meta.with({ [META.subscriptionId]: clientId }) })
+  if (meta?.raw(metaKey.subscriptionId)?.toString() !== id) return result
+  return object.with({ _meta: meta.with({ [metaKey.subscriptionId]: clientId }) })
 }
 
 export interface StatelessRelayOptions {

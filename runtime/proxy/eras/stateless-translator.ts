@@ -11,7 +11,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type Ask,
   abilitiesIn,
-  ASKING_METHODS,
+  askingMethods,
   AskingCall,
   type AskReply,
   completeResult,
@@ -20,14 +20,14 @@ import {
   inputRequired,
   isDeclined,
   JsonObject,
-  LOG_LEVELS,
-  NATIVE_ERA,
+  logLevels,
+  nativeEra,
   rawErrorMessage,
   requireAbility,
   resultMessage,
   type StatelessMeta,
   statelessError,
-  SUPPORTED_VERSIONS,
+  allVersions,
   visitRequests,
   withoutTasks,
 } from '../../mcp/index.ts'
@@ -117,7 +117,7 @@ export class StatelessTranslator {
 
   async #request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     const { method, meta } = request
-    if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel))
+    if (meta.logLevel !== undefined && !logLevels.includes(meta.logLevel))
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: unknown log level' })
     if (removed.has(method) || method.startsWith('tasks/')) throw new GatehouseError('METHOD_NOT_FOUND')
     const lane = this.#laneOf(request)
@@ -186,7 +186,7 @@ export class StatelessTranslator {
     const link = this.#pool.take(lane, false)
     try {
       const { capabilities, info, instructions } = await link.opened
-      const said = `{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${NATIVE_ERA}":"session"}}`
+      const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
       await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(said), info)))
     } finally {
       this.#pool.release(link)
@@ -209,7 +209,7 @@ export class StatelessTranslator {
     const { method, params, meta } = request
     const abilities = abilitiesIn(declaredIn(meta))
     const canAsk =
-      ASKING_METHODS.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
+      askingMethods.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
     const link = this.#pool.take(lane, canAsk || meta.logLevel !== undefined)
     const stop = new AbortController()
     const begun: Begun = {
@@ -269,7 +269,7 @@ export class StatelessTranslator {
     const { id, method, params, meta } = request
     const info = await infoOf(link)
     if (result) return reply.end(resultMessage(id, completeResult(method, result, info)))
-    const visits = ASKING_METHODS.has(method) ? visitRequests(error) : undefined
+    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
     if (visits) {
       requireAbility(abilitiesIn(declaredIn(meta)), visit)
       const state = this.#parked.put('again', request)
@@ -293,7 +293,7 @@ export class StatelessTranslator {
 
 /** Only some methods may have an interim result; during the others the client takes no server requests. */
 function askWith({ asking }: Begun, method: string, asked: Ask, signal: AbortSignal): Promise<AskReply> {
-  if (ASKING_METHODS.has(method)) return asking.ask(asked, signal)
+  if (askingMethods.has(method)) return asking.ask(asked, signal)
   if (asked.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
   return Promise.reject(
     new GatehouseError('METHOD_NOT_FOUND', { detail: 'no client takes server requests now' }),

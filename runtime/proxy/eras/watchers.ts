@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   JsonObject,
   type Message,
-  META,
+  metaKey,
   notificationMessage,
   paramsOf,
   resultMessage,
@@ -115,7 +115,7 @@ export class Watchers {
     const uri = message.method === updatedMethod ? params.text('uri') : undefined
     for (const { id, reply, methods, uris } of this.#watchers) {
       if (uri === undefined ? !methods.has(message.method) : !uris.has(uri)) continue
-      const meta = params.object('_meta')?.with({ [META.subscriptionId]: id }) ?? markOf(id)
+      const meta = params.object('_meta')?.with({ [metaKey.subscriptionId]: id }) ?? markOf(id)
       void reply.send(notificationMessage(message.method, params.with({ _meta: meta })))
     }
   }
@@ -128,7 +128,7 @@ export class Watchers {
 }
 
 function markOf(id: string): string {
-  return `{"${META.subscriptionId}":${id}}`
+  return `{"${metaKey.subscriptionId}":${id}}`
 }
 
 function announces({ capabilities }: SessionServer, name: string): boolean {

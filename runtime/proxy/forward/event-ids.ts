@@ -5,8 +5,8 @@
  */
 const maxIds = 512
 const maxIdBytes = 512
-const LF = 0x0a
-const CR = 0x0d
+const lf = 0x0a
+const cr = 0x0d
 
 export class EventIds {
   readonly #ids = new Set<string>()
@@ -30,7 +30,7 @@ export class EventIds {
     return (chunk) => {
       let from = 0
       for (let at = 0; at < chunk.length; at++) {
-        if (chunk[at] !== LF && chunk[at] !== CR) continue
+        if (chunk[at] !== lf && chunk[at] !== cr) continue
         this.#read(start(line, chunk.subarray(from, at)))
         line = Buffer.alloc(0)
         from = at + 1

@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
-import { HEADER, isSessionLost, mayEnterNextSession, sessionVerdict } from '../../mcp/index.ts'
+import { headerName, isSessionLost, mayEnterNextSession, sessionVerdict } from '../../mcp/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { Credential } from '../credential.ts'
 import type { ProxyExchange } from '../exchange.ts'
@@ -236,7 +236,7 @@ class Forwarding implements ResponsePolicy {
         sessions.note(ownerOf(exchange), session, exchange.message)
       return
     }
-    const id = firstValue(headers[HEADER.sessionId])
+    const id = firstValue(headers[headerName.sessionId])
     if (id === undefined || id === '') return
     sessions.open(ownerOf(exchange), id, exchange.isInitialize ? exchange.body : undefined)
   }
@@ -300,6 +300,6 @@ export function ownerOf(exchange: ProxyExchange): string {
 
 /** The session id that the client sent; '' counts as none. */
 export function sessionIdOf(exchange: ProxyExchange): string | undefined {
-  const id = exchange.req.headers[HEADER.sessionId]
+  const id = exchange.req.headers[headerName.sessionId]
   return typeof id === 'string' && id !== '' ? id : undefined
 }

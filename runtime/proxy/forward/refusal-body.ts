@@ -1,8 +1,8 @@
 /** The body of a refusal as text bytes, whatever content coding the client had asked the target for. Bounded. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
-import { MAX_REFUSAL_BYTES } from '../../mcp/index.ts'
+import { maxRefusalBytes } from '../../mcp/index.ts'
 
-const limit = { maxOutputLength: MAX_REFUSAL_BYTES }
+const limit = { maxOutputLength: maxRefusalBytes }
 
 /** Empty for a coding that is not known here, a damaged body, and one that is too large when decoded. */
 export function decodeRefusal(body: Buffer, coding: string | undefined): Buffer {

@@ -7,8 +7,8 @@
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
 import { namedByConnection } from '../../net/index.ts'
-import { HEADER } from '../../mcp/index.ts'
-import { CALLER_HEADER, callerDigest } from '../caller-header.ts'
+import { headerName } from '../../mcp/index.ts'
+import { callerHeader, callerDigest } from '../caller-header.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import type { Target } from './target.ts'
 
@@ -46,8 +46,8 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
     'content-length',
     'expect',
     'origin',
-    HEADER.sessionId,
-    CALLER_HEADER,
+    headerName.sessionId,
+    callerHeader,
   ])
   const add: string[] = ['Host', options.target.authority]
   for (const { name, value } of options.inject) {
@@ -79,12 +79,12 @@ export function requestHeaders(
     if (drop.has(name)) continue
     if (named.length > 0 && named.includes(name)) continue
     if (plain && name === 'accept-encoding') continue
-    if (name === HEADER.lastEventId && isFromLostSession(exchange, rawHeaders[i + 1])) continue
+    if (name === headerName.lastEventId && isFromLostSession(exchange, rawHeaders[i + 1])) continue
     lines.push(raw, rawHeaders[i + 1] ?? '')
   }
   if (sessionId !== undefined) lines.push('Mcp-Session-Id', sessionId)
   if (plain) lines.push('Accept-Encoding', 'identity')
-  if (rules.identifyCallers && exchange.caller) lines.push(CALLER_HEADER, callerDigest(exchange.caller.key))
+  if (rules.identifyCallers && exchange.caller) lines.push(callerHeader, callerDigest(exchange.caller.key))
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
   // A remote target that sees the inner host or "http" would redirect to them.

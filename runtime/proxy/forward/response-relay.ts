@@ -9,7 +9,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { MAX_REFUSAL_BYTES } from '../../mcp/index.ts'
+import { maxRefusalBytes } from '../../mcp/index.ts'
 import { type DispatchController, type DispatchHandler, holdsStream } from '../../net/index.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
 import type { ProxyExchange } from '../exchange.ts'
@@ -112,7 +112,7 @@ export class ResponseRelay implements DispatchHandler {
     if (decision === 'aside') {
       this.#discard(status, headers)
       if (Number(headers['content-length'] ?? Infinity) > maxDropped) controller.abort(discarded)
-    } else if (decision === 'read' && Number(headers['content-length'] ?? 0) <= MAX_REFUSAL_BYTES) {
+    } else if (decision === 'read' && Number(headers['content-length'] ?? 0) <= maxRefusalBytes) {
       this.#state = 'reading'
       this.#held = { status, text, headers, chunks: [], size: 0 }
     } else this.#commit(status, text, headers)
@@ -176,7 +176,7 @@ export class ResponseRelay implements DispatchHandler {
     if (this.#held) {
       this.#held.chunks.push(chunk)
       this.#held.size += chunk.length
-      if (this.#held.size > MAX_REFUSAL_BYTES) this.#release(this.#held)
+      if (this.#held.size > maxRefusalBytes) this.#release(this.#held)
       return
     }
     if (!this.#pass(chunk)) {

@@ -10,7 +10,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Target } from '../../config/index.ts'
-import { HEADER, LATEST_SESSION_VERSION, META, STATELESS_VERSION } from '../../mcp/index.ts'
+import { headerName, latestSessionVersion, metaKey, statelessVersion } from '../../mcp/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
@@ -35,16 +35,16 @@ const limitMs = 10_000
 const clientInfo = { name: 'gatehouse', version: '1' }
 
 const initialize = rpc('initialize', {
-  protocolVersion: LATEST_SESSION_VERSION,
+  protocolVersion: latestSessionVersion,
   capabilities: {},
   clientInfo,
 })
 const listInSession = rpc('tools/list', {})
 const listStateless = rpc('tools/list', {
   _meta: {
-    [META.protocolVersion]: STATELESS_VERSION,
-    [META.clientInfo]: clientInfo,
-    [META.clientCapabilities]: {},
+    [metaKey.protocolVersion]: statelessVersion,
+    [metaKey.clientInfo]: clientInfo,
+    [metaKey.clientCapabilities]: {},
   },
 })
 
@@ -85,8 +85,8 @@ async function* responses(asking: Asking, path: string): AsyncGenerator<TargetRe
   if (got) yield got
   const opened = await ask(asking, path, { method: 'POST', body: initialize })
   if (!opened) return
-  const id = opened.headers[HEADER.sessionId]
-  const session = typeof id === 'string' ? [HEADER.sessionId, id] : []
+  const id = opened.headers[headerName.sessionId]
+  const session = typeof id === 'string' ? [headerName.sessionId, id] : []
   try {
     yield opened
     const listed = isSuccess(opened)
@@ -94,7 +94,7 @@ async function* responses(asking: Asking, path: string): AsyncGenerator<TargetRe
       : await ask(asking, path, {
           method: 'POST',
           body: listStateless,
-          headers: [HEADER.protocolVersion, STATELESS_VERSION, HEADER.method, 'tools/list'],
+          headers: [headerName.protocolVersion, statelessVersion, headerName.method, 'tools/list'],
         })
     if (listed) yield listed
   } finally {

@@ -8,11 +8,11 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   checkStateless,
   eraOf,
-  HEADER,
+  headerName,
   isBatch,
   metaOf,
   paramsOf,
-  STATELESS_VERSION,
+  statelessVersion,
   startsAsJson,
 } from '../../mcp/index.ts'
 import type { ProxyExchange } from '../exchange.ts'
@@ -20,13 +20,13 @@ import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
 import type { ProxiedSession, SessionTable } from './sessions.ts'
 import type { Target } from '../forward/target.ts'
 
-const supported: readonly string[] = [STATELESS_VERSION]
+const supported: readonly string[] = [statelessVersion]
 /** Start of every `_meta` key that declares the stateless revision. */
 const metaPrefix = Buffer.from('io.modelcontextprotocol/')
 
 /** The stateless revision has POST only. Looks at headers only, so it stands before authentication. */
 export function refuseStatelessMethod({ req }: ProxyExchange): void {
-  if (req.headers[HEADER.protocolVersion] !== STATELESS_VERSION) return
+  if (req.headers[headerName.protocolVersion] !== statelessVersion) return
   if (req.method === 'GET' || req.method === 'HEAD' || req.method === 'DELETE') {
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST, OPTIONS' } })
   }
@@ -42,9 +42,9 @@ export function checkBody(exchange: ProxyExchange, target: Target): void {
       detail: 'Parse error: the body must begin with a JSON object in UTF-8',
     })
   }
-  const header = req.headers[HEADER.protocolVersion]
+  const header = req.headers[headerName.protocolVersion]
   // Without either signal the request is of the session era, and there is no reason to look inside.
-  if (header !== STATELESS_VERSION && !body.includes(metaPrefix)) return
+  if (header !== statelessVersion && !body.includes(metaPrefix)) return
   const { message } = exchange
   if (message?.kind !== 'request' || isSsePost(exchange, target)) return
   const params = paramsOf(message)

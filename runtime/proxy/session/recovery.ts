@@ -6,8 +6,8 @@
  * One recovery per session at a time; everybody who needs it waits for the same one.
  */
 import {
-  EVENT_STREAM_TYPE,
-  HEADER,
+  eventStreamType,
+  headerName,
   JsonObject,
   type Message,
   notificationMessage,
@@ -34,11 +34,11 @@ const ownHeaders = new Set([
   'accept-encoding',
   'content-type',
   'content-encoding',
-  HEADER.sessionId,
-  HEADER.protocolVersion,
-  HEADER.lastEventId,
-  HEADER.method,
-  HEADER.name,
+  headerName.sessionId,
+  headerName.protocolVersion,
+  headerName.lastEventId,
+  headerName.method,
+  headerName.name,
 ])
 const maxResponseBytes = 1_048_576
 
@@ -59,7 +59,7 @@ export async function recoverSession(session: ProxiedSession, request: RecoveryR
 /** Rejects when the target cannot be reached. */
 async function reopen(session: ProxiedSession, initBody: Buffer, request: RecoveryRequest): Promise<boolean> {
   const opened = await post(request, initBody, [])
-  const id = opened.headers[HEADER.sessionId]
+  const id = opened.headers[headerName.sessionId]
   const result = await readResult(opened)
   if (opened.statusCode !== 200 || typeof id !== 'string' || id === '' || !result) return false
   const version = new JsonObject(result).text('protocolVersion')
@@ -118,7 +118,7 @@ function post(
  */
 async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {
   const type = headers['content-type']
-  if (String(type).toLowerCase().startsWith(EVENT_STREAM_TYPE)) return resultInStream(body)
+  if (String(type).toLowerCase().startsWith(eventStreamType)) return resultInStream(body)
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of body as AsyncIterable<Buffer>) {

@@ -19,7 +19,7 @@ import {
   MessageError,
   paramsOf,
   requestMessage,
-  RPC,
+  rpcCode,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -388,5 +388,5 @@ export class RawBridge {
 }
 
 function isHeaderMismatch({ error }: Message): boolean {
-  return error !== undefined && new JsonObject(error).value('code') === RPC.headerMismatch
+  return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }

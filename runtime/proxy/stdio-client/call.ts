@@ -9,14 +9,14 @@ import { ModuleError } from '../../../schemas/index.ts'
 import {
   type Era,
   eraOf,
-  HEADER,
+  headerName,
   type JsonObject,
   type Message,
-  META,
+  metaKey,
   metaOf,
-  NAMED_METHODS,
+  namedMethods,
   paramsOf,
-  STATELESS_VERSION,
+  statelessVersion,
   writeHeaderValue,
 } from '../../mcp/index.ts'
 import type { MirroredTools } from '../eras/mirrored-tools.ts'
@@ -76,11 +76,11 @@ export function eraOfMessage(message: Message, before: Era): Era {
 export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools): readonly string[] {
   if (era === 'session') return []
   const params = paramsOf(message)
-  const version = metaOf(message, params)?.text(META.protocolVersion) ?? STATELESS_VERSION
+  const version = metaOf(message, params)?.text(metaKey.protocolVersion) ?? statelessVersion
   return [
-    HEADER.protocolVersion,
+    headerName.protocolVersion,
     version,
-    HEADER.method,
+    headerName.method,
     writeHeaderValue(message.method),
     ...nameHeader(message.method, params),
     ...(message.method === 'tools/call' ? tools.headersFor(params) : []),
@@ -88,9 +88,9 @@ export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools
 }
 
 function nameHeader(method: string, params: JsonObject): readonly string[] {
-  const member = NAMED_METHODS[method]
+  const member = namedMethods[method]
   const name = member === undefined ? undefined : params.text(member)
-  return name === undefined ? [] : [HEADER.name, writeHeaderValue(name)]
+  return name === undefined ? [] : [headerName.name, writeHeaderValue(name)]
 }
 
 /** True for the response to the request with this raw id. */

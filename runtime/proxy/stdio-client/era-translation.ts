@@ -12,10 +12,10 @@ import {
   JsonObject,
   type Message,
   paramsOf,
-  RPC,
+  rpcCode,
   scanMessage,
-  STATELESS_VERSION,
-  SUPPORTED_VERSIONS,
+  statelessVersion,
+  allVersions,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { ServerLink } from '../eras/link.ts'
@@ -161,7 +161,7 @@ const newline = Buffer.from('\n')
 /** Throws MessageError for a request that lacks what its revision demands. */
 function requestOf(message: Message): StatelessRequest {
   const params = paramsOf(message)
-  const meta = checkStatelessBody(message, params, SUPPORTED_VERSIONS)
+  const meta = checkStatelessBody(message, params, allVersions)
   return { id: message.id ?? '', method: message.method, params, meta, scope: '' }
 }
 
@@ -171,12 +171,12 @@ const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
 /** True for an error that a server of the stateless era would not give to this request. */
 function mayBeForeign(method: string, error: JsonObject): boolean {
   const code = error.value('code')
-  if (code === RPC.headerMismatch || code === RPC.capabilityRequired) return false
-  if (code === RPC.versionUnsupported) {
+  if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return false
+  if (code === rpcCode.versionUnsupported) {
     const supported = error.object('data')?.value('supported')
-    return !Array.isArray(supported) || !supported.includes(STATELESS_VERSION)
+    return !Array.isArray(supported) || !supported.includes(statelessVersion)
   }
   if (method === 'server/discover') return true
-  if (code === -32000 || code === RPC.invalidRequest) return true
-  return code === RPC.internal && foreignStatuses.has(error.object('data')?.value('status'))
+  if (code === -32000 || code === rpcCode.invalidRequest) return true
+  return code === rpcCode.internal && foreignStatuses.has(error.object('data')?.value('status'))
 }

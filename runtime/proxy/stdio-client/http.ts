@@ -8,9 +8,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { errors, GatehouseError } from '../../../schemas/index.ts'
 import {
   type EventSourceMessage,
-  EVENT_STREAM_TYPE,
+  eventStreamType,
   isBatch,
-  JSON_TYPE,
+  jsonType,
   type Message,
   scanElements,
   scanMessage,
@@ -66,10 +66,10 @@ export class Http {
   ): Promise<HttpResponse> {
     const { dispatcher, headers } = this.#options
     const { url = this.endpoint, body, signal } = options
-    const accept = method === 'GET' ? EVENT_STREAM_TYPE : `${JSON_TYPE}, ${EVENT_STREAM_TYPE}`
+    const accept = method === 'GET' ? eventStreamType : `${jsonType}, ${eventStreamType}`
     const lines = ['Host', url.host, 'Accept', accept, 'Accept-Encoding', 'identity', ...headers]
     lines.push(...options.headers)
-    if (body) lines.push('Content-Type', JSON_TYPE)
+    if (body) lines.push('Content-Type', jsonType)
     try {
       return await dispatcher.request({
         origin: url.origin,

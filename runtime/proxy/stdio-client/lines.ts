@@ -5,9 +5,9 @@
 import type { Readable, Writable } from 'node:stream'
 import { keptBytes, Oversize } from './oversize.ts'
 
-const LF = 0x0a
-const CR = 0x0d
-const SPACE = 0x20
+const lf = 0x0a
+const cr = 0x0d
+const spaceByte = 0x20
 const empty: Buffer = Buffer.alloc(0)
 
 /**
@@ -18,7 +18,7 @@ export async function* readLines(input: Readable, maxBytes: number): AsyncGenera
   let line = new PartialLine(maxBytes)
   for await (const chunk of input) {
     let rest: Buffer = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
-    for (let end = rest.indexOf(LF); end >= 0; end = rest.indexOf(LF)) {
+    for (let end = rest.indexOf(lf); end >= 0; end = rest.indexOf(lf)) {
       line.add(rest.subarray(0, end))
       const whole = line.end()
       if (whole) yield whole
@@ -64,7 +64,7 @@ class PartialLine {
 }
 
 function trimEnd(line: Buffer): Buffer {
-  return line.at(-1) === CR ? line.subarray(0, -1) : line
+  return line.at(-1) === cr ? line.subarray(0, -1) : line
 }
 
 export interface LineWriter {
@@ -102,8 +102,8 @@ const newline = Buffer.from('\n')
 
 /** In JSON a raw line end can only be white space between tokens, so a blank says the same. */
 function oneLine(message: Buffer): Buffer {
-  if (message.indexOf(LF) < 0 && message.indexOf(CR) < 0) return message
+  if (message.indexOf(lf) < 0 && message.indexOf(cr) < 0) return message
   const copy = Buffer.from(message)
-  for (let i = 0; i < copy.length; i++) if (copy[i] === LF || copy[i] === CR) copy[i] = SPACE
+  for (let i = 0; i < copy.length; i++) if (copy[i] === lf || copy[i] === cr) copy[i] = spaceByte
   return copy
 }

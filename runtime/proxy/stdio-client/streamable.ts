@@ -11,7 +11,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type Era,
   type EventSourceMessage,
-  HEADER,
+  headerName,
   isSessionLost,
   JsonObject,
   type Message,
@@ -66,7 +66,7 @@ export class StreamableTransport implements Transport {
       signal,
     })
     if (response.statusCode >= 300) return this.#refused(call, response, sentId, signal)
-    const id = response.headers[HEADER.sessionId]
+    const id = response.headers[headerName.sessionId]
     if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
     if (message.kind !== 'request') return drop(response)
     if (isEventStream(response)) return this.#readStream(call, response, signal, done)
@@ -76,8 +76,8 @@ export class StreamableTransport implements Transport {
   #session(era: Era): readonly string[] {
     if (era === 'stateless') return []
     return [
-      ...(this.#sessionId === undefined ? [] : [HEADER.sessionId, this.#sessionId]),
-      ...(this.#version === undefined ? [] : [HEADER.protocolVersion, this.#version]),
+      ...(this.#sessionId === undefined ? [] : [headerName.sessionId, this.#sessionId]),
+      ...(this.#version === undefined ? [] : [headerName.protocolVersion, this.#version]),
     ]
   }
 
@@ -215,7 +215,7 @@ export class StreamableTransport implements Transport {
   }
 
   #get(lastEventId: string | undefined, signal: AbortSignal): Promise<HttpResponse> {
-    const resume = lastEventId === undefined ? [] : [HEADER.lastEventId, lastEventId]
+    const resume = lastEventId === undefined ? [] : [headerName.lastEventId, lastEventId]
     return this.#http.request('GET', { headers: [...this.#session('session'), ...resume], signal })
   }
 

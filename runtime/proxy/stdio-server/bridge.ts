@@ -12,11 +12,11 @@ import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   checkStateless,
-  EVENT_STREAM_TYPE,
+  eventStreamType,
   eraOf,
   errorMessage,
-  HEADER,
-  JSON_TYPE,
+  headerName,
+  jsonType,
   type JsonObject,
   type Message,
   MessageError,
@@ -25,8 +25,8 @@ import {
   scanClientMessage,
   scanMessage,
   single,
-  STATELESS_VERSION,
-  SUPPORTED_VERSIONS,
+  statelessVersion,
+  allVersions,
 } from '../../mcp/index.ts'
 import {
   Exchange,
@@ -40,7 +40,7 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
-import { CALLER_HEADER } from '../caller-header.ts'
+import { callerHeader } from '../caller-header.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
 import type { PeerCommand } from './peer.ts'
@@ -169,7 +169,7 @@ class Bridge {
   async #dispatch(x: BridgeExchange): Promise<void> {
     const { method, headers } = x.req
     if (method === 'POST' && x.message) return this.#post(x, x.message)
-    const allow = headers[HEADER.protocolVersion] === STATELESS_VERSION ? 'POST' : 'GET, POST, DELETE'
+    const allow = headers[headerName.protocolVersion] === statelessVersion ? 'POST' : 'GET, POST, DELETE'
     if (method === 'GET' && allow !== 'POST') return this.#get(x)
     if (method === 'DELETE' && allow !== 'POST') return this.#delete(x)
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: allow } })
@@ -206,7 +206,7 @@ class Bridge {
 
   async #post(x: BridgeExchange, message: Message): Promise<void> {
     const params = paramsOf(message)
-    const version = single(x.req.headers[HEADER.protocolVersion])
+    const version = single(x.req.headers[headerName.protocolVersion])
     if (eraOf(message.method, metaOf(message, params), version) === 'stateless')
       return this.#postStateless(x, message, params)
     const session = message.method === 'initialize' ? this.#begin() : this.#sessionOf(x, message.id)
@@ -224,7 +224,7 @@ class Bridge {
       return
     }
     if (kind !== 'request' || id === undefined) throw new MessageError('INVALID_REQUEST', id)
-    const meta = checkStateless(message, params, req.headers, SUPPORTED_VERSIONS)
+    const meta = checkStateless(message, params, req.headers, allVersions)
     if (method === 'tools/call') {
       const header = this.#tools.disagreement(params, req.headers)
       if (header !== undefined)
@@ -232,7 +232,7 @@ class Bridge {
           detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
         })
     }
-    const scope = single(req.headers[CALLER_HEADER])?.slice(0, maxScope) ?? ''
+    const scope = single(req.headers[callerHeader])?.slice(0, maxScope) ?? ''
     const reply = new HttpReply(req, res, (response) => {
       const { result } = method === 'tools/list' ? scanMessage(response) : {}
       if (result) this.#tools.learn(result)
@@ -254,7 +254,7 @@ class Bridge {
   }
 
   #sessionOf(x: BridgeExchange, id: string | undefined): BridgeSession {
-    const header = x.req.headers[HEADER.sessionId]
+    const header = x.req.headers[headerName.sessionId]
     const session = typeof header === 'string' ? this.#sessions.get(header) : undefined
     if (session) return session
     if (header === undefined) {
@@ -291,20 +291,14 @@ class Bridge {
     const known = error instanceof GatehouseError
     if (!known) this.#options.log.error('a request failed', { err: error })
     const id = error instanceof MessageError ? error.id : x.message?.id
-    sendBody(
-      x.res,
-      known ? error.status : 500,
-      JSON_TYPE,
-      errorMessage(id, error),
-      known ? error.headers : {},
-    )
+    sendBody(x.res, known ? error.status : 500, jsonType, errorMessage(id, error), known ? error.headers : {})
   }
 }
 
 function refuseWithoutEvents({ req }: Pick<Exchange, 'req'>): void {
-  if (String(req.headers.accept).includes(EVENT_STREAM_TYPE)) return
+  if (String(req.headers.accept).includes(eventStreamType)) return
   throw new GatehouseError('NOT_ACCEPTABLE', {
-    detail: `Not Acceptable: the client must accept ${EVENT_STREAM_TYPE}`,
+    detail: `Not Acceptable: the client must accept ${eventStreamType}`,
   })
 }
 

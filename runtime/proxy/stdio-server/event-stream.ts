@@ -1,6 +1,6 @@
 /** Event streams of the bridge: begun, and written to as long as the client reads. */
 import type { ServerResponse } from 'node:http'
-import { EVENT_STREAM_TYPE } from '../../mcp/index.ts'
+import { eventStreamType } from '../../mcp/index.ts'
 import { holdsStream } from '../../net/index.ts'
 
 /** Bytes that may wait for a client; it gets no more beyond that. */
@@ -10,7 +10,7 @@ const keepAliveMs = 30_000
 const keepAlive = ': keep-alive\n\n'
 
 export function beginStream(res: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
-  res.writeHead(200, { 'Content-Type': EVENT_STREAM_TYPE, 'Cache-Control': 'no-store', ...headers })
+  res.writeHead(200, { 'Content-Type': eventStreamType, 'Cache-Control': 'no-store', ...headers })
   res.flushHeaders()
   holdsStream(res, () => res.end())
   const alive = setInterval(() => {

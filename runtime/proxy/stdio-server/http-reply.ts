@@ -4,7 +4,7 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { EVENT_STREAM_TYPE, encodeEvent, JSON_TYPE, statusOf } from '../../mcp/index.ts'
+import { eventStreamType, encodeEvent, jsonType, statusOf } from '../../mcp/index.ts'
 import type { StatelessReply } from '../eras/stateless-reply.ts'
 import { beginStream, pushEvent } from './event-stream.ts'
 
@@ -19,7 +19,7 @@ export class HttpReply implements StatelessReply {
   constructor(req: IncomingMessage, res: ServerResponse, onResponse: (message: Buffer) => void) {
     this.#res = res
     this.#onResponse = onResponse
-    this.streams = req.headers.accept?.includes(EVENT_STREAM_TYPE) === true
+    this.streams = req.headers.accept?.includes(eventStreamType) === true
     const gone = new AbortController()
     this.gone = gone.signal
     const onClose = (): void => gone.abort(new Error('the client went away'))
@@ -45,7 +45,7 @@ export class HttpReply implements StatelessReply {
       return
     }
     const headers = {
-      'Content-Type': JSON_TYPE,
+      'Content-Type': jsonType,
       'Content-Length': message.length,
       'Cache-Control': 'no-store',
     }

@@ -28,7 +28,7 @@ export interface StdioPeer {
 /** Longest message a server may send; beyond it the server is ended rather than the memory filled. */
 const maxLineBytes = 64 * 1024 * 1024
 const graceMs = 2000
-const LF = 0x0a
+const lf = 0x0a
 
 /** Starts the server. `onMessage` gets each line it prints, `onLog` each line of its standard error. */
 export function startPeer(
@@ -65,7 +65,7 @@ export function startPeer(
 
 /** Raw line ends are legal white space in JSON, and would split the message in two on this transport. */
 function onOneLine(message: Buffer): Buffer {
-  if (!message.includes(LF)) return message
+  if (!message.includes(lf)) return message
   return Buffer.from(message.toString('latin1').replaceAll(/[\r\n]+/g, ' '), 'latin1')
 }
 
@@ -74,7 +74,7 @@ function lineSplitter(onLine: (line: Buffer) => void, onOverflow: () => void): (
   let size = 0
   return function split(chunk) {
     let from = 0
-    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+    for (let at = chunk.indexOf(lf); at >= 0; at = chunk.indexOf(lf, from)) {
       parts.push(chunk.subarray(from, at))
       const line = parts.length === 1 ? parts[0] : Buffer.concat(parts)
       parts = []

@@ -13,8 +13,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   encodeEvent,
   errorMessage,
-  HEADER,
-  JSON_TYPE,
+  headerName,
+  jsonType,
   type Message,
   paramsOf,
   scanMessage,
@@ -115,7 +115,7 @@ export class BridgeSession {
   /** Opens the standing stream; a second one replaces the first. */
   openStream(res: ServerResponse): void {
     this.#stream?.end()
-    this.#stand(res, { [HEADER.sessionId]: this.id })
+    this.#stand(res, { [headerName.sessionId]: this.id })
   }
 
   /** Opens the one stream of HTTP+SSE; its first event says where to send messages. */
@@ -207,9 +207,9 @@ export class BridgeSession {
     if (res.headersSent) res.end(encodeEvent(line))
     else {
       res.writeHead(200, {
-        'Content-Type': JSON_TYPE,
+        'Content-Type': jsonType,
         'Content-Length': line.length,
-        [HEADER.sessionId]: this.id,
+        [headerName.sessionId]: this.id,
       })
       res.end(line)
     }
@@ -220,7 +220,7 @@ export class BridgeSession {
   #relay(message: Message, related: ServerResponse | undefined): void {
     const target = related ?? (this.#translator ? undefined : this.#targetOf(message))
     if (target) {
-      if (!target.headersSent) beginStream(target, { [HEADER.sessionId]: this.id })
+      if (!target.headersSent) beginStream(target, { [headerName.sessionId]: this.id })
       this.#push(target, message.bytes)
     } else if (this.#stream) {
       this.#push(this.#stream, message.bytes)

@@ -7,11 +7,11 @@
  */
 import type { Log } from '../../net/index.ts'
 import type { OpenLink } from '../eras/link.ts'
-import { discover, PROBE_MS } from '../eras/probe.ts'
+import { discover, probeTimeoutMs } from '../eras/probe.ts'
 import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
 import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
-import { JsonObject, STATELESS_VERSION } from '../../mcp/index.ts'
+import { JsonObject, statelessVersion } from '../../mcp/index.ts'
 
 export interface StatelessSideOptions {
   readonly open: OpenLink
@@ -28,7 +28,7 @@ export interface StatelessSideOptions {
 /** The scope of the process that was probed for its era: requests without a caller. */
 const commonScope = ''
 /** The second question may take as much longer. */
-const LATE_FACTOR = 3
+const lateFactor = 3
 const nothing = Buffer.from('{}')
 /** Of a client without abilities: a session is opened for it to see whether there are any. */
 const plainRequest: StatelessRequest = {
@@ -36,7 +36,7 @@ const plainRequest: StatelessRequest = {
   method: 'tools/list',
   params: new JsonObject(nothing),
   meta: {
-    protocolVersion: STATELESS_VERSION,
+    protocolVersion: statelessVersion,
     clientCapabilities: nothing,
     clientInfo: undefined,
     logLevel: undefined,
@@ -72,7 +72,7 @@ export class StatelessSide {
   }
 
   async #decide(): Promise<StatelessTranslator | StatelessRelay> {
-    const { open, info, maxProcesses, now, log, probeMs = PROBE_MS } = this.#options
+    const { open, info, maxProcesses, now, log, probeMs = probeTimeoutMs } = this.#options
     const relay = await this.#relay(probeMs)
     if (relay) return relay
     const translator = new StatelessTranslator({ open, maxLinks: maxProcesses, now, infoFor: () => info })
@@ -81,7 +81,7 @@ export class StatelessSide {
     } catch (refusal) {
       await translator.close()
       // It was silent and opens no session: it may only have been slow to start, for instance while it was fetched.
-      const late = await this.#relay(probeMs * LATE_FACTOR)
+      const late = await this.#relay(probeMs * lateFactor)
       if (late) return late
       throw refusal
     }

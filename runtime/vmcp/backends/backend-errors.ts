@@ -4,19 +4,19 @@ import { GatehouseError } from '../../../schemas/index.ts'
 /** True for errors between us and a backend: unreachable, broken, or not to be authenticated to. */
 export function isBackendError(error: unknown): error is GatehouseError {
   return (
-    error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || OUTGOING_FAULTS.has(error.code))
+    error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || outgoingErrors.has(error.code))
   )
 }
 
 /** What a caller changes by signing in again. */
-export const LOGIN_ERRORS: ReadonlySet<string> = new Set([
+export const loginErrors: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',
   'UPSTREAM_TOKEN_MISSING',
   'UPSTREAM_NOT_CONNECTED',
 ])
 
 /** Errors of the outgoing credentials; the caller or the operator has to change something. */
-const OUTGOING_FAULTS: ReadonlySet<string> = new Set([
+const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',
   'OAUTH_REFUSED',

@@ -2,7 +2,7 @@
 import type { ExcludedBackend } from '../../config/index.ts'
 import type { CallCounts } from './call-counts.ts'
 import type { ListsState } from '../catalog/lists-told.ts'
-import { type BackendHealth, UNKNOWN_HEALTH } from '../health/monitor.ts'
+import { type BackendHealth, unknownHealth } from '../health/monitor.ts'
 
 export interface BackendState {
   readonly name: string
@@ -34,7 +34,7 @@ export function excludedState({ name, problems }: ExcludedBackend): BackendState
     era: 'unknown',
     caEndsAt: undefined,
     calls: { calls: 0, failed: 0, latencyMs: undefined },
-    health: { ...UNKNOWN_HEALTH, status: 'unhealthy', lastErrorCategory: 'configuration_invalid' },
+    health: { ...unknownHealth, status: 'unhealthy', lastErrorCategory: 'configuration_invalid' },
     lists: { staleSince: undefined, repaired: 0, leftOut: 0 },
     excluded: problems,
   }

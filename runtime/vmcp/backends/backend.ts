@@ -7,12 +7,12 @@
  * Source: design, section 3; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, RPC } from '../../mcp/index.ts'
+import { JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { type Sender, WrongEra } from './session-era/channel.ts'
-import { isBackendError, LOGIN_ERRORS } from './backend-errors.ts'
+import { isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
 import { Connections, type ConnectionScope, type Held } from './session-era/connections.ts'
@@ -38,8 +38,8 @@ export interface BackendLinks {
   reclassified(backend: Backend): void
 }
 
-const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
-const NOBODY: Sender = { caller: undefined, headers: {} }
+const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
+const noSender: Sender = { caller: undefined, headers: {} }
 
 export interface BackendOptions {
   readonly links: BackendLinks
@@ -237,7 +237,7 @@ export class Backend {
 
   /** A caller whose login has ended, or never was, concerns nobody but them: it is no failure of the backend. */
   #tellLogin(error: Error): void {
-    if (!(error instanceof GatehouseError) || !LOGIN_ERRORS.has(error.code)) return
+    if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
     const reason = error.code.toLowerCase()
     this.#options.events.emit('token_failed', { backend: this.name, strategy, reason, err: error })
@@ -331,22 +331,26 @@ export class Backend {
 
   /** Checks that the backend answers. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
-    await this.#inEra(NOBODY, signal, (era) => this.#checkIn(era, signal))
+    await this.#inEra(noSender, signal, (era) => this.#checkIn(era, signal))
   }
 
   async #checkIn(era: 'session' | 'stateless', signal: AbortSignal): Promise<void> {
     if (era === 'stateless') {
-      this.#agreed(await this.#statelessSide().connection.discover(NOBODY, signal))
+      this.#agreed(await this.#statelessSide().connection.discover(noSender, signal))
       return
     }
-    const { connection } = this.#connections.hold({ kind: 'pool', key: 'health' }, EMPTY.bytes, NOBODY)
-    this.#agreed(await connection.open(NOBODY, signal))
+    const { connection } = this.#connections.hold(
+      { kind: 'pool', key: 'health' },
+      emptyObject.bytes,
+      noSender,
+    )
+    this.#agreed(await connection.open(noSender, signal))
     const { timeoutMs } = this.settings
     const outcome = await connection.request({
       method: 'ping',
-      params: EMPTY,
-      sender: NOBODY,
-      capabilities: EMPTY.bytes,
+      params: emptyObject,
+      sender: noSender,
+      capabilities: emptyObject.bytes,
       signal,
       timeoutMs,
     })
@@ -357,7 +361,7 @@ export class Backend {
 /** A backend that does not know `ping` is alive; any other error says that its session does not work. */
 function refuseBadPing(error: Buffer): void {
   const code = new JsonObject(error).value('code')
-  if (code !== RPC.methodNotFound)
+  if (code !== rpcCode.methodNotFound)
     throw new GatehouseError('BACKEND_PROTOCOL', {
       cause: new Error(`ping was refused with ${String(code)}`),
     })

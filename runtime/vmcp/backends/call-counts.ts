@@ -3,9 +3,9 @@
  * nothing: times are whole milliseconds, in buckets.
  */
 /** Upper bounds in milliseconds; what took longer counts under the last. */
-const BOUNDS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const
+const boundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const
 /** Percentiles cover between one and two of these. */
-const PERIOD_MS = 5 * 60_000
+const periodMs = 5 * 60_000
 
 export interface CallCounts {
   readonly calls: number
@@ -17,8 +17,8 @@ export interface CallCounts {
 export class CallCounter {
   #calls = 0
   #failed = 0
-  #present = new Uint32Array(BOUNDS_MS.length)
-  #before = new Uint32Array(BOUNDS_MS.length)
+  #present = new Uint32Array(boundsMs.length)
+  #before = new Uint32Array(boundsMs.length)
   #rotatedAt = millis()
 
   /** The time at which a call starts, for `ended`. */
@@ -33,15 +33,15 @@ export class CallCounter {
     if (failed) this.#failed++
     const tookMs = (now - startedAt) | 0
     let i = 0
-    while (i < BOUNDS_MS.length - 1 && tookMs > BOUNDS_MS[i]!) i++
+    while (i < boundsMs.length - 1 && tookMs > boundsMs[i]!) i++
     this.#present[i]!++
   }
 
   #rotate(now: number): void {
     const age = (now - this.#rotatedAt) | 0
-    if (age < PERIOD_MS) return
+    if (age < periodMs) return
     const emptied = this.#before
-    this.#before = age < 2 * PERIOD_MS ? this.#present : emptied.fill(0)
+    this.#before = age < 2 * periodMs ? this.#present : emptied.fill(0)
     this.#present = this.#before === emptied ? this.#present.fill(0) : emptied.fill(0)
     this.#rotatedAt = now
   }
@@ -62,7 +62,7 @@ export class CallCounter {
 function percentile(counts: Uint32Array, rank: number): number {
   let seen = 0
   const i = counts.findIndex((count) => (seen += count) >= rank)
-  return BOUNDS_MS[i] ?? 60_000
+  return boundsMs[i] ?? 60_000
 }
 
 /** Whole milliseconds of a steady clock, as a small integer; wraps after 24 days, which differences survive. */

@@ -6,14 +6,14 @@
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
 import {
-  HEADER,
+  headerName,
   JsonObject,
-  META,
-  NATIVE_ERA,
+  metaKey,
+  nativeEra,
   requestMessage,
-  RPC,
+  rpcCode,
   scanMessage,
-  STATELESS_VERSION,
+  statelessVersion,
 } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './session-era/channel.ts'
 import type { BackendResponse } from './transport/http.ts'
@@ -21,7 +21,7 @@ import { sendToBackend } from './transport/send.ts'
 
 export type Verdict = 'session' | 'stateless' | 'unknown'
 
-const INCONCLUSIVE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
+const inconclusive: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
 /** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no response at all. */
 export async function probeEra(
@@ -30,13 +30,13 @@ export async function probeEra(
   sender: Sender,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const params = `{"_meta":{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":{}}}`
+  const params = `{"_meta":{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":{}}}`
   const body = requestMessage('"probe"', 'server/discover', params)
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
-    [HEADER.protocolVersion]: STATELESS_VERSION,
-    [HEADER.method]: 'server/discover',
+    [headerName.protocolVersion]: statelessVersion,
+    [headerName.method]: 'server/discover',
   }
   let streamed: Buffer | undefined
   const response = await sendToBackend(target, sender, {
@@ -53,7 +53,7 @@ export async function probeEra(
 }
 
 function check(response: BackendResponse, body: Buffer): Verdict {
-  if (response.status >= 500 || INCONCLUSIVE.has(response.status)) return 'unknown'
+  if (response.status >= 500 || inconclusive.has(response.status)) return 'unknown'
   try {
     const message = scanMessage(body)
     if (message.result) return checkResult(new JsonObject(message.result))
@@ -66,17 +66,17 @@ function check(response: BackendResponse, body: Buffer): Verdict {
 
 /** What is only translated for a session-era server is better used in that era: each client keeps a session of its own. */
 function checkResult(result: JsonObject): Verdict {
-  if (result.object('_meta')?.text(NATIVE_ERA) === 'session') return 'session'
+  if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'
   return speaksStateless(result.value('supportedVersions'))
 }
 
 function checkError(error: JsonObject): Verdict {
   const code = error.value('code')
-  if (code === RPC.headerMismatch || code === RPC.capabilityRequired) return 'stateless'
-  if (code === RPC.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))
+  if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'
+  if (code === rpcCode.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))
   return 'session'
 }
 
 function speaksStateless(versions: unknown): Verdict {
-  return Array.isArray(versions) && versions.includes(STATELESS_VERSION) ? 'stateless' : 'session'
+  return Array.isArray(versions) && versions.includes(statelessVersion) ? 'stateless' : 'session'
 }

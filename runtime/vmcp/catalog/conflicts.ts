@@ -4,7 +4,7 @@ import type { Catalog } from './catalog.ts'
 import type { CatalogNotice } from './types.ts'
 
 /** Beyond these only `/status` has them. */
-const MAX_CONFLICTS = 100
+const maxConflicts = 100
 
 export class Conflicts {
   readonly #events: Events
@@ -19,7 +19,7 @@ export class Conflicts {
     const found = new Map<string, CatalogNotice>()
     for (const { problems } of catalogs) {
       for (const problem of problems) {
-        if (found.size >= MAX_CONFLICTS) break
+        if (found.size >= maxConflicts) break
         if (problem.kind !== 'malformed') found.set(`${problem.kind} ${problem.subject}`, problem)
       }
     }

@@ -22,13 +22,13 @@ export interface Cursors {
   read(kind: Kind, cursor: string): CursorContent | undefined
 }
 
-const VERSION = 2
-const HEAD_BYTES = 6
-const IV_BYTES = 12
-const TAG_BYTES = 16
-const SEAL_AT = HEAD_BYTES + IV_BYTES + TAG_BYTES
-const MAX_CURSOR = 512
-const KINDS: readonly Kind[] = ['tools', 'resources', 'templates', 'prompts']
+const formatVersion = 2
+const headBytes = 6
+const ivBytes = 12
+const tagBytes = 16
+const sealAt = headBytes + ivBytes + tagBytes
+const maxCursor = 512
+const kinds: readonly Kind[] = ['tools', 'resources', 'templates', 'prompts']
 
 /** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
 export function makeCursors(secret: () => string | undefined): Cursors {
@@ -44,19 +44,19 @@ export function makeCursors(secret: () => string | undefined): Cursors {
 
   return {
     write(kind, after, position) {
-      const head = Buffer.alloc(HEAD_BYTES)
-      head[0] = VERSION
-      head[1] = KINDS.indexOf(kind)
+      const head = Buffer.alloc(headBytes)
+      head[0] = formatVersion
+      head[1] = kinds.indexOf(kind)
       head.writeUInt32BE(position, 2)
-      const iv = randomBytes(IV_BYTES)
+      const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', sharedKey() ?? own, iv).setAAD(head)
       const sealed = Buffer.concat([cipher.update(after, 'utf8'), cipher.final()])
       return Buffer.concat([head, iv, cipher.getAuthTag(), sealed]).toString('base64url')
     },
     read(kind, cursor) {
-      if (cursor.length > MAX_CURSOR || !/^[\w-]+$/.test(cursor)) return undefined
+      if (cursor.length > maxCursor || !/^[\w-]+$/.test(cursor)) return undefined
       const bytes = Buffer.from(cursor, 'base64url')
-      if (bytes.length <= SEAL_AT || bytes[0] !== VERSION || bytes[1] !== KINDS.indexOf(kind))
+      if (bytes.length <= sealAt || bytes[0] !== formatVersion || bytes[1] !== kinds.indexOf(kind))
         return undefined
       const key = sharedKey()
       const after = (key && open(bytes, key)) ?? open(bytes, own)
@@ -71,12 +71,12 @@ function derive(material: string): Buffer {
 
 function open(bytes: Buffer, key: Buffer): string | undefined {
   try {
-    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(HEAD_BYTES, HEAD_BYTES + IV_BYTES), {
-      authTagLength: TAG_BYTES,
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(headBytes, headBytes + ivBytes), {
+      authTagLength: tagBytes,
     })
-    decipher.setAAD(bytes.subarray(0, HEAD_BYTES))
-    decipher.setAuthTag(bytes.subarray(HEAD_BYTES + IV_BYTES, SEAL_AT))
-    return Buffer.concat([decipher.update(bytes.subarray(SEAL_AT)), decipher.final()]).toString()
+    decipher.setAAD(bytes.subarray(0, headBytes))
+    decipher.setAuthTag(bytes.subarray(headBytes + ivBytes, sealAt))
+    return Buffer.concat([decipher.update(bytes.subarray(sealAt)), decipher.final()]).toString()
   } catch {
     return undefined
   }

@@ -11,7 +11,7 @@ import {
   JsonObject,
   type MirroredArgument,
   mirroredArguments,
-  RPC,
+  rpcCode,
   visitElementsInTurns,
 } from '../../mcp/index.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
@@ -48,11 +48,11 @@ export interface Listing {
 }
 
 /** After so long other work has a turn. */
-const TURN_MS = 5
-const MAX_PAGES = 1_000
-const MAX_ITEMS = 10_000
-const MAX_CURSOR = 64 * 1024
-const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
+const turnMs = 5
+const maxPages = 1_000
+const maxItems = 10_000
+const maxCursor = 64 * 1024
+const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 
 let serial = 0
 
@@ -75,10 +75,10 @@ interface List {
   readonly member: string
 }
 
-const TOOLS: List = { kind: 'tools', method: 'tools/list', member: 'tools' }
-const RESOURCES: List = { kind: 'resources', method: 'resources/list', member: 'resources' }
-const PROMPTS: List = { kind: 'prompts', method: 'prompts/list', member: 'prompts' }
-const TEMPLATES: List = {
+const toolList: List = { kind: 'tools', method: 'tools/list', member: 'tools' }
+const resourceList: List = { kind: 'resources', method: 'resources/list', member: 'resources' }
+const promptList: List = { kind: 'prompts', method: 'prompts/list', member: 'prompts' }
+const templateList: List = {
   kind: 'templates',
   method: 'resources/templates/list',
   member: 'resourceTemplates',
@@ -89,10 +89,10 @@ export async function readListing(options: ListOptions): Promise<Listing> {
   const { capabilities } = options.server
   const violations = new ErrorCollector(options.backend)
   const [tools, resources, templates, prompts] = await Promise.all([
-    capabilities.tools ? readAll(options, TOOLS, violations) : [],
-    capabilities.resources ? readAll(options, RESOURCES, violations) : [],
-    capabilities.resources ? readAll(options, TEMPLATES, violations) : [],
-    capabilities.prompts ? readAll(options, PROMPTS, violations) : [],
+    capabilities.tools ? readAll(options, toolList, violations) : [],
+    capabilities.resources ? readAll(options, resourceList, violations) : [],
+    capabilities.resources ? readAll(options, templateList, violations) : [],
+    capabilities.prompts ? readAll(options, promptList, violations) : [],
   ])
   return {
     backend: options.backend,
@@ -122,18 +122,18 @@ async function readAll(options: ListOptions, list: List, violations: ErrorCollec
   const items = new Map<string, Item>()
   const cursors = new Set<string>()
   let cursor: string | undefined
-  for (let page = 0; page < MAX_PAGES; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const result = await readPage(options, method, cursor)
     if (!result) return []
     await collect(result, list, items, violations)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
-    if (cursor.length > MAX_CURSOR)
-      throw protocol(`${method} has a cursor of more than ${MAX_CURSOR} characters`)
+    if (cursor.length > maxCursor)
+      throw protocol(`${method} has a cursor of more than ${maxCursor} characters`)
     if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
     cursors.add(cursor)
   }
-  throw protocol(`${method} has more than ${MAX_PAGES} pages`)
+  throw protocol(`${method} has more than ${maxPages} pages`)
 }
 
 /** One page; undefined when the backend does not know the method after all. */
@@ -145,7 +145,7 @@ async function readPage(
   const { connection, sender, signal, timeoutMs, capabilities } = options
   const request = {
     method,
-    params: EMPTY,
+    params: emptyObject,
     changes: cursor === undefined ? {} : { cursor: JSON.stringify(cursor) },
     sender,
     capabilities,
@@ -156,7 +156,7 @@ async function readPage(
     withinLimit({}, method, await connection.request(traced)),
   )
   if (outcome.kind === 'result') return new JsonObject(outcome.result)
-  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === RPC.methodNotFound)
+  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
     return undefined
   throw protocol(`${method} was refused`)
 }
@@ -172,8 +172,8 @@ async function collect(
   let began = performance.now()
   for (const json of await elementsOf(list, member)) {
     add(kind, json, items, violations)
-    if (items.size > MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
-    if (performance.now() - began < TURN_MS) continue
+    if (items.size > maxItems) throw protocol(`more than ${maxItems} ${member}`)
+    if (performance.now() - began < turnMs) continue
     await setImmediate()
     began = performance.now()
   }
@@ -183,7 +183,7 @@ async function collect(
 async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
   const elements: Buffer[] = []
   const take = (from: number, to: number): undefined => {
-    if (elements.length >= MAX_ITEMS) throw protocol(`more than ${MAX_ITEMS} ${member}`)
+    if (elements.length >= maxItems) throw protocol(`more than ${maxItems} ${member}`)
     elements.push(list.subarray(from, to))
   }
   await inTurns(visitElementsInTurns(list, take))

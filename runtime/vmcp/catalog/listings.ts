@@ -16,18 +16,18 @@ import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameItems, sameServer } from './same-listing.ts'
 
-const MAX_KEYS = 1_024
+const maxKeys = 1_024
 /** How long a listing is good when the backend announces changes, and when it does not. */
-const ANNOUNCED_MS = 5 * 60_000
-const UNANNOUNCED_MS = 30_000
+const announcedMs = 5 * 60_000
+const unannouncedMs = 30_000
 /** How long a failure is believed. */
-const FAILURE_MS = 2_000
-const BRAND_NEW_MS = 1_000
+const failureMs = 2_000
+const brandNewMs = 1_000
 
 /** Pauses between attempts to read a list that could not be read. */
-const FIRST_RETRY_MS = 2_000
-const MAX_RETRY_MS = 30_000
-const MAX_RETRIES = 20
+const firstRetryMs = 2_000
+const maxRetryMs = 30_000
+const maxRetries = 20
 
 interface CachedListing {
   listing: Listing | undefined
@@ -169,7 +169,7 @@ export class Listings {
 
   /** The backend has announced a change on the session's own connection: it may show this session something else. */
   fork(sessionId: string): void {
-    if (this.#forked.size >= MAX_KEYS && !this.#forked.has(sessionId)) return
+    if (this.#forked.size >= maxKeys && !this.#forked.has(sessionId)) return
     this.#forked.add(sessionId)
     this.expire(forkKey(sessionId))
   }
@@ -213,7 +213,7 @@ export class Listings {
       cancelRetry: undefined,
     }
     this.#cached.set(key, cached)
-    if (this.#cached.size > MAX_KEYS) {
+    if (this.#cached.size > maxKeys) {
       const [oldest] = this.#cached.keys()
       if (oldest !== undefined) this.#drop(oldest)
     }
@@ -268,7 +268,7 @@ export class Listings {
     const { clock } = this.#options
     const before = cached.listing
     cached.failure = asError(error)
-    cached.freshUntil = clock.now() + FAILURE_MS
+    cached.freshUntil = clock.now() + failureMs
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
       cached.staleSince ??= clock.now()
@@ -289,8 +289,8 @@ export class Listings {
 
   /** Tries again by itself, so that clients hear when the backend is back. */
   #retryLater(key: string, cached: CachedListing, client: Client): void {
-    if (this.#closed || cached.retries >= MAX_RETRIES || this.#cached.get(key) !== cached) return
-    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** cached.retries++, MAX_RETRY_MS)
+    if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return
+    const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries++, maxRetryMs)
     cached.cancelRetry = this.#options.clock.after(pauseMs, () => {
       cached.cancelRetry = undefined
       this.#read(key, cached, client).catch(() => {})
@@ -330,9 +330,9 @@ export class Listings {
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
   expireUnannounced(client: Client): void {
     const cached = this.#cached.get(this.keyOf(client))
-    if (!cached?.listing || goodFor(cached.listing) === ANNOUNCED_MS) return
-    const readAt = cached.freshUntil - UNANNOUNCED_MS
-    if (readAt + BRAND_NEW_MS > this.#options.clock.now()) return
+    if (!cached?.listing || goodFor(cached.listing) === announcedMs) return
+    const readAt = cached.freshUntil - unannouncedMs
+    if (readAt + brandNewMs > this.#options.clock.now()) return
     cached.freshUntil = 0
     this.#options.onState()
   }
@@ -368,5 +368,5 @@ function goodFor({ server }: Listing): number {
   const announced = (['tools', 'resources', 'prompts'] as const).every(
     (kind) => !capabilities[kind] || capabilities.listChanged.has(kind),
   )
-  return announced ? ANNOUNCED_MS : UNANNOUNCED_MS
+  return announced ? announcedMs : unannouncedMs
 }

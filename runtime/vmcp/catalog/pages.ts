@@ -10,12 +10,12 @@ import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
 import type { Entry, Kind } from './types.ts'
 
-export const PAGE_SIZE = 1_000
-const MAX_PLAIN_BYTES = 256
-const COMMA = Buffer.from(',')
+export const pageSize = 1_000
+const maxPlainBytes = 256
+const comma = Buffer.from(',')
 
 /** Name of the list's member in a result. */
-const MEMBER: Readonly<Record<Kind, string>> = {
+const memberName: Readonly<Record<Kind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resourceTemplates',
@@ -48,14 +48,14 @@ export function renderPage(kind: Kind, entries: readonly Entry[], options: PageO
 }
 
 function render(kind: Kind, entries: readonly Entry[], from: number, { era, cursors }: PageOptions): Buffer {
-  const page = entries.slice(from, from + PAGE_SIZE)
-  const parts: Buffer[] = [Buffer.from(`{"${MEMBER[kind]}":[`)]
+  const page = entries.slice(from, from + pageSize)
+  const parts: Buffer[] = [Buffer.from(`{"${memberName[kind]}":[`)]
   page.forEach(({ json, sessionJson }, i) => {
-    if (i > 0) parts.push(COMMA)
+    if (i > 0) parts.push(comma)
     parts.push(era === 'session' ? (sessionJson ?? json) : json)
   })
   const last = page.at(-1)
-  const next = from + PAGE_SIZE
+  const next = from + pageSize
   const cursor =
     last !== undefined && next < entries.length ? cursors.write(kind, shorten(last.key), next) : undefined
   parts.push(Buffer.from(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`))
@@ -63,7 +63,7 @@ function render(kind: Kind, entries: readonly Entry[], from: number, { era, curs
 }
 
 function shorten(key: string): string {
-  return Buffer.byteLength(key) <= MAX_PLAIN_BYTES ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
+  return Buffer.byteLength(key) <= maxPlainBytes ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
 }
 
 function positionAfter(kind: Kind, entries: readonly Entry[], cursor: string, cursors: Cursors): number {

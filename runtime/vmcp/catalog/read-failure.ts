@@ -9,10 +9,10 @@ export function asError(error: unknown): Error {
 
 /** What a caller may not see any more is not shown any longer, unlike what cannot be had for the moment. */
 export function isRefusal(error: Error): boolean {
-  return error instanceof GatehouseError && REFUSALS.has(error.code)
+  return error instanceof GatehouseError && refusals.has(error.code)
 }
 
-const REFUSALS: ReadonlySet<string> = new Set([
+const refusals: ReadonlySet<string> = new Set([
   'BACKEND_AUTH_FAILED',
   'BACKEND_ROLE_DENIED',
   'ENTERPRISE_REQUIRED',

@@ -17,8 +17,8 @@ import {
 import type { CatalogNotice, ToolEntry } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
-const LONG_NAME = 64
-const HINTS = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
+const longName = 64
+const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
 interface Candidate {
   readonly backend: string
@@ -51,11 +51,11 @@ export function resolveTools(
       })
       continue
     }
-    if (name.length > LONG_NAME) {
+    if (name.length > longName) {
       problems.push({
         kind: 'long_name',
         subject: name,
-        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${LONG_NAME}`,
+        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${longName}`,
       })
     }
     const entry = entryOf(candidate, name, aggregation)
@@ -226,7 +226,7 @@ function annotationsOf(
   const own: unknown = tool.value('annotations')
   const base = typeof own === 'object' && own !== null && !Array.isArray(own) ? { ...own } : undefined
   if (!override) return base
-  const set = HINTS.flatMap((hint) =>
+  const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],
   )
   return { ...base, ...Object.fromEntries(set) }

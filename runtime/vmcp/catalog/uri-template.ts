@@ -9,11 +9,11 @@ export type TemplateMatcher = (uri: string) => boolean
 
 type Part = { readonly literal: string } | { readonly accepts: (char: string) => boolean }
 
-const MAX_TEMPLATE = 2_048
-const MAX_URI = 8_192
+const maxTemplate = 2_048
+const maxUri = 8_192
 
 /** First character of what an expression expands to, and whether reserved characters may be in it. */
-const OPERATORS: Readonly<Record<string, { readonly stop: string }>> = {
+const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '+': { stop: '' },
   '#': { stop: '' },
   '.': { stop: '/?#' },
@@ -25,9 +25,9 @@ const OPERATORS: Readonly<Record<string, { readonly stop: string }>> = {
 
 /** An unreadable template matches nothing but itself. */
 export function compileTemplate(template: string): TemplateMatcher {
-  const parts = template.length > MAX_TEMPLATE ? undefined : parse(template)
+  const parts = template.length > maxTemplate ? undefined : parse(template)
   if (!parts) return (uri) => uri === template
-  return (uri) => uri.length <= MAX_URI && matches(parts, uri)
+  return (uri) => uri.length <= maxUri && matches(parts, uri)
 }
 
 function parse(template: string): Part[] | undefined {
@@ -42,7 +42,7 @@ function parse(template: string): Part[] | undefined {
     if (open > at) parts.push({ literal: template.slice(at, open) })
     const close = template.indexOf('}', open)
     if (close < 0 || close === open + 1) return undefined
-    const operator = OPERATORS[template.charAt(open + 1)]
+    const operator = operatorTable[template.charAt(open + 1)]
     const stop = operator ? operator.stop : '/?#'
     parts.push({ accepts: (char) => !stop.includes(char) })
     at = close + 1

@@ -12,10 +12,10 @@ import type { Listing } from './listing.ts'
 import { identityOf, type Listings, type ViewOptions } from './listings.ts'
 import type { Composer } from './types.ts'
 
-const MAX_CATALOGS = 128
-const MAX_READY = 1_024
+const maxCatalogs = 128
+const maxReady = 1_024
 /** How long a view with backends missing may be used again. */
-const INCOMPLETE_MS = 1_000
+const incompleteMs = 1_000
 
 export interface Member {
   readonly backend: Backend
@@ -49,13 +49,13 @@ interface Ready {
 }
 
 /** How long somebody who looks for one name waits for backends that have not said anything yet. */
-const PATIENCE_MS = 50
-const SLOW = new Error('the backend has not answered yet')
+const patienceMs = 50
+const slowError = new Error('the backend has not answered yet')
 
 async function inTime(work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, PATIENCE_MS)
+    timer = setTimeout(resolve, patienceMs)
   })
   await Promise.race([work, late])
   clearTimeout(timer)
@@ -135,7 +135,7 @@ export class Views {
           return error ? [{ name, error }] : []
         }),
       }
-      if (view.down.every(({ error }) => error !== SLOW)) this.#keep(members, client, view)
+      if (view.down.every(({ error }) => error !== slowError)) this.#keep(members, client, view)
       return view
     })
   }
@@ -182,15 +182,15 @@ export class Views {
     else await all
     const responded = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
     const slow = [...members.keys()].filter((name) => !responded.has(name))
-    return { down: [...down, ...slow.map((name) => ({ name, error: SLOW }))], listings: [...listings] }
+    return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
   #keep(members: ReadonlyMap<string, Member>, client: Client, view: View): void {
-    let until = view.down.length > 0 ? this.#now() + INCOMPLETE_MS : Number.POSITIVE_INFINITY
+    let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const { listings, available } of members.values()) {
       if (available()) until = Math.min(until, listings.freshUntil(client))
     }
-    if (this.#ready.size >= MAX_READY) this.#ready.clear()
+    if (this.#ready.size >= maxReady) this.#ready.clear()
     this.#ready.set(keyOf(members, client), { view, until })
   }
 
@@ -227,7 +227,7 @@ export class Views {
     }
     const catalog = new Catalog(listings, this.#aggregation, this.#compose, this.#reserved)
     this.#catalogs.set(key, catalog)
-    if (this.#catalogs.size > MAX_CATALOGS) {
+    if (this.#catalogs.size > maxCatalogs) {
       const [oldest] = this.#catalogs.keys()
       if (oldest !== undefined) this.#catalogs.delete(oldest)
     }

@@ -8,12 +8,12 @@ import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '
 import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../pipeline/operation.ts'
 
-const MAX_DISTINCT = 1_000
+const maxDistinct = 1_000
 /** What a client may say about itself; it is stored with its session and shown to every backend. */
-const MAX_CAPABILITIES_BYTES = 16 * 1024
-const MAX_INFO_BYTES = 16 * 1024
+const maxCapabilitiesBytes = 16 * 1024
+const maxInfoBytes = 16 * 1024
 /** What the protocol itself defines of capabilities, by name. */
-const DEFINED: Readonly<Record<string, readonly string[]>> = {
+const defined: Readonly<Record<string, readonly string[]>> = {
   elicitation: ['form', 'url'],
   sampling: ['context', 'tools'],
   roots: ['listChanged'],
@@ -21,19 +21,19 @@ const DEFINED: Readonly<Record<string, readonly string[]>> = {
 
 const known = new Map<string, ClientAbilities>()
 
-export const NO_ABILITIES: ClientAbilities = readAbilities(Buffer.from('{}'))
+export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
  * Reads declared capabilities (raw JSON object). Tasks are left out, in the form of either era: they are not relayed.
  * Throws INVALID_PARAMS when they are larger than allowed or name something twice.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
-  if (raw.length > MAX_CAPABILITIES_BYTES) throw invalid(`more than ${MAX_CAPABILITIES_BYTES} bytes`)
+  if (raw.length > maxCapabilitiesBytes) throw invalid(`more than ${maxCapabilitiesBytes} bytes`)
   const text = raw.toString()
   const cached = known.get(text)
   if (cached) return cached
   const abilities = parseAbilities(raw)
-  if (known.size >= MAX_DISTINCT) known.clear()
+  if (known.size >= maxDistinct) known.clear()
   known.set(text, abilities)
   return abilities
 }
@@ -68,7 +68,7 @@ function signed(declared: JsonObject, raw: Buffer, text: string): ClientAbilitie
 
 function plainPart(declared: JsonObject): Record<string, Record<string, unknown>> {
   const plain: Record<string, Record<string, unknown>> = {}
-  for (const [name, parts] of Object.entries(DEFINED)) {
+  for (const [name, parts] of Object.entries(defined)) {
     const capability = declared.object(name)
     if (!capability) continue
     plain[name] = Object.fromEntries(parts.flatMap((part) => shape(part, capability.raw(part))))
@@ -90,7 +90,7 @@ function invalid(what: string): GatehouseError {
 
 /** A copy of what a client calls itself; undefined when it is no object, or larger than is worth keeping. */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
-  return raw?.[0] === 0x7b && raw.length <= MAX_INFO_BYTES ? Buffer.from(raw) : undefined
+  return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
 }
 
 /** JSON with sorted members: equal values have one text. */
@@ -106,7 +106,7 @@ export function passedHeaders(
   headers: IncomingHttpHeaders,
   allowed: readonly string[],
 ): Readonly<Record<string, string>> {
-  if (allowed.length === 0) return NO_HEADERS
+  if (allowed.length === 0) return noHeaders
   const passed: Record<string, string> = {}
   for (const name of allowed) {
     const value = headers[name]
@@ -116,7 +116,7 @@ export function passedHeaders(
   return passed
 }
 
-const NO_HEADERS: Readonly<Record<string, string>> = {}
+const noHeaders: Readonly<Record<string, string>> = {}
 
 /** True for callers without a token: all of them look alike, so limits for one caller would be limits for everybody. */
 export function isShared({ token }: Caller): boolean {

@@ -13,7 +13,7 @@ import { ParkedCalls } from './stateless-era/call.ts'
 import { StatelessEdge } from './stateless-era/codec.ts'
 import type { ClientSession, Perform } from '../pipeline/operation.ts'
 import { makeSessionLife } from '../server/session-life.ts'
-import { ASK_TIMEOUT_MS } from '../sessions/session.ts'
+import { askTimeoutMs } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 
 export interface EdgesOptions {
@@ -45,16 +45,16 @@ export interface Edges {
   close(): void
 }
 
-const MAX_PARKED = 1_000
-const MAX_PARKED_PER_CALLER = 100
+const maxParked = 1_000
+const maxParkedPerCaller = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
   const responses = new InFlight<HttpResponse>()
   const parked = new ParkedCalls({
-    max: MAX_PARKED,
-    maxPerCaller: MAX_PARKED_PER_CALLER,
-    ttlMs: ASK_TIMEOUT_MS,
+    max: maxParked,
+    maxPerCaller: maxParkedPerCaller,
+    ttlMs: askTimeoutMs,
     clock,
   })
   const listeners = new Listeners({
@@ -92,7 +92,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       advertise,
       passthroughHeaders,
       responses,
-      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: ASK_TIMEOUT_MS, now: clock.now }),
+      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: askTimeoutMs, now: clock.now }),
       parked,
       listeners,
     }),

@@ -1,5 +1,5 @@
 /** What the stages of the virtual server know about one HTTP request. */
-import { type Era, HEADER, type JsonObject, type Message, single } from '../../mcp/index.ts'
+import { type Era, headerName, type JsonObject, type Message, single } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 
 export class VmcpExchange extends Exchange {
@@ -8,7 +8,7 @@ export class VmcpExchange extends Exchange {
   params: JsonObject | undefined
   era: Era | undefined
 
-  header(name: keyof typeof HEADER): string | undefined {
-    return single(this.req.headers[HEADER[name]])
+  header(name: keyof typeof headerName): string | undefined {
+    return single(this.req.headers[headerName[name]])
   }
 }

@@ -7,12 +7,12 @@
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { encodeEvent, KEEP_ALIVE, resultMessage, resultParts } from '../../mcp/index.ts'
+import { encodeEvent, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
 import type { HttpResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
-const LARGE = 16 * 1024
+const largeBytes = 16 * 1024
 
 /** A stream that outlives its connection. */
 export interface LastingStream {
@@ -84,7 +84,7 @@ export class Reply implements HttpResponse {
   keepAlive(): void {
     const begins = !this.#streaming
     if (!this.stream()) return
-    if (!this.#lasting) writeBounded(this.res, KEEP_ALIVE)
+    if (!this.#lasting) writeBounded(this.res, keepAliveComment)
     else if (begins) this.#lasting.prime()
     else this.#lasting.keepAlive()
   }
@@ -110,7 +110,7 @@ export class Reply implements HttpResponse {
     }
     if (this.#streaming) {
       this.res.end(encodeEvent(message))
-      if (message.length >= LARGE) cutWhenStuck(this.res)
+      if (message.length >= largeBytes) cutWhenStuck(this.res)
       return
     }
     this.res.writeHead(status, {
@@ -119,12 +119,12 @@ export class Reply implements HttpResponse {
       ...this.#headers,
     })
     this.res.end(message)
-    if (message.length >= LARGE) cutWhenStuck(this.res)
+    if (message.length >= largeBytes) cutWhenStuck(this.res)
   }
 
   /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
   endResult(id: string, result: Buffer): void {
-    if (this.#streaming || result.length < LARGE) {
+    if (this.#streaming || result.length < largeBytes) {
       this.end(resultMessage(id, result))
       return
     }

@@ -6,9 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { holdsStream } from '../../net/index.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
-export const MAX_BUFFERED_BYTES = 16 * 1024 * 1024
+export const maxBufferedBytes = 16 * 1024 * 1024
 /** A client that takes nothing of a waiting answer for so long is cut off. */
-const STUCK_MS = 60_000
+const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes('text/event-stream') ?? false
@@ -28,7 +28,7 @@ export function beginEventStream(res: ServerResponse, headers: Readonly<Record<s
 /** Writes to a stream, or cuts it when the client does not read. */
 export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
   if (res.writableEnded || res.destroyed) return false
-  if (res.writableLength > MAX_BUFFERED_BYTES) {
+  if (res.writableLength > maxBufferedBytes) {
     res.destroy()
     return false
   }
@@ -37,7 +37,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
 }
 
 /** Lets a response that was ended wait only as long as the client takes something of it. */
-export function cutWhenStuck(res: ServerResponse, ms = STUCK_MS): void {
+export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }
 

@@ -5,7 +5,7 @@
  * language are never taken, and a name that two tools would have belongs to neither; `call_tool` reaches all of them.
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
-import { KEYWORDS, RESERVED } from '../../expr/starlark/index.ts'
+import { keywordTable, reserved } from '../../expr/starlark/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import { isTaken } from './globals.ts'
 import type { Binding, BoundTool } from './messages.ts'
@@ -30,7 +30,7 @@ export function functionName(tool: string): string {
 }
 
 function isFree(name: string): boolean {
-  return !isTaken(name) && !KEYWORDS.has(name) && !Object.hasOwn(RESERVED, name)
+  return !isTaken(name) && !keywordTable.has(name) && !Object.hasOwn(reserved, name)
 }
 
 /** `listed`: raw tool objects as the caller sees them. A tool named `hidden` is left out. */

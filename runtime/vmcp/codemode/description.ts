@@ -5,15 +5,15 @@
 import { serverTools } from '../../../schemas/index.ts'
 import type { CallableTool } from './binding.ts'
 
-export const EXECUTE_TOOL_SCRIPT = serverTools.executeToolScript
+export const executeToolScriptName = serverTools.executeToolScript
 
 /** Longer lists are cut: they are read with every request of a model. */
-const MAX_LISTED = 60
-const MAX_TEXT = 8_000
-const MAX_DESCRIPTION = 80
-const MAX_PARAMETERS = 12
+const maxListed = 60
+const maxTextLength = 8_000
+const maxDescription = 80
+const maxParameters = 12
 
-const INPUT_SCHEMA = {
+const scriptInputSchema = {
   type: 'object',
   properties: {
     script: {
@@ -38,7 +38,7 @@ const INPUT_SCHEMA = {
   ],
 } as const
 
-const INTRODUCTION = `Runs a Starlark script that calls several tools and returns one result. Use it to chain, filter or combine tool calls instead of making them one at a time.
+const introduction = `Runs a Starlark script that calls several tools and returns one result. Use it to chain, filter or combine tool calls instead of making them one at a time.
 
 - Call a tool by its function name with keyword arguments, or by its own name: call_tool("tool-name", key=value). The response is the tool's structured result, or its text (JSON text is parsed). Several contents are a list: texts likewise, images and the like as dicts with type, data and mimeType.
 - parallel([f, g]) runs functions without arguments side by side and returns their results in order. Give loop variables as defaults: parallel([lambda x=x: f(x) for x in xs]).
@@ -48,9 +48,9 @@ const INTRODUCTION = `Runs a Starlark script that calls several tools and return
 /** The tool as tools/list shows it to a caller with these tools. */
 export function describeTool(tools: readonly CallableTool[]): string {
   return JSON.stringify({
-    name: EXECUTE_TOOL_SCRIPT,
-    description: `${INTRODUCTION}\n\n${listing(tools)}`,
-    inputSchema: INPUT_SCHEMA,
+    name: executeToolScriptName,
+    description: `${introduction}\n\n${listing(tools)}`,
+    inputSchema: scriptInputSchema,
   })
 }
 
@@ -61,7 +61,7 @@ function listing(tools: readonly CallableTool[]): string {
   for (const tool of tools) {
     const line = lineOf(tool)
     length += line.length
-    if (lines.length >= MAX_LISTED || length > MAX_TEXT) break
+    if (lines.length >= maxListed || length > maxTextLength) break
     lines.push(line)
   }
   const left = tools.length - lines.length
@@ -74,9 +74,9 @@ function listing(tools: readonly CallableTool[]): string {
 
 function lineOf({ name, fn, parameters, required, description }: CallableTool): string {
   const shown = parameters
-    .slice(0, MAX_PARAMETERS)
+    .slice(0, maxParameters)
     .map((parameter) => (required.has(parameter) ? `${parameter}*` : parameter))
-  if (parameters.length > MAX_PARAMETERS) shown.push('...')
+  if (parameters.length > maxParameters) shown.push('...')
   const signature =
     fn === undefined
       ? `call_tool(${[JSON.stringify(name), ...shown].join(', ')})`
@@ -86,5 +86,5 @@ function lineOf({ name, fn, parameters, required, description }: CallableTool): 
 }
 
 function shortened(text: string): string {
-  return text.length > MAX_DESCRIPTION ? `${text.slice(0, MAX_DESCRIPTION - 3)}...` : text
+  return text.length > maxDescription ? `${text.slice(0, maxDescription - 3)}...` : text
 }

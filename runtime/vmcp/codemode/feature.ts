@@ -22,7 +22,7 @@ import {
 import { type Feature, listTools } from '../pipeline/pipeline.ts'
 import { callerOf, scriptWorker, WorkerPool } from '../workers/index.ts'
 import { bindTools, type ToolSet } from './binding.ts'
-import { describeTool, EXECUTE_TOOL_SCRIPT } from './description.ts'
+import { describeTool, executeToolScriptName } from './description.ts'
 import { runScript, type ScriptEnd } from './run-script.ts'
 import { scriptPool, type ScriptSettings } from './settings.ts'
 import { ToolCalls } from './tool-calls.ts'
@@ -36,7 +36,7 @@ export interface CodeModeParts {
 }
 
 /** Cached sets of tools, measured by their lists. */
-const MAX_KEPT_BYTES = 16 * 1024 * 1024
+const maxKeptBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {
   /** The tool as it is listed. */
@@ -48,7 +48,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   const { audit, log, permits = async () => true } = parts
   const pool = parts.pool ?? new WorkerPool(scriptWorker, scriptPool())
   const sets = new LRUCache<string, ReadySet>({
-    maxSize: MAX_KEPT_BYTES,
+    maxSize: maxKeptBytes,
     sizeCalculation: ({ bytes }) => bytes,
   })
   /** First pages of lists with the tool in them: most requests ask for one that was made before. */
@@ -60,7 +60,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     const key = hash('sha256', list, 'base64url')
     const known = sets.get(key)
     if (known) return known
-    const set = bindTools(listed, EXECUTE_TOOL_SCRIPT)
+    const set = bindTools(listed, executeToolScriptName)
     const shown = Buffer.from(describeTool(set.tools))
     const made = { ...set, shown, bytes: list.length + shown.length }
     sets.set(key, made)
@@ -73,7 +73,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   ): Promise<Outcome> {
     const outcome = await next()
     if (outcome.kind !== 'result') return outcome
-    const permitted = await permits(operation.client.caller, EXECUTE_TOOL_SCRIPT, operation.signal)
+    const permitted = await permits(operation.client.caller, executeToolScriptName, operation.signal)
     const isFirst = (operation.params.text('cursor') ?? '') === ''
     const known = permitted && isFirst ? lists.get(outcome.result) : undefined
     if (known) return { kind: 'result', result: known }
@@ -86,8 +86,8 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
         : await listTools(operation, (inner) => next(inner))
       own.push(setOf(all).shown)
     }
-    const tools = own.flatMap((item, i) => (i === 0 ? [item] : [COMMA, item]))
-    const result = page.with({ tools: Buffer.concat([OPEN, ...tools, CLOSE]) })
+    const tools = own.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
+    const result = page.with({ tools: Buffer.concat([opening, ...tools, closing]) })
     if (permitted && isFirst) lists.set(outcome.result, result)
     return { kind: 'result', result }
   }
@@ -125,7 +125,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
 
   return {
     surface: (operation, next) => (operation.method === 'tools/list' ? list(operation, next) : next()),
-    tools: [{ name: EXECUTE_TOOL_SCRIPT, run: execute }],
+    tools: [{ name: executeToolScriptName, run: execute }],
     async close() {
       end.abort(
         new GatehouseError('SHUTTING_DOWN', {
@@ -137,10 +137,10 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   }
 }
 
-const COMMA = Buffer.from(',')
-const OPEN = Buffer.from('[')
-const CLOSE = Buffer.from(']')
-const CLOSE_OBJECT = Buffer.from('}')
+const comma = Buffer.from(',')
+const opening = Buffer.from('[')
+const closing = Buffer.from(']')
+const closeObject = Buffer.from('}')
 
 type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly failure: string }
 
@@ -165,7 +165,7 @@ function render({ result, logs }: ScriptEnd): Outcome {
   const [head, tail] = ['{"content":[{"type":"text","text":', `}${lines.join('')}]`]
   return {
     kind: 'result',
-    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, CLOSE_OBJECT]),
+    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, closeObject]),
   }
 }
 

@@ -17,17 +17,17 @@ import {
   positional,
   readJson,
   StarlarkError,
-  UNIVERSE,
+  universalNames,
   type StarlarkValue,
   type Work,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import { type Binding, type BoundTool, MAX_ARGUMENT_BYTES, MAX_NAME, type ToolResponse } from './messages.ts'
+import { type Binding, type BoundTool, maxArgumentBytes, maxName, type ToolResponse } from './messages.ts'
 
 /** Calls a tool outside; `settle` is called once. */
 export type CallTool = (tool: string, args: Uint8Array, settle: (response: ToolResponse) => void) => void
 
-const FIXED = ['call_tool', 'parallel'] as const
+const fixedGlobals = ['call_tool', 'parallel'] as const
 
 /** Throws StarlarkError when the data cannot be used. */
 export function makeGlobals(
@@ -90,7 +90,7 @@ function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool:
   if (typeof first !== 'string') throw new StarlarkError('call_tool: first argument must be a string')
   const name = decode(first)
   const tool = tools.get(name)
-  if (!tool && (rest.length > 0 || name.length > MAX_NAME)) throw unknownTool(name.slice(0, MAX_NAME))
+  if (!tool && (rest.length > 0 || name.length > maxName)) throw unknownTool(name.slice(0, maxName))
   // A tool that is not listed may be one whose backend is down: the response says which it is.
   return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
 }
@@ -102,9 +102,9 @@ function unknownTool(name: string): StarlarkError {
 function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[], callTool: CallTool): Work {
   const { meter } = call
   const json = writeJson(argumentsOf(call, tool, args), meter)
-  if (json.length > MAX_ARGUMENT_BYTES)
+  if (json.length > maxArgumentBytes)
     throw new StarlarkError(
-      `${tool.name}: the arguments have ${json.length} bytes of JSON; at most ${MAX_ARGUMENT_BYTES} are possible`,
+      `${tool.name}: the arguments have ${json.length} bytes of JSON; at most ${maxArgumentBytes} are possible`,
     )
   const response: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {
@@ -197,5 +197,5 @@ function* parallel(call: Call): Work {
 
 /** Names that no tool may take from the language. */
 export function isTaken(name: string): boolean {
-  return UNIVERSE.has(name) || FIXED.some((fixed) => fixed === name)
+  return universalNames.has(name) || fixedGlobals.some((fixed) => fixed === name)
 }

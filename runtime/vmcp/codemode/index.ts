@@ -5,7 +5,7 @@ import { type CodeModeParts, makeCodeMode } from './feature.ts'
 import { scriptWorker, workerViolations } from '../workers/index.ts'
 import { scriptSettings } from './settings.ts'
 
-export { EXECUTE_TOOL_SCRIPT } from './description.ts'
+export { executeToolScriptName } from './description.ts'
 
 const fingerprints = new WeakMap<Feature, string>()
 

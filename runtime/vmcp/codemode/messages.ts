@@ -68,13 +68,13 @@ export type FromWorker =
   | { readonly kind: 'failed'; readonly message: string }
 
 /** What leaves a worker at most: the arguments of a call, the result of a script (bytes), a message (characters). */
-export const MAX_ARGUMENT_BYTES = 8 * 1024 * 1024
-export const MAX_RESULT_BYTES = 16 * 1024 * 1024
+export const maxArgumentBytes = 8 * 1024 * 1024
+export const maxResultBytes = 16 * 1024 * 1024
 /** Whoever reads the result goes through what is escaped in it one by one. */
-export const MAX_RESULT_ESCAPES = 2 * 1024 * 1024
-export const MAX_MESSAGE_CHARACTERS = 64 * 1024
+export const maxResultEscapes = 2 * 1024 * 1024
+export const maxMessageCharacters = 64 * 1024
 /** The name of a tool in a message, in characters. */
-export const MAX_NAME = 1024
+export const maxName = 1024
 
 /** Lines of logs that are returned, and their sum in characters. */
-export const MAX_LOG_CHARACTERS = 64 * 1024
+export const maxLogCharacters = 64 * 1024

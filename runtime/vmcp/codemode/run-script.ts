@@ -10,7 +10,7 @@ import type { Lease } from '../workers/index.ts'
 import {
   type Binding,
   type FromWorker,
-  MAX_LOG_CHARACTERS,
+  maxLogCharacters,
   type ToolResponse,
   type ToWorker,
 } from './messages.ts'
@@ -59,7 +59,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length
-    return received <= settings.maxBytes ? response : TOO_LARGE
+    return received <= settings.maxBytes ? response : tooLarge
   }
 
   const onMessage = (message: FromWorker): void => {
@@ -73,7 +73,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
         break
       case 'print':
         printed += message.line.length + 1
-        if (printed <= MAX_LOG_CHARACTERS + 1) lines.push(message)
+        if (printed <= maxLogCharacters + 1) lines.push(message)
         break
       default:
         usable = open === 0
@@ -113,7 +113,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
   }
 }
 
-const TOO_LARGE: ToolResponse = {
+const tooLarge: ToolResponse = {
   kind: 'error',
   message: 'the results of the calls take more memory than a script may use',
 }

@@ -14,9 +14,9 @@ export interface ScriptSettings {
   readonly maxScriptLength: number
 }
 
-const SCRIPT_TIMEOUT_MS = 60_000
-const MAX_BYTES = 64 * 1024 * 1024
-const MAX_SCRIPT_LENGTH = 256 * 1024
+const defaultScriptTimeoutMs = 60_000
+const maxHeldBytes = 64 * 1024 * 1024
+const longestScript = 256 * 1024
 
 export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
@@ -24,9 +24,9 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
     parallelMaxConcurrency: config.parallelMaxConcurrency,
     // Zero means that nothing was said, as for workflows.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
-    scriptTimeoutMs: SCRIPT_TIMEOUT_MS,
-    maxBytes: MAX_BYTES,
-    maxScriptLength: MAX_SCRIPT_LENGTH,
+    scriptTimeoutMs: defaultScriptTimeoutMs,
+    maxBytes: maxHeldBytes,
+    maxScriptLength: longestScript,
   }
 }
 
@@ -39,18 +39,18 @@ function blank(): CodeMode {
   return codeMode
 }
 
-const HEAP_MB = 192
-const MAX_RUNNING = 8
+const heapLimitMb = 192
+const maxRunning = 8
 /** What a parked script holds besides what it asked for: its thread and the language. */
-export const PARKED_BYTES = 12 * 1024 * 1024
+export const parkedBytes = 12 * 1024 * 1024
 
 /**
  * As many scripts at a time as half of the memory (bytes) can hold when all of them use theirs up: 8 from 3 GiB on, and at
  * least one. Those that wait for answers may hold a quarter.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
-  const held = Math.floor(memory / 2 / (HEAP_MB * 1024 * 1024))
-  const maxWorkers = Math.min(MAX_RUNNING, Math.max(1, held))
+  const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))
+  const maxWorkers = Math.min(maxRunning, Math.max(1, held))
   return {
     tasks: 'scripts',
     maxWorkers,
@@ -58,9 +58,9 @@ export function scriptPool(memory = ownMemory()): PoolOptions {
     maxWaiting: 200,
     maxParked: 64,
     maxParkedPerCaller: 16,
-    maxParkedBytes: Math.max(memory / 4, 2 * PARKED_BYTES),
+    maxParkedBytes: Math.max(memory / 4, 2 * parkedBytes),
     maxIdle: Math.min(2, maxWorkers),
     idleMs: 300_000,
-    heapMb: HEAP_MB,
+    heapMb: heapLimitMb,
   }
 }

@@ -14,7 +14,7 @@ import { innerOperation, type Operation, type Outcome, type Perform } from '../p
 import type { Lease } from '../workers/index.ts'
 import { responseOf } from './tool-response.ts'
 import type { ScriptCall, ToolResponse } from './messages.ts'
-import { PARKED_BYTES } from './settings.ts'
+import { parkedBytes } from './settings.ts'
 
 export interface ToolCallsOptions {
   readonly operation: Operation
@@ -37,7 +37,7 @@ interface MadeCall extends ScriptCall {
 }
 
 /** Rounds of questions within one call. */
-const MAX_ROUNDS = 16
+const maxRounds = 16
 
 export class ToolCalls {
   readonly #options: ToolCallsOptions
@@ -78,7 +78,7 @@ export class ToolCalls {
     const { operation, inside } = this.#options
     const plain = callParams(made, operation.progressToken)
     let params = new JsonObject(plain)
-    for (let round = 0; round < MAX_ROUNDS; round++) {
+    for (let round = 0; round < maxRounds; round++) {
       const inner = this.#inner(innerOperation(operation, 'tools/call', params), made, deadline)
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
@@ -103,7 +103,7 @@ export class ToolCalls {
   /** While a question is open the clocks stand still, and others use the slot. Waiting for a slot again counts. */
   async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
     const { lease, script } = this.#options
-    if (this.#questions === 0) lease.park(PARKED_BYTES + held)
+    if (this.#questions === 0) lease.park(parkedBytes + held)
     this.#questions++
     const [goOn, goOnScript] = [deadline.pause(), script.pause()]
     try {

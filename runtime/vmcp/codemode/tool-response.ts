@@ -7,7 +7,7 @@ import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import type { ToolResponse } from './messages.ts'
 
-const UNREADABLE: ToolResponse = { kind: 'error', message: 'the tool gave an unusable result' }
+const unreadable: ToolResponse = { kind: 'error', message: 'the tool gave an unusable result' }
 
 export function responseOf(outcome: Outcome): ToolResponse {
   try {
@@ -18,7 +18,7 @@ export function responseOf(outcome: Outcome): ToolResponse {
       }
     return fromResult(new JsonObject(outcome.result))
   } catch (error) {
-    if (error instanceof JsonError) return UNREADABLE
+    if (error instanceof JsonError) return unreadable
     throw error
   }
 }
@@ -41,20 +41,20 @@ function fromResult(result: JsonObject): ToolResponse {
 }
 
 /** What a script, or a model that reads its error, needs of a long one. */
-const MAX_ERROR_ITEMS = 100
+const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {
-  const texts = items.slice(0, MAX_ERROR_ITEMS).flatMap((item) => textOf(item) || [])
+  const texts = items.slice(0, maxErrorItems).flatMap((item) => textOf(item) || [])
   return texts.join('\n') || 'tool execution error'
 }
 
 function listOf(items: readonly Buffer[]): Buffer {
-  return Buffer.concat([OPEN, ...items.flatMap((item, i) => (i === 0 ? [item] : [COMMA, item])), CLOSE])
+  return Buffer.concat([opening, ...items.flatMap((item, i) => (i === 0 ? [item] : [comma, item])), closing])
 }
 
-const OPEN = Buffer.from('[')
-const COMMA = Buffer.from(',')
-const CLOSE = Buffer.from(']')
+const opening = Buffer.from('[')
+const comma = Buffer.from(',')
+const closing = Buffer.from(']')
 
 /** Frameworks put a result that is no object into one with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {

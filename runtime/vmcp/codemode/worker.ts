@@ -13,22 +13,22 @@ import {
   LimitError,
   Meter,
   StarlarkError,
-  UNIVERSE,
+  universalNames,
   type StarlarkValue,
   writeJson,
 } from '../../expr/starlark/index.ts'
 import { type CallTool, makeGlobals } from './globals.ts'
 import {
   type FromWorker,
-  MAX_LOG_CHARACTERS,
-  MAX_MESSAGE_CHARACTERS,
-  MAX_RESULT_BYTES,
-  MAX_RESULT_ESCAPES,
+  maxLogCharacters,
+  maxMessageCharacters,
+  maxResultBytes,
+  maxResultEscapes,
   type ToolResponse,
   type ToWorker,
 } from './messages.ts'
 
-const FILE = 'script.star'
+const scriptFile = 'script.star'
 
 type Run = Extract<ToWorker, { kind: 'run' }>
 type Done = Extract<FromWorker, { kind: 'done' }>
@@ -59,7 +59,7 @@ async function run({ script, data, binding, limits }: Run): Promise<Done> {
   const meter = new Meter(limits)
   meter.text(script.length)
   const globals = makeGlobals(binding, data, callTool(meter), meter)
-  const program = compile(script, new Set([...UNIVERSE.keys(), ...globals.keys()]))
+  const program = compile(script, new Set([...universalNames.keys(), ...globals.keys()]))
   const result = await execute(
     program,
     { ...limits, maxWaits: limits.maxCalls, globals, print: printer() },
@@ -67,8 +67,8 @@ async function run({ script, data, binding, limits }: Run): Promise<Done> {
   )
   const json = serialized(result, meter)
   const text = bounded(jsonString(json, meter))
-  if (text.length - json.length > MAX_RESULT_ESCAPES)
-    throw new StarlarkError(`the result has more than ${MAX_RESULT_ESCAPES} quotes and backslashes as JSON`)
+  if (text.length - json.length > maxResultEscapes)
+    throw new StarlarkError(`the result has more than ${maxResultEscapes} quotes and backslashes as JSON`)
   return {
     kind: 'done',
     text: bytesOf(text),
@@ -86,7 +86,7 @@ function callTool(meter: Meter): CallTool {
 
 /** Lines leave at once, so that they are not lost when the script is ended from outside. */
 function printer(): (line: string, path: readonly number[]) => void {
-  let left = MAX_LOG_CHARACTERS
+  let left = maxLogCharacters
   return (line, path) => {
     if (left <= 0) return
     const part = line.slice(0, left)
@@ -96,9 +96,9 @@ function printer(): (line: string, path: readonly number[]) => void {
 }
 
 function bounded(json: string): string {
-  if (json.length <= MAX_RESULT_BYTES) return json
+  if (json.length <= maxResultBytes) return json
   throw new StarlarkError(
-    `the result has ${json.length} bytes as JSON text; at most ${MAX_RESULT_BYTES} are possible`,
+    `the result has ${json.length} bytes as JSON text; at most ${maxResultBytes} are possible`,
   )
 }
 
@@ -118,6 +118,6 @@ function serialized(value: StarlarkValue, meter: Meter): string {
 
 /** Messages hold bytes of the script where they quote it. */
 function textOf(error: unknown): string {
-  if (error instanceof StarlarkError) return error.describe(FILE).slice(0, MAX_MESSAGE_CHARACTERS)
+  if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
   return error instanceof RangeError ? 'a value is too deep or too large' : 'internal error'
 }

@@ -53,11 +53,11 @@ export interface MonitorOptions {
 }
 
 /** A check that takes longer says that the backend is degraded. */
-const SLOW_MS = 5_000
+const slowMs = 5_000
 /** Wait after the first failed check of a backend that never answered; doubles up to the longest, for so many checks. */
-const FIRST_RETRY_MS = 500
-const MAX_RETRY_MS = 5_000
-const EARLY_CHECKS = 36
+const firstRetryMs = 500
+const maxRetryMs = 5_000
+const earlyChecks = 36
 
 interface Watch {
   readonly subject: MonitoredBackend
@@ -79,7 +79,7 @@ interface Watch {
   stopped: boolean
 }
 
-export const UNKNOWN_HEALTH: BackendHealth = {
+export const unknownHealth: BackendHealth = {
   status: 'unknown',
   consecutiveFailures: 0,
   lastCheckAt: undefined,
@@ -145,7 +145,7 @@ export class HealthMonitor {
 
   health(name: string): BackendHealth {
     const watch = this.#watches.get(name)
-    if (!watch) return UNKNOWN_HEALTH
+    if (!watch) return unknownHealth
     return {
       status: watch.status,
       consecutiveFailures: Math.max(watch.failures, watch.lostSessions),
@@ -204,14 +204,14 @@ export class HealthMonitor {
   #noteSession(watch: Watch, error: Error | undefined): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {
       watch.lostSessions++
-      watch.lastErrorCategory = SESSION_LOST
+      watch.lastErrorCategory = sessionLost
       const { status } = watch
       if (this.#losesSessions(watch) && (status === 'healthy' || status === 'unknown'))
         this.#become(watch, 'degraded', error)
     } else if (!error && watch.lostSessions > 0) {
       const recovered = this.#losesSessions(watch) && watch.status === 'degraded'
       watch.lostSessions = 0
-      if (watch.lastErrorCategory === SESSION_LOST) watch.lastErrorCategory = undefined
+      if (watch.lastErrorCategory === sessionLost) watch.lastErrorCategory = undefined
       if (recovered) this.#become(watch, 'healthy')
     }
   }
@@ -278,9 +278,9 @@ export class HealthMonitor {
 
   #succeeded(watch: Watch, tookMs: number): void {
     watch.failures = 0
-    watch.lastErrorCategory = watch.lostSessions > 0 ? SESSION_LOST : undefined
+    watch.lastErrorCategory = watch.lostSessions > 0 ? sessionLost : undefined
     watch.breaker?.success()
-    this.#become(watch, tookMs > SLOW_MS || this.#losesSessions(watch) ? 'degraded' : 'healthy')
+    this.#become(watch, tookMs > slowMs || this.#losesSessions(watch) ? 'degraded' : 'healthy')
   }
 
   #failed(watch: Watch, error: Error): void {
@@ -306,7 +306,7 @@ export class HealthMonitor {
       backend: watch.subject.name,
       before,
       after: status,
-      reason: status === 'healthy' ? undefined : (watch.lastErrorCategory ?? SLOW),
+      reason: status === 'healthy' ? undefined : (watch.lastErrorCategory ?? slowReason),
       err: error,
     })
   }
@@ -325,9 +325,9 @@ export class HealthMonitor {
 
 /** A backend that never answered yet is probably starting: for about three minutes it is asked again soon. */
 function untilNextCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
-  return hasResponded || checks > EARLY_CHECKS
+  return hasResponded || checks > earlyChecks
     ? intervalMs
-    : Math.min(intervalMs, MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, checks - 1))
+    : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
 }
 
 function isAvailable({ status, breaker }: Watch): boolean {
@@ -366,11 +366,11 @@ function isTimeout(error: Error | undefined): boolean {
   return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
 }
 
-const SESSION_LOST = 'session_lost'
-const SLOW = 'slow'
-const CATEGORIES: Readonly<Record<string, string>> = {
+const sessionLost = 'session_lost'
+const slowReason = 'slow'
+const categories: Readonly<Record<string, string>> = {
   BACKEND_AUTH_FAILED: 'authentication_failed',
-  BACKEND_SESSION_LOST: SESSION_LOST,
+  BACKEND_SESSION_LOST: sessionLost,
   BACKEND_TIMEOUT: 'timeout',
   BACKEND_UNAVAILABLE: 'backend_unavailable',
   BACKEND_FAILED: 'backend_unavailable',
@@ -381,5 +381,5 @@ const CATEGORIES: Readonly<Record<string, string>> = {
 }
 
 function categoryOf(error: unknown): string {
-  return (error instanceof GatehouseError && CATEGORIES[error.code]) || 'health_check_failed'
+  return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }

@@ -38,20 +38,20 @@ export interface EmbedderOptions {
   readonly retry: () => Promise<void>
 }
 
-const CACHE_BYTES = 64 * 1_048_576
-const BYTES_PER_NUMBER = 4
+const cacheBytes = 64 * 1_048_576
+const bytesPerNumber = 4
 /** Requests between two looks at the model. */
-const RUN_REQUESTS = 8
-const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 60_000
-const MODEL_CHECK_MS = 30_000
-const KEY_VERSION = '1'
+const runRequests = 8
+const firstPauseMs = 1_000
+const longestPauseMs = 60_000
+const modelCheckMs = 30_000
+const keyVersion = '1'
 
 export class Embedder {
   readonly #options: EmbedderOptions
   readonly #cache = new LRUCache<string, Float32Array>({
-    maxSize: CACHE_BYTES,
-    sizeCalculation: (vector) => vector.length * BYTES_PER_NUMBER + 128,
+    maxSize: cacheBytes,
+    sizeCalculation: (vector) => vector.length * bytesPerNumber + 128,
   })
   readonly #end = new AbortController()
   #model: string | undefined
@@ -59,7 +59,7 @@ export class Embedder {
   #failing = false
   /** Requests that were answered. */
   #responses = 0
-  #pauseMs = FIRST_PAUSE_MS
+  #pauseMs = firstPauseMs
   #recoveredAt = Number.NEGATIVE_INFINITY
   #cancelRetry: (() => void) | undefined
   #closing: Promise<void> | undefined
@@ -140,7 +140,7 @@ export class Embedder {
   ): Promise<Map<string, Float32Array> | undefined> {
     const made = new Map<string, Float32Array>()
     const model = this.#model
-    const size = facts.batch * RUN_REQUESTS
+    const size = facts.batch * runRequests
     for (let from = 0; from < texts.length; from += size) {
       const run = texts.slice(from, from + size)
       const vectors = await this.#embed(run, facts.batch, signal)
@@ -165,12 +165,12 @@ export class Embedder {
 
   /** A service may be given another model while it runs; looked for now and then, beside the searches. */
   #lookAtModel(): void {
-    if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < MODEL_CHECK_MS) return
+    if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < modelCheckMs) return
     this.#facts(this.#end.signal).catch(() => {})
   }
 
   #key(model: string | undefined, text: string): string {
-    const parts = [KEY_VERSION, this.#options.identity, model ?? '', text]
+    const parts = [keyVersion, this.#options.identity, model ?? '', text]
     return hash('sha256', parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join(''), 'base64url')
   }
 
@@ -201,7 +201,7 @@ export class Embedder {
     if (!this.#failing) {
       this.#failing = true
       // One that recovers for moments only is not tried ever more often.
-      if (this.#options.clock.now() - this.#recoveredAt > LONGEST_PAUSE_MS) this.#pauseMs = FIRST_PAUSE_MS
+      if (this.#options.clock.now() - this.#recoveredAt > longestPauseMs) this.#pauseMs = firstPauseMs
       this.#options.log.warn('tools are searched by keywords alone: the embedding service fails', {
         err: error,
       })
@@ -209,7 +209,7 @@ export class Embedder {
     if (this.#cancelRetry) return
     this.#cancelRetry = this.#options.clock.after(this.#pauseMs, () => {
       this.#cancelRetry = undefined
-      this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
+      this.#pauseMs = Math.min(this.#pauseMs * 2, longestPauseMs)
       void this.#probe()
     })
   }

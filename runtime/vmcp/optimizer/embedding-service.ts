@@ -37,35 +37,35 @@ export interface EmbeddingService {
 }
 
 /** What a `tei` service takes that does not say. */
-const DEFAULT_BATCH = 32
+const defaultBatch = 32
 /** More would make answers whose parsing holds up everybody else. */
-const MAX_BATCH = 64
-const MAX_RESPONSE_BYTES = 16 * 1_048_576
-const MAX_CONNECTIONS = 32
-const MAX_DIMENSIONS = 16_384
+const maxBatch = 64
+const maxResponseBytes = 16 * 1_048_576
+const maxConnections = 32
+const maxDimensions = 16_384
 /** Longer texts are cut: `compat` services refuse them, and the beginning says what a tool is for. */
-const MAX_TEXT_CHARS = 8_000
+const maxTextChars = 8_000
 
 export function openEmbeddingService(settings: ServiceSettings): EmbeddingService {
   const fetch = makeFetch({
     timeoutMs: settings.timeoutMs,
-    maxBytes: MAX_RESPONSE_BYTES,
+    maxBytes: maxResponseBytes,
     maxRedirects: 0,
     allowHttp: true,
     headersTimeoutMs: 0,
-    connections: MAX_CONNECTIONS,
+    connections: maxConnections,
   })
   const codec = settings.protocol === 'tei' ? tei : compat
   return {
     async facts(signal) {
-      if (settings.protocol === 'compat') return { model: settings.model, batch: MAX_BATCH }
+      if (settings.protocol === 'compat') return { model: settings.model, batch: maxBatch }
       try {
         return readInfo(
           await call(fetch, `${settings.url}/info`, { headers: { accept: 'application/json' } }, signal),
         )
       } catch (error) {
         if (signal.aborted) throw error
-        return { model: undefined, batch: DEFAULT_BATCH }
+        return { model: undefined, batch: defaultBatch }
       }
     },
     async embed(texts, batch, signal) {
@@ -73,7 +73,7 @@ export function openEmbeddingService(settings: ServiceSettings): EmbeddingServic
       for (let from = 0; from < texts.length; from += batch) {
         const inputs = texts
           .slice(from, from + batch)
-          .map((text) => text.slice(0, MAX_TEXT_CHARS).toWellFormed())
+          .map((text) => text.slice(0, maxTextChars).toWellFormed())
         const init = {
           method: 'POST',
           headers: headersOf(settings),
@@ -174,13 +174,13 @@ function readInfo(response: unknown): ServiceFacts {
   const batch = memberOf(response, 'max_client_batch_size')
   return {
     model: typeof model === 'string' && model !== '' ? model : undefined,
-    batch: typeof batch === 'number' && batch >= 1 ? Math.min(Math.floor(batch), MAX_BATCH) : DEFAULT_BATCH,
+    batch: typeof batch === 'number' && batch >= 1 ? Math.min(Math.floor(batch), maxBatch) : defaultBatch,
   }
 }
 
 /** Of length one, so that a product of two is their cosine; all zero stays so. */
 function readVector(value: unknown): Float32Array {
-  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_DIMENSIONS)
+  if (!Array.isArray(value) || value.length === 0 || value.length > maxDimensions)
     throw new EmbeddingError('the embedding service gave something that is not a vector')
   const vector = new Float32Array(value.length)
   let square = 0

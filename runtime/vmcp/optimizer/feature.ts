@@ -23,13 +23,13 @@ import type { Feature } from '../pipeline/pipeline.ts'
 import { Measure, notFound } from './measure.ts'
 import {
   ArgumentError,
-  CALL_TOOL,
+  callToolName,
   type CallArguments,
-  FIND_TOOL,
-  CALL_ONLY,
+  findToolName,
+  callOnly,
   readCall,
   readFind,
-  TOOL_LIST,
+  toolList,
 } from './own-tools.ts'
 import { type Found, ToolSearch } from './search.ts'
 import type { SearchSettings } from './settings.ts'
@@ -49,7 +49,7 @@ export function makeOptimizer(
   settings: SearchSettings,
   { telemetry, clock, log, ...parts }: OptimizerParts,
 ): Feature {
-  const search = new ToolSearch({ settings, hidden: new Set([FIND_TOOL]), clock, log })
+  const search = new ToolSearch({ settings, hidden: new Set([findToolName]), clock, log })
   const visible = new VisibleToolsReader()
   const measure = new Measure(telemetry)
   const end = new AbortController()
@@ -67,7 +67,7 @@ export function makeOptimizer(
   }
 
   async function find(operation: Operation, inside: Perform): Promise<Outcome> {
-    return responded(FIND_TOOL, () =>
+    return responded(findToolName, () =>
       measure.search(async (done) => {
         const query = readFind(operation.params.raw('arguments'))
         const found = await search.find(await visible.read(operation, inside), query, operation.signal)
@@ -83,7 +83,7 @@ export function makeOptimizer(
     try {
       meant = readCall(operation.params.raw('arguments'))
     } catch (error) {
-      return responded(CALL_TOOL, () => Promise.reject(error))
+      return responded(callToolName, () => Promise.reject(error))
     }
     const { name, parameters } = meant
     const absent = isAbsence(name)
@@ -110,18 +110,18 @@ export function makeOptimizer(
           throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
         void prepare(operation, next)
         const { caller } = operation.client
-        const finds = await parts.permits(caller, FIND_TOOL, operation.signal)
-        return { kind: 'result', result: finds ? TOOL_LIST : CALL_ONLY }
+        const finds = await parts.permits(caller, findToolName, operation.signal)
+        return { kind: 'result', result: finds ? toolList : callOnly }
       }
       if (method !== 'tools/call') return next()
       const name = params.text('name')
       if (name === undefined)
         throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: name must be a string' })
-      if (name === FIND_TOOL) return next()
-      if (name === CALL_TOOL) return call(operation, next)
+      if (name === findToolName) return next()
+      if (name === callToolName) return call(operation, next)
       throw notFound(name)
     },
-    tools: [{ name: FIND_TOOL, run: find }],
+    tools: [{ name: findToolName, run: find }],
     problems: () =>
       search.degraded
         ? ['tool search: the embedding service fails; tools are searched by keywords alone']
@@ -150,13 +150,13 @@ function isAbsence(name: string): (failure: unknown) => boolean {
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-const COMMA = Buffer.from(',')
+const comma = Buffer.from(',')
 
 /** The tools as they were listed, byte for byte, and what the search saved. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100
-  const items = tools.flatMap(({ json }, i) => (i === 0 ? [json] : [COMMA, json]))
+  const items = tools.flatMap(({ json }, i) => (i === 0 ? [json] : [comma, json]))
   const figures = JSON.stringify({
     baseline_tokens: baseline,
     returned_tokens: returned,

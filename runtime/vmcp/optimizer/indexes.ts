@@ -7,10 +7,10 @@ import { LRUCache } from 'lru-cache'
 import { buildIndex, type ToolIndex } from './tool-index.ts'
 import type { VisibleTools } from './visible-tools.ts'
 
-const MAX_INDEXES = 256
-const MAX_BYTES = 256 * 1_048_576
+const maxIndexes = 256
+const maxHeldBytes = 256 * 1_048_576
 /** What an index needs for each byte of its list, roughly; and for the vector of each of about 500 bytes. */
-const BYTES_PER_BYTE = 8
+const bytesPerByte = 8
 
 interface Slot {
   readonly ready: Promise<ToolIndex>
@@ -21,8 +21,8 @@ interface Slot {
 export class Indexes {
   readonly #hidden: ReadonlySet<string>
   readonly #slots = new LRUCache<string, Slot>({
-    max: MAX_INDEXES,
-    maxSize: MAX_BYTES,
+    max: maxIndexes,
+    maxSize: maxHeldBytes,
     dispose: ({ ready }) => void ready.then(closeLater, () => {}),
   })
 
@@ -35,8 +35,8 @@ export class Indexes {
     const known = this.#slots.get(visible.key)
     if (known) return known.ready
     const slot: Slot = { ready: buildIndex(visible, this.#hidden), index: undefined }
-    const size = visible.pages.reduce((sum, page) => sum + page.length, 1) * BYTES_PER_BYTE
-    this.#slots.set(visible.key, slot, { size: Math.min(size, MAX_BYTES) })
+    const size = visible.pages.reduce((sum, page) => sum + page.length, 1) * bytesPerByte
+    this.#slots.set(visible.key, slot, { size: Math.min(size, maxHeldBytes) })
     slot.ready.then(
       (index) => {
         slot.index = index

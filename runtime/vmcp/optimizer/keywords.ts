@@ -17,10 +17,10 @@ export interface KeywordRow {
 }
 
 /** A hit in the name counts more than one in the description, one among the parameters less. */
-const WEIGHTS = '3.0, 1.0, 0.5'
+const weights = '3.0, 1.0, 0.5'
 
 /** Ranking a hit takes about half a microsecond. */
-const MAX_HITS = 30_000
+const maxHits = 30_000
 
 export class KeywordIndex {
   readonly #database = new DatabaseSync(':memory:')
@@ -33,7 +33,7 @@ export class KeywordIndex {
     this.#database.exec(`
       CREATE VIRTUAL TABLE tools USING fts5(
         name, description, parameters, content='', tokenize='porter unicode61 remove_diacritics 2');
-      INSERT INTO tools(tools, rank) VALUES ('rank', 'bm25(${WEIGHTS})');
+      INSERT INTO tools(tools, rank) VALUES ('rank', 'bm25(${weights})');
       BEGIN`)
     this.#insert = this.#database.prepare(
       'INSERT INTO tools(rowid, name, description, parameters) VALUES (?, ?, ?, ?)',
@@ -76,7 +76,7 @@ export class KeywordIndex {
     let hits = 0
     return counted.flatMap((word, i) => {
       hits += word.hits
-      return i === 0 || hits <= MAX_HITS ? [word.query] : []
+      return i === 0 || hits <= maxHits ? [word.query] : []
     })
   }
 

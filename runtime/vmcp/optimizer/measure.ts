@@ -21,8 +21,8 @@ export interface Figures {
   readonly degraded: boolean
 }
 
-const MAX_QUERY_CHARS = 200
-const MAX_KNOWN = 2_000
+const maxQueryChars = 200
+const maxKnown = 2_000
 
 export class Measure {
   readonly #telemetry: Telemetry
@@ -58,7 +58,7 @@ export class Measure {
   #describe(span: SpanHandle, { description }: FindArguments, figures: Figures): void {
     if (!span.recording) return
     const query = this.#telemetry.spans.toolArguments
-      ? redactText(description.slice(0, MAX_QUERY_CHARS))
+      ? redactText(description.slice(0, maxQueryChars))
       : undefined
     span.set({
       'optimizer.results': figures.results,
@@ -87,7 +87,7 @@ export class Measure {
       try {
         const outcome = await work()
         failed = outcome.kind === 'error' || (outcome.kind === 'result' && isToolError(outcome.result))
-        if (!failed && this.#called.size < MAX_KNOWN) this.#called.add(name)
+        if (!failed && this.#called.size < maxKnown) this.#called.add(name)
         return outcome
       } catch (error) {
         missing = absent(error)

@@ -13,7 +13,7 @@ export function nearest(
 ): number[] {
   // The best so far, in order; there are few, so that finding the place of another one is cheap.
   const found: { readonly at: number; readonly distance: number }[] = []
-  let farthest = maxDistance + ROUNDING
+  let farthest = maxDistance + rounding
   for (const [at, vector] of vectors.entries()) {
     if (vector.length !== query.length) continue
     const distance = 1 - product(query, vector)
@@ -27,7 +27,7 @@ export function nearest(
 }
 
 /** Vectors have single precision: what is identical may seem this far away. */
-const ROUNDING = 1e-6
+const rounding = 1e-6
 
 /** Four sums at a time, because additions that need not wait for one another are faster. */
 function product(a: Float32Array, b: Float32Array): number {

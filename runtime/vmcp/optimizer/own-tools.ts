@@ -8,12 +8,12 @@
 import { serverTools, ModuleError } from '../../../schemas/index.ts'
 import { DuplicateMember, JsonObject } from '../../mcp/index.ts'
 
-export const FIND_TOOL = serverTools.findTool
-export const CALL_TOOL = serverTools.callTool
+export const findToolName = serverTools.findTool
+export const callToolName = serverTools.callTool
 
 const definitions = [
   {
-    name: FIND_TOOL,
+    name: findToolName,
     description:
       'Finds the tools that fit a task. Many more tools are available here than are listed: search before you try to ' +
       'solve a task, and whenever a step needs something you have no tool for. Tools are found by what they mean ' +
@@ -37,7 +37,7 @@ const definitions = [
     },
   },
   {
-    name: CALL_TOOL,
+    name: callToolName,
     description:
       'Runs a tool by its name and answers with what it answers. Call find_tool first: it gives the exact names and ' +
       'says which parameters a tool takes.',
@@ -53,11 +53,11 @@ const definitions = [
 ] as const
 
 /** The raw result of tools/list. */
-export const TOOL_LIST: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
+export const toolList: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
 
 /** The same for a caller whom a policy forbids to search. */
-export const CALL_ONLY: Buffer = Buffer.from(
-  JSON.stringify({ tools: definitions.filter(({ name }) => name === CALL_TOOL) }),
+export const callOnly: Buffer = Buffer.from(
+  JSON.stringify({ tools: definitions.filter(({ name }) => name === callToolName) }),
 )
 
 /** What was asked for cannot be read; the text is for the model. */
@@ -69,8 +69,8 @@ export interface FindArguments {
 }
 
 /** What is longer says no more about the tool that is wanted. */
-const MAX_TEXT_CHARS = 8_000
-const MAX_KEYWORDS = 100
+const maxTextChars = 8_000
+const maxKeywords = 100
 
 /** Throws ArgumentError. */
 export function readFind(raw: Buffer | undefined): FindArguments {
@@ -79,8 +79,8 @@ export function readFind(raw: Buffer | undefined): FindArguments {
   const keywords = fields.get('tool_keywords')
   if (description === undefined) throw new ArgumentError('tool_description is required')
   return {
-    description: text(description, 'tool_description').slice(0, MAX_TEXT_CHARS),
-    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords').slice(0, MAX_KEYWORDS),
+    description: text(description, 'tool_description').slice(0, maxTextChars),
+    keywords: keywords === undefined ? [] : texts(keywords, 'tool_keywords').slice(0, maxKeywords),
   }
 }
 
@@ -90,33 +90,33 @@ export interface CallArguments {
   readonly parameters: Buffer
 }
 
-const NO_PARAMETERS: Buffer = Buffer.from('{}')
-const MAX_NAME_BYTES = 1024
-const SHAPE = 'expected {"tool_name": "<name>", "parameters": {…}}'
+const noParameters: Buffer = Buffer.from('{}')
+const maxNameBytes = 1024
+const shape = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
 /** Throws ArgumentError. */
 export function readCall(raw: Buffer | undefined): CallArguments {
   const fields = fieldsOf(raw)
-  const parameters = fields.get('parameters') ?? NO_PARAMETERS
-  if (parameters[0] !== OPEN_OBJECT) throw new ArgumentError(`parameters must be an object: ${SHAPE}`)
+  const parameters = fields.get('parameters') ?? noParameters
+  if (parameters[0] !== openObject) throw new ArgumentError(`parameters must be an object: ${shape}`)
   const given = fields.get('tool_name')
-  if (given && given.length > MAX_NAME_BYTES)
-    throw new ArgumentError(`invalid arguments: tool_name has more than ${MAX_NAME_BYTES} bytes`)
+  if (given && given.length > maxNameBytes)
+    throw new ArgumentError(`invalid arguments: tool_name has more than ${maxNameBytes} bytes`)
   const name = given === undefined ? '' : text(given, 'tool_name')
   if (name !== '') return { name, parameters }
   const inner = objectOf(parameters)
   const nested = inner.text('tool_name') ?? ''
   if (nested !== '') return { name: nested, parameters: inner.with({ tool_name: undefined }) }
   const seen = [...fields.keys()].slice(0, 10).map((key) => JSON.stringify(key.slice(0, 64)))
-  throw new ArgumentError(`tool_name is required: ${SHAPE}, got ${seen.join(', ') || 'no fields'}`)
+  throw new ArgumentError(`tool_name is required: ${shape}, got ${seen.join(', ') || 'no fields'}`)
 }
 
-const OPEN_OBJECT = 0x7b
+const openObject = 0x7b
 
 /** Fields by lower-case name; a null counts as absent. */
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   if (raw === undefined) return new Map()
-  if (raw[0] !== OPEN_OBJECT) throw new ArgumentError('invalid arguments: an object is expected')
+  if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: an object is expected')
   const fields = objectOf(raw, true).entries()
   return new Map(
     fields.flatMap(([name, value]) =>
@@ -144,7 +144,7 @@ function text(raw: Buffer, name: string): string {
 /** A list of strings; a single string will do. */
 function texts(raw: Buffer, name: string): string[] {
   const value: unknown = JSON.parse(raw.toString())
-  if (typeof value === 'string') return [value.slice(0, MAX_TEXT_CHARS)]
+  if (typeof value === 'string') return [value.slice(0, maxTextChars)]
   if (!Array.isArray(value) || !value.every((item): item is string => typeof item === 'string'))
     throw new ArgumentError(`invalid arguments: ${name} must be a list of strings`)
   return value

@@ -43,7 +43,7 @@ export interface ToolSearchOptions {
 }
 
 /** How long searches wait for the vectors of a set of tools, from when their making began. */
-const PATIENCE_MS = 5_000
+const patienceMs = 5_000
 
 export class ToolSearch {
   readonly #settings: SearchSettings
@@ -133,7 +133,7 @@ export class ToolSearch {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
     if (since === undefined) return vectors
-    const left = since + PATIENCE_MS - this.#clock.now()
+    const left = since + patienceMs - this.#clock.now()
     if (left <= 0) return undefined
     let stop = (): void => {}
     const late = new Promise<undefined>((resolve) => {

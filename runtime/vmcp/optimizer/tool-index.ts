@@ -7,7 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
-import { EXECUTE_TOOL_SCRIPT } from '../codemode/index.ts'
+import { executeToolScriptName } from '../codemode/index.ts'
 import type { Vectors } from './embedder.ts'
 import { KeywordIndex } from './keywords.ts'
 import type { VisibleTools } from './visible-tools.ts'
@@ -35,11 +35,11 @@ export interface ToolIndex {
 }
 
 /** After so long others have a turn. */
-const SLICE_MS = 2
-const MAX_TEXT_CHARS = 8_000
-const MAX_PARAMETERS = 200
-const MAX_PARAMETER_DEPTH = 3
-const BYTES_PER_TOKEN = 4
+const sliceMs = 2
+const maxTextChars = 8_000
+const maxParameters = 200
+const maxParameterDepth = 3
+const bytesPerToken = 4
 
 /** Tools by a name in `hidden` are left out: they could not be called. */
 export async function buildIndex(
@@ -59,11 +59,11 @@ export async function buildIndex(
         const tool = readTool(json)
         if (tool && !names.has(tool.name) && !hidden.has(tool.name)) {
           const { name, parameters } = tool
-          const description = name === EXECUTE_TOOL_SCRIPT ? beginning(tool.description) : tool.description
+          const description = name === executeToolScriptName ? beginning(tool.description) : tool.description
           keywords.add(tools.length, { name, description: `${tool.title} ${description}`, parameters })
           names.add(name)
           const text = `name: ${name} description: ${description}`
-          tools.push({ name, json, text, tokens: Math.floor(json.length / BYTES_PER_TOKEN) })
+          tools.push({ name, json, text, tokens: Math.floor(json.length / bytesPerToken) })
         }
       }
     }
@@ -81,7 +81,7 @@ export async function buildIndex(
 function makeTurn(): () => Promise<void> | undefined {
   let began = performance.now()
   return () =>
-    performance.now() - began < SLICE_MS
+    performance.now() - began < sliceMs
       ? undefined
       : setImmediate().then(() => {
           began = performance.now()
@@ -110,8 +110,8 @@ function readTool(json: Buffer): ReadTool | undefined {
     return {
       name,
       title: tool.text('title') ?? '',
-      description: (tool.text('description') ?? '').slice(0, MAX_TEXT_CHARS),
-      parameters: [...parameterNames(tool.value('inputSchema'))].slice(0, MAX_PARAMETERS),
+      description: (tool.text('description') ?? '').slice(0, maxTextChars),
+      parameters: [...parameterNames(tool.value('inputSchema'))].slice(0, maxParameters),
     }
   } catch (error) {
     if (error instanceof JsonError) return undefined
@@ -121,7 +121,7 @@ function readTool(json: Buffer): ReadTool | undefined {
 
 /** Names of the properties of a schema, those of objects and lists in it included. */
 function* parameterNames(schema: unknown, depth = 0): Iterable<string> {
-  if (typeof schema !== 'object' || schema === null || depth > MAX_PARAMETER_DEPTH) return
+  if (typeof schema !== 'object' || schema === null || depth > maxParameterDepth) return
   const { properties, items } = schema as { readonly properties?: unknown; readonly items?: unknown }
   if (typeof properties === 'object' && properties !== null) {
     for (const [name, inner] of Object.entries(properties)) {

@@ -22,12 +22,12 @@ interface PageFacts {
   readonly nextCursor: string | undefined
 }
 
-const MAX_PAGES = 1_000
-const MAX_KNOWN = 4_096
+const maxPages = 1_000
+const maxKnown = 4_096
 
 export class VisibleToolsReader {
   readonly #byBuffer = new WeakMap<Buffer, PageFacts>()
-  readonly #byDigest = new LRUCache<string, PageFacts>({ max: MAX_KNOWN })
+  readonly #byDigest = new LRUCache<string, PageFacts>({ max: maxKnown })
 
   /** Rejects with what the list is refused with. */
   async read(operation: Operation, inside: Perform): Promise<VisibleTools> {
@@ -42,7 +42,7 @@ export class VisibleToolsReader {
       pages.push(outcome.result)
       digests.push(digest)
       cursor = nextCursor
-    } while (cursor !== undefined && pages.length < MAX_PAGES)
+    } while (cursor !== undefined && pages.length < maxPages)
     const [only = ''] = digests
     return { key: digests.length === 1 ? only : hash('sha256', digests.join(' '), 'base64url'), pages }
   }

@@ -7,14 +7,14 @@
  */
 
 /** Say nothing about a tool, because they stand in nearly every one. */
-const EMPTY_WORDS: ReadonlySet<string> = new Set(
+const emptyWords: ReadonlySet<string> = new Set(
   (
     'name description schema input output type properties required title id tool server meta data content text ' +
     'value field column table index key primary'
   ).split(' '),
 )
 
-const COMMON_WORDS: ReadonlySet<string> = new Set(
+const commonWords: ReadonlySet<string> = new Set(
   (
     'a about all am an and any are as at be been but by can could do does for from get give has have help how i if in ' +
     'into is it its let like me my need of on one or our please should so some that the their them then there these ' +
@@ -23,25 +23,25 @@ const COMMON_WORDS: ReadonlySet<string> = new Set(
 )
 
 /** More than a long description has; the index takes the most telling of them (keywords.ts). */
-const MAX_WORDS = 100
-const MAX_WORD_CHARS = 128
-const MAX_TEXT_CHARS = 8_000
+const maxWords = 100
+const maxWordChars = 128
+const maxTextChars = 8_000
 
 /** The words by which a search goes, each once, in order. */
 export function searchWords(description: string, keywords: readonly string[]): string[] {
   const chosen = wordsIn(keywords)
-  const own = chosen.filter((word) => !EMPTY_WORDS.has(word.toLowerCase()))
-  if (own.length > 0) return own.slice(0, MAX_WORDS)
+  const own = chosen.filter((word) => !emptyWords.has(word.toLowerCase()))
+  if (own.length > 0) return own.slice(0, maxWords)
   const told = wordsIn([description])
-  const telling = told.filter((word) => !EMPTY_WORDS.has(bare(word)) && !COMMON_WORDS.has(bare(word)))
-  return (telling.length > 0 ? telling : [...chosen, ...told]).slice(0, MAX_WORDS)
+  const telling = told.filter((word) => !emptyWords.has(bare(word)) && !commonWords.has(bare(word)))
+  return (telling.length > 0 ? telling : [...chosen, ...told]).slice(0, maxWords)
 }
 
 /** Words with a letter or digit, each once whatever its case. */
 function wordsIn(texts: readonly string[]): string[] {
   const words = new Map<string, string>()
-  for (const word of texts.flatMap((text) => text.slice(0, MAX_TEXT_CHARS).split(/\s+/u))) {
-    if (word.length > MAX_WORD_CHARS || !/[\p{L}\p{N}]/u.test(word)) continue
+  for (const word of texts.flatMap((text) => text.slice(0, maxTextChars).split(/\s+/u))) {
+    if (word.length > maxWordChars || !/[\p{L}\p{N}]/u.test(word)) continue
     const lower = word.toLowerCase()
     if (!words.has(lower)) words.set(lower, word)
   }

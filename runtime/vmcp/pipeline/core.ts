@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, RPC } from '../../mcp/index.ts'
+import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
@@ -35,7 +35,7 @@ export interface CallOptions {
   readonly bridges?: boolean
 }
 
-const LISTS: Readonly<Record<string, Kind>> = {
+const listMethods: Readonly<Record<string, Kind>> = {
   'tools/list': 'tools',
   'resources/list': 'resources',
   'resources/templates/list': 'templates',
@@ -63,7 +63,7 @@ export class Core {
 
   /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
   async perform(operation: Operation): Promise<Outcome> {
-    const kind = LISTS[operation.method]
+    const kind = listMethods[operation.method]
     if (kind) return this.#list(operation, kind)
     switch (operation.method) {
       case 'tools/call':
@@ -294,8 +294,8 @@ function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
 function isHeaderMismatch(outcome: Outcome): boolean {
   return (
     outcome.kind === 'error' &&
-    outcome.error.includes(String(RPC.headerMismatch)) &&
-    new JsonObject(outcome.error).value('code') === RPC.headerMismatch
+    outcome.error.includes(String(rpcCode.headerMismatch)) &&
+    new JsonObject(outcome.error).value('code') === rpcCode.headerMismatch
   )
 }
 
@@ -303,7 +303,7 @@ function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
 }
 
-const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
+const providerErrors: Readonly<Record<string, ErrorCode>> = {
   UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
   UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
   AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
@@ -314,7 +314,7 @@ const PROVIDER_FAULTS: Readonly<Record<string, ErrorCode>> = {
  * signed in here, is not refused, and no breaker counts it.
  */
 function ofBackendAlone(backend: string, error: unknown): unknown {
-  const code = error instanceof GatehouseError ? PROVIDER_FAULTS[error.code] : undefined
+  const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined
   if (!(error instanceof GatehouseError) || code === undefined) return error
   return new GatehouseError(code, {
     detail: `authentication failed for backend ${backend}: ${error.message}`,

@@ -20,12 +20,12 @@ import {
   type Telemetry,
 } from '../../observe/index.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
-import { MESSAGES_PATH, SSE_PATH } from '../client-codecs/session-era/sse-codec.ts'
-import { MCP_PATH } from '../server/http.ts'
+import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
+import { mcpPath } from '../server/http.ts'
 import type { Middleware, Outcome } from './operation.ts'
 
-const METRICS_PATH = '/metrics'
-const MCP_PATHS: ReadonlySet<string> = new Set([MCP_PATH, SSE_PATH, MESSAGES_PATH])
+const metricsPath = '/metrics'
+const mcpPaths: ReadonlySet<string> = new Set([mcpPath, ssePath, messagesPath])
 
 export interface ObservationOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -70,8 +70,8 @@ export async function makeObservation(
     audit,
     telemetry,
     log,
-    observes: (path) => MCP_PATHS.has(path),
-    transport: (path) => (path === MCP_PATH ? 'streamable-http' : 'sse'),
+    observes: (path) => mcpPaths.has(path),
+    transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
   })
   const settings = settingsOf(config)
   return {
@@ -82,7 +82,7 @@ export async function makeObservation(
       ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
       : undefined,
     middlewares: observer.enabled ? [observe(observer)] : [],
-    route: (path) => (path === METRICS_PATH ? telemetry.prometheus : undefined),
+    route: (path) => (path === metricsPath ? telemetry.prometheus : undefined),
     reloaded(changed) {
       const now = settingsOf(changed)
       const sections = (Object.keys(now) as (keyof typeof now)[]).filter(

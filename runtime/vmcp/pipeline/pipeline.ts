@@ -81,7 +81,7 @@ function once<T>(make: () => T): () => T {
 }
 
 /** Pages are not asked for without end. */
-const MAX_PAGES = 1_000
+const maxPages = 1_000
 
 /**
  * All tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with what the
@@ -90,7 +90,7 @@ const MAX_PAGES = 1_000
 export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = []
   let cursor: string | undefined
-  for (let page = 0; page < MAX_PAGES; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const params = new JsonObject(Buffer.from(JSON.stringify({ cursor })))
     const outcome = await perform(innerOperation(operation, 'tools/list', params))
     if (outcome.kind !== 'result') return tools

@@ -30,7 +30,7 @@ import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 
 /** How often backends that could not be set up are tried again. */
-const RETRY_MS = 30_000
+const retryMs = 30_000
 
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -251,7 +251,7 @@ export class Engine {
     this.#cancelRetry?.()
     const missing = (this.#config.backends ?? []).filter(({ name }) => !this.#fleet.members.has(name))
     if (missing.length === 0) return
-    this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
+    this.#cancelRetry = this.#options.clock.after(retryMs, () => {
       const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
       if (isBack) this.apply(this.#config, this.#invalid)
       else this.#retryLater()

@@ -10,19 +10,19 @@ export interface GaugeParts {
   readonly backends: () => readonly BackendState[]
 }
 
-const HEALTH = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
-const CIRCUITS = ['closed', 'open', 'half-open'] as const
+const healthStates = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
+const circuitStates = ['closed', 'open', 'half-open'] as const
 
 export function observeServer(metrics: Metrics, { version, sessions, backends }: GaugeParts): void {
   metrics.sessions(() => [[sessions()]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
-      for (const status of HEALTH) yield [Number(health.status === status), { ...named(name), status }]
+      for (const status of healthStates) yield [Number(health.status === status), { ...named(name), status }]
   })
   metrics.backendCircuit(function* circuits() {
     for (const { name, health } of backends())
       if (health.circuit)
-        for (const state of CIRCUITS)
+        for (const state of circuitStates)
           yield [Number(health.circuit.state === state), { ...named(name), state }]
   })
   metrics.certificateExpiry(function* ends() {

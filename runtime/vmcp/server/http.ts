@@ -13,7 +13,7 @@ import {
   metaOf,
   paramsOf,
   scanClientMessage,
-  STATELESS_VERSION,
+  statelessVersion,
 } from '../../mcp/index.ts'
 import {
   type OriginGuard,
@@ -29,16 +29,16 @@ import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { VmcpExchange } from '../client-codecs/exchange.ts'
 import { respondWithError } from '../client-codecs/http-errors.ts'
-import { MESSAGES_PATH, SSE_PATH } from '../client-codecs/session-era/sse-codec.ts'
+import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
 import type { Edges } from '../client-codecs/codecs.ts'
 
-export const MCP_PATH = '/mcp'
+export const mcpPath = '/mcp'
 
 /** Paths that speak MCP, and the methods that each takes. */
-const METHODS: Readonly<Record<string, readonly string[]>> = {
-  [MCP_PATH]: ['GET', 'POST', 'DELETE'],
-  [SSE_PATH]: ['GET'],
-  [MESSAGES_PATH]: ['POST'],
+const knownMethods: Readonly<Record<string, readonly string[]>> = {
+  [mcpPath]: ['GET', 'POST', 'DELETE'],
+  [ssePath]: ['GET'],
+  [messagesPath]: ['POST'],
 }
 
 export interface HttpParts {
@@ -73,7 +73,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
-  if (METHODS[exchange.path]) return undefined
+  if (knownMethods[exchange.path]) return undefined
   const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
   if (builtIn) return builtIn
   return () => {
@@ -85,9 +85,9 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
-  if (method === undefined || !METHODS[exchange.path]?.includes(method)) throw notAllowed(exchange.path)
-  if (method !== 'POST' && exchange.header('protocolVersion') === STATELESS_VERSION)
-    throw notAllowed(MESSAGES_PATH)
+  if (method === undefined || !knownMethods[exchange.path]?.includes(method)) throw notAllowed(exchange.path)
+  if (method !== 'POST' && exchange.header('protocolVersion') === statelessVersion)
+    throw notAllowed(messagesPath)
   const repeated = repeatedSingleton(rawHeaders)
   if (repeated !== undefined)
     throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
@@ -100,7 +100,7 @@ function checkHead(exchange: VmcpExchange): void {
 }
 
 function notAllowed(path: string): GatehouseError {
-  const allow = [...(METHODS[path] ?? []), 'OPTIONS'].join(', ')
+  const allow = [...(knownMethods[path] ?? []), 'OPTIONS'].join(', ')
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
 }
 
@@ -113,7 +113,7 @@ async function parse(exchange: VmcpExchange): Promise<void> {
   exchange.message = message
   exchange.params = paramsOf(message)
   exchange.era =
-    message.method === '' || exchange.path === MESSAGES_PATH
+    message.method === '' || exchange.path === messagesPath
       ? 'session'
       : eraOf(message.method, metaOf(message, exchange.params), exchange.header('protocolVersion'))
 }
@@ -124,13 +124,13 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
   if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
   if (message && params) {
-    if (path === MESSAGES_PATH) return oldSseEdge.post(exchange, message, params, caller)
+    if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
     if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
     return sessionEdge
       .post(exchange, message, params, caller)
       .catch((error: unknown) => refuseFirst(parts, exchange, error))
   }
-  if (path === SSE_PATH) return oldSseEdge.open(exchange, caller)
+  if (path === ssePath) return oldSseEdge.open(exchange, caller)
   return exchange.req.method === 'GET'
     ? sessionEdge.get(exchange, caller)
     : sessionEdge.delete(exchange, caller)
@@ -149,6 +149,6 @@ function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || error.status >= 500)
     parts.events.emit('request_failed', { reason, err: error })
-  if (METHODS[exchange.path]) respondWithError(exchange, error)
+  if (knownMethods[exchange.path]) respondWithError(exchange, error)
   else sendProblem(exchange.res, error)
 }

@@ -16,9 +16,9 @@ export interface Watcher {
   notify(message: Buffer, kind: ListKind): void
 }
 
-const SETTLE_MS = 20
-const PARALLEL = 16
-const KINDS: readonly ListKind[] = ['tools', 'resources', 'prompts']
+const settleMs = 20
+const parallel = 16
+const kinds: readonly ListKind[] = ['tools', 'resources', 'prompts']
 
 export interface NotifierOptions {
   readonly watchers: () => Iterable<Watcher>
@@ -50,7 +50,7 @@ export class Notifier {
       this.#again = true
       return
     }
-    this.#timer ??= setTimeout(() => void this.#run(), SETTLE_MS)
+    this.#timer ??= setTimeout(() => void this.#run(), settleMs)
   }
 
   close(): void {
@@ -64,7 +64,7 @@ export class Notifier {
     const everybody = this.#everybody
     this.#everybody = false
     const queue = [...this.#options.watchers()].filter((watcher) => watcher.seen !== undefined)
-    const workers = Array.from({ length: Math.min(PARALLEL, queue.length) }, async () => {
+    const workers = Array.from({ length: Math.min(parallel, queue.length) }, async () => {
       for (let watcher = queue.pop(); watcher; watcher = queue.pop()) await this.#tell(watcher, everybody)
     })
     await Promise.all(workers)
@@ -80,7 +80,7 @@ export class Notifier {
       const { digests } = await watcher.view()
       const { seen } = watcher
       if (!seen || this.#closed) return
-      const changed = KINDS.filter(
+      const changed = kinds.filter(
         (kind) => seen[kind] !== undefined && (whatever || seen[kind] !== digests[kind]),
       )
       if (changed.length === 0) return

@@ -43,13 +43,13 @@ export interface ReporterOptions {
 }
 
 /** A change is reported this soon, so that several changes make one report. */
-const SOON_MS = 1_000
+const soonMs = 1_000
 /** An entry that stays the same for this many reports of ours, and at least this long, is a dead pod's. */
-const MISSED_REPORTS = 10
-const LEAST_AGE_MS = 5 * 60_000
+const missedReports = 10
+const leastAgeMs = 5 * 60_000
 /** A ConfigMap holds 1 MiB, of all pods together. */
-const MAX_PROBLEMS = 50
-const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+const maxProblems = 50
+const account = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The reporter that the environment of a pod asks for; undefined outside a cluster. */
 export function reporterFor(
@@ -69,10 +69,10 @@ function clusterApi(env: Environment): ClusterApi | undefined {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
   if (host === undefined || host === '') return undefined
-  const ca = readFileSync(`${ACCOUNT}/ca.crt`, 'utf8')
+  const ca = readFileSync(`${account}/ca.crt`, 'utf8')
   return {
     baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    token: () => readFileSync(`${ACCOUNT}/token`, 'utf8').trim(),
+    token: () => readFileSync(`${account}/token`, 'utf8').trim(),
     fetch: makeFetch({ ca, timeoutMs: 10_000 }),
   }
 }
@@ -89,7 +89,7 @@ export class Reporter {
 
   constructor(options: ReporterOptions) {
     this.#options = options
-    this.#schedule(SOON_MS)
+    this.#schedule(soonMs)
     this.#stopListening = options.events.listen(({ type, change }) => {
       if (change !== undefined && change !== 'same' && type !== 'status_report') this.notify()
     })
@@ -99,7 +99,7 @@ export class Reporter {
   notify(): void {
     if (this.#soon || this.#closed) return
     this.#soon = true
-    this.#schedule(SOON_MS)
+    this.#schedule(soonMs)
   }
 
   #schedule(ms: number): void {
@@ -128,7 +128,7 @@ export class Reporter {
       configChecksum: configChecksum(),
       replica: pod,
       backends: backends().map(entryOf),
-      problems: events.problems().slice(0, MAX_PROBLEMS).map(problemOf),
+      problems: events.problems().slice(0, maxProblems).map(problemOf),
     }
   }
 
@@ -150,7 +150,7 @@ export class Reporter {
 
   #deadKeys(): readonly string[] {
     const { clock, intervalMs } = this.#options
-    const age = Math.max(MISSED_REPORTS * intervalMs(), LEAST_AGE_MS)
+    const age = Math.max(missedReports * intervalMs(), leastAgeMs)
     return [...this.#others].flatMap(([key, { since }]) => (clock.now() - since > age ? [key] : []))
   }
 

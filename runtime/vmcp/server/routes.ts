@@ -21,7 +21,7 @@ export interface RouteParts {
   readonly monitoring: () => boolean
 }
 
-const NO_STORE = { 'cache-control': 'no-store' }
+const noStore = { 'cache-control': 'no-store' }
 
 /** The stage for a built-in path; undefined for every other path. */
 export function builtInRoute(parts: RouteParts, path: string): Stage<Exchange> | undefined {
@@ -42,9 +42,9 @@ export function builtInRoute(parts: RouteParts, path: string): Stage<Exchange> |
         else sendJson(res, 503, { status: 'not_ready', mode: parts.mode, reason })
       }
     case '/status':
-      return readOnly(({ res }) => sendJson(res, 200, parts.status(), NO_STORE))
+      return readOnly(({ res }) => sendJson(res, 200, parts.status(), noStore))
     case '/api/backends/health':
-      return readOnly(({ res }) => sendJson(res, 200, healthReport(parts), NO_STORE))
+      return readOnly(({ res }) => sendJson(res, 200, healthReport(parts), noStore))
     default:
       return undefined
   }

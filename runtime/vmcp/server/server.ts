@@ -19,7 +19,7 @@ import type { Decision } from '../middleware/index.ts'
 import { observeServer, tellAuthentication } from './gauges.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
-import { makeHandler, MCP_PATH } from './http.ts'
+import { makeHandler, mcpPath } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
@@ -36,16 +36,16 @@ import { SessionTable } from '../sessions/table.ts'
 import { checkStart, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
 
-const DEFAULT_PORT = 4483
-const DEFAULT_TTL_MS = 30 * 60_000
-const DEFAULT_MAX_SESSIONS = 10_000
+const defaultPort = 4483
+const defaultTtlMs = 30 * 60_000
+const defaultMaxSessions = 10_000
 /** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
-const DEFAULT_SHARED_SESSIONS = 1_000
-const DEFAULT_GRACE_MS = 10_000
+const defaultSharedSessions = 1_000
+const defaultGraceMs = 10_000
 /** How often idle things are looked for, and how long connections may be idle. */
-const EVICT_MS = 5_000
-const IDLE_MS = 5 * 60_000
-const KEEP_ALIVE_EVICTIONS = 5
+const evictMs = 5_000
+const idleMs = 5 * 60_000
+const keepAliveEvictions = 5
 
 /** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
 export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
@@ -126,10 +126,10 @@ class Vmcp implements VmcpServer {
       stateSecret: () => this.#stateSecret,
       observation,
     })
-    const ttlMs = options.sessionTtlMs ?? DEFAULT_TTL_MS
+    const ttlMs = options.sessionTtlMs ?? defaultTtlMs
     this.#sessions = new SessionTable({
       ttlMs,
-      maxSessions: options.maxSessions ?? (this.#storage ? DEFAULT_SHARED_SESSIONS : DEFAULT_MAX_SESSIONS),
+      maxSessions: options.maxSessions ?? (this.#storage ? defaultSharedSessions : defaultMaxSessions),
       now: clock.now,
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
       events,
@@ -284,7 +284,7 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const { host = '127.0.0.1', port = DEFAULT_PORT, allowedOrigins = [] } = this.#options
+    const { host = '127.0.0.1', port = defaultPort, allowedOrigins = [] } = this.#options
     const handler = makeHandler({
       authenticator: () => this.#authenticator,
       originGuard: () => {
@@ -310,11 +310,11 @@ class Vmcp implements VmcpServer {
       requestHeaders: () => this.#passthroughHeaders(),
     })
     this.origin = listener.url
-    this.url = `${listener.url}${MCP_PATH}`
-    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? DEFAULT_GRACE_MS })
+    this.url = `${listener.url}${mcpPath}`
+    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaultGraceMs })
     this.#closeListener = closeListener
     this.#reporter = this.#makeReporter()
-    this.#timer = setInterval(() => this.#evict(), EVICT_MS)
+    this.#timer = setInterval(() => this.#evict(), evictMs)
     this.#timer.unref()
     this.#log.info('virtual MCP server listening', {
       url: this.url,
@@ -374,9 +374,9 @@ class Vmcp implements VmcpServer {
   #evict(): void {
     void this.#shareSecret()
     this.#sessions.evict()
-    this.#engine.evict(IDLE_MS)
+    this.#engine.evict(idleMs)
     countSecretUses(this.#options.authServer, this.#observation.telemetry.metrics)
-    if (++this.#evictions % KEEP_ALIVE_EVICTIONS !== 0) return
+    if (++this.#evictions % keepAliveEvictions !== 0) return
     for (const session of this.#sessions.all()) session.keepAlive()
     this.#edges.keepAlive()
   }

@@ -10,14 +10,14 @@ import { clientOf, type SessionLife } from '../client-codecs/session-era/protoco
 import type { Watcher } from './notifier.ts'
 import type { Session } from '../sessions/session.ts'
 
-const KIND_OF: Readonly<Record<string, ListKind>> = {
+const kindOf: Readonly<Record<string, ListKind>> = {
   'tools/list': 'tools',
   'prompts/list': 'prompts',
   'resources/list': 'resources',
   'resources/templates/list': 'resources',
 }
 
-const RESUBSCRIBE_MS = 30_000
+const resubscribeMs = 30_000
 
 export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
   return {
@@ -29,7 +29,7 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
       if (!session.restored) return
       session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.
-      const signal = AbortSignal.timeout(RESUBSCRIBE_MS)
+      const signal = AbortSignal.timeout(resubscribeMs)
       for (const uri of session.subscriptions.keys())
         core.subscribe(clientOf(session), uri, signal).catch(() => {})
     },
@@ -56,7 +56,7 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
       })
     },
     listed(session, method) {
-      const kind = KIND_OF[method]
+      const kind = kindOf[method]
       if (!kind) return
       const digest = core.peek(clientOf(session)).digests[kind]
       if (session.seen?.[kind] === digest) return
@@ -72,12 +72,12 @@ function renew(core: Core, session: Session, backend: string): Promise<void> {
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
     subscribe: async (uri, signal) =>
       (await core.subscribe(clientOf(session), uri, signal)).kind === 'result',
-    watched: (uri) => session.deliver(backend, UPDATED, Buffer.from(JSON.stringify({ uri }))),
+    watched: (uri) => session.deliver(backend, updatedMethod, Buffer.from(JSON.stringify({ uri }))),
     over: () => session.over,
   })
 }
 
-const UPDATED = 'notifications/resources/updated'
+const updatedMethod = 'notifications/resources/updated'
 
 /** A session as somebody who wants to know of changed lists. */
 export function watcherOf(session: Session, core: Core): Watcher {

@@ -22,8 +22,8 @@ export interface SessionRecords {
 }
 
 /** A renewal of the life in the store costs a round trip; this share of the life passes between two of them. */
-const RENEW_SHARE = 20
-const MAX_RENEWED = 100_000
+const renewShare = 20
+const maxRenewed = 100_000
 
 /** `ttlMs` is sliding: use renews it, to within a twentieth. All methods reject with SESSION_STORE_DOWN. */
 export function sessionRecords(store: Store, ttlMs: number, now: () => number): SessionRecords {
@@ -31,8 +31,8 @@ export function sessionRecords(store: Store, ttlMs: number, now: () => number): 
 
   async function renew(id: string): Promise<void> {
     const last = renewedAt.get(id) ?? 0
-    if (now() - last < ttlMs / RENEW_SHARE) return
-    if (renewedAt.size >= MAX_RENEWED) renewedAt.clear()
+    if (now() - last < ttlMs / renewShare) return
+    if (renewedAt.size >= maxRenewed) renewedAt.clear()
     renewedAt.set(id, now())
     await guarded(store.touch(id, ttlMs))
   }

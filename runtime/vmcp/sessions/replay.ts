@@ -8,19 +8,19 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { encodeEvent, KEEP_ALIVE } from '../../mcp/index.ts'
-import { cutWhenStuck, MAX_BUFFERED_BYTES, writeBounded } from '../client-codecs/stream.ts'
+import { encodeEvent, keepAliveComment } from '../../mcp/index.ts'
+import { cutWhenStuck, maxBufferedBytes, writeBounded } from '../client-codecs/stream.ts'
 
 /** Limits of one stream. */
-const MAX_EVENTS = 256
-const MAX_BYTES = 8 * 1024 * 1024
+const maxEvents = 256
+const maxHeldBytes = 8 * 1024 * 1024
 /** Streams stored for one session, beside those that are open. */
-const MAX_STORED = 8
+const maxStored = 8
 /** How long a client may stay away from a stream, and how long an ended one is stored. */
-const AWAY_MS = 60_000
-const ENDED_MS = 30_000
+const awayMs = 60_000
+const endedMs = 30_000
 /** From this size on a response may get stuck in a socket. */
-const LARGE = 16 * 1024
+const largeBytes = 16 * 1024
 
 /** What all sessions of a process may keep together. */
 export class ReplayBudget {
@@ -73,7 +73,7 @@ export class ReplayStream {
   /** True when nobody will come back for it. */
   get stale(): boolean {
     if (this.#res !== undefined || (!this.#ended && this.onAbandoned)) return false
-    return performance.now() - this.#changedAt > (this.#ended ? ENDED_MS : AWAY_MS)
+    return performance.now() - this.#changedAt > (this.#ended ? endedMs : awayMs)
   }
 
   get carried(): boolean {
@@ -97,7 +97,7 @@ export class ReplayStream {
     this.#res = undefined
     this.#changedAt = performance.now()
     if (this.#ended || !this.onAbandoned) return
-    this.#away = setTimeout(() => this.abandon(), AWAY_MS)
+    this.#away = setTimeout(() => this.abandon(), awayMs)
     this.#away.unref()
   }
 
@@ -120,14 +120,14 @@ export class ReplayStream {
     const res = this.#res
     if (!res) return
     // A client that does not read what it gets is not one whose connection broke.
-    const stuck = res.writableLength > MAX_BUFFERED_BYTES
+    const stuck = res.writableLength > maxBufferedBytes
     writeBounded(res, bytes)
     if (stuck) this.abandon()
   }
 
   #keep(event: StoredEvent): void {
     const { length } = event.bytes
-    while (this.#stored.length >= MAX_EVENTS || this.#bytes + length > MAX_BYTES) {
+    while (this.#stored.length >= maxEvents || this.#bytes + length > maxHeldBytes) {
       if (!this.#forgetOldest()) return
     }
     while (!this.#budget.take(length)) {
@@ -155,11 +155,11 @@ export class ReplayStream {
     const res = this.#res
     if (!res) return
     res.end()
-    if (message && message.length >= LARGE) cutWhenStuck(res)
+    if (message && message.length >= largeBytes) cutWhenStuck(res)
   }
 
   keepAlive(): void {
-    if (this.#res) writeBounded(this.#res, KEEP_ALIVE)
+    if (this.#res) writeBounded(this.#res, keepAliveComment)
   }
 
   /** The client does not come back. */
@@ -204,7 +204,7 @@ export class ReplayStreams {
     let idle = 0
     for (const stream of this.#streams.values()) if (!stream.carried) idle++
     for (const [name, stream] of this.#streams) {
-      if (idle < MAX_STORED) return
+      if (idle < maxStored) return
       if (stream.carried) continue
       idle--
       this.#streams.delete(name)

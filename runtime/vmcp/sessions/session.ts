@@ -10,7 +10,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   encodeEvent,
   JsonObject,
-  KEEP_ALIVE,
+  keepAliveComment,
   type Message,
   notificationMessage,
   passesLevel,
@@ -24,16 +24,16 @@ import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } fr
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
 /** Limits of one session. */
-const MAX_STREAMS = 4
-const MAX_WAITING = 256
-const MAX_WAITING_BYTES = 4 * 1024 * 1024
-const MAX_QUESTIONS = 64
-export const MAX_IN_FLIGHT = 256
-export const MAX_SUBSCRIPTIONS = 1_000
+const maxStreams = 4
+const maxWaiting = 256
+const maxWaitingBytes = 4 * 1024 * 1024
+const maxQuestions = 64
+export const maxInFlight = 256
+export const maxSubscriptions = 1_000
 /** Clients of this revision and later take an event without content at the beginning of a stream. */
-const PRIMED_SINCE = '2025-11-25'
+const primedSince = '2025-11-25'
 /** How long a client may take to answer a question. */
-export const ASK_TIMEOUT_MS = 10 * 60_000
+export const askTimeoutMs = 10 * 60_000
 
 export interface SessionFacts {
   readonly id: string
@@ -137,7 +137,7 @@ export class Session implements ClientSession {
       found.stream.attach(res, found.after)
       return
     }
-    if (this.#streams.size >= MAX_STREAMS) {
+    if (this.#streams.size >= maxStreams) {
       const [oldest] = this.#streams.keys()
       oldest?.end()
     }
@@ -146,7 +146,7 @@ export class Session implements ClientSession {
     this.#streams.set(res, stream)
     res.once('close', () => this.#streams.delete(res))
     stream?.attach(res, found?.after)
-    if (stream && !found && this.facts.protocolVersion >= PRIMED_SINCE) stream.prime()
+    if (stream && !found && this.facts.protocolVersion >= primedSince) stream.prime()
     const waiting = this.#waiting
     this.#waiting = []
     this.#waitingBytes = 0
@@ -154,7 +154,7 @@ export class Session implements ClientSession {
   }
 
   keepAlive(): void {
-    for (const stream of this.#streams.keys()) writeBounded(stream, KEEP_ALIVE)
+    for (const stream of this.#streams.keys()) writeBounded(stream, keepAliveComment)
     this.#replay.evict()
   }
 
@@ -167,7 +167,7 @@ export class Session implements ClientSession {
     }
     this.#waiting.push(message)
     this.#waitingBytes += message.length
-    while (this.#waiting.length > MAX_WAITING || this.#waitingBytes > MAX_WAITING_BYTES) {
+    while (this.#waiting.length > maxWaiting || this.#waitingBytes > maxWaitingBytes) {
       this.#waitingBytes -= this.#waiting.shift()?.length ?? 0
     }
   }
@@ -222,14 +222,14 @@ export class Session implements ClientSession {
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
-    if (this.#questions.size >= MAX_QUESTIONS) {
+    if (this.#questions.size >= maxQuestions) {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
     const id = String(this.#nextQuestion++)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => fail(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' })),
-        ASK_TIMEOUT_MS,
+        askTimeoutMs,
       )
       timer.unref()
       const settle = (): void => {

@@ -10,8 +10,8 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { makeRedisStore, sealStore, type Store } from '../../store/index.ts'
 
-const DEFAULT_KEY_PREFIX = 'gatehouse:vmcp:session:'
-const STATE_KEY = 'request-state-key'
+const defaultKeyPrefix = 'gatehouse:vmcp:session:'
+const requestStateKey = 'request-state-key'
 
 export interface SessionStorage {
   readonly store: Store
@@ -34,7 +34,7 @@ export function openSessionStorage(
     {
       ...(address === undefined ? {} : { addr: address }),
       db,
-      keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? DEFAULT_KEY_PREFIX : keyPrefix),
+      keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? defaultKeyPrefix : keyPrefix),
       ...(password === undefined || password === '' ? {} : { password }),
     },
     {
@@ -47,8 +47,8 @@ export function openSessionStorage(
     store,
     async sharedSecret() {
       if (secret !== undefined && secret !== '') return secret
-      await store.set(STATE_KEY, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
-      const found = await store.get(STATE_KEY)
+      await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
+      const found = await store.get(requestStateKey)
       if (found === undefined) throw new Error('the key of request state vanished')
       return found
     },

@@ -24,9 +24,9 @@ export interface TableOptions {
   readonly onEnd: (session: Session, gone: boolean) => void
 }
 
-const ORDER_MS = 1_000
+const orderMs = 1_000
 /** A session that was idle for less than this is not pushed out by a new one. */
-const GRACE_MS = 60_000
+const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
@@ -69,7 +69,7 @@ export class SessionTable {
 
   /** The order of use is exact to the second: V8 makes the table of a Map again with nearly every entry that moves. */
   #moveToEnd(session: Session): void {
-    if (session.usedAt < session.movedAt + ORDER_MS) return
+    if (session.usedAt < session.movedAt + orderMs) return
     session.movedAt = session.usedAt
     this.#live.delete(session.id)
     this.#live.set(session.id, session)
@@ -140,7 +140,7 @@ export class SessionTable {
 
   #makeRoom(): void {
     if (this.#live.size < this.#options.maxSessions) return
-    const before = this.#options.now() - GRACE_MS
+    const before = this.#options.now() - graceMs
     for (const session of this.#live.values()) {
       if (!session.idle || session.usedAt > before) continue
       this.#remove(session, this.#options.records === undefined)

@@ -60,12 +60,12 @@ export interface Workflow {
   readonly mirrored: readonly MirroredArgument[]
 }
 
-const WORKFLOW_MS = 30 * 60_000
-const STEP_MS = 5 * 60_000
+const workflowMs = 30 * 60_000
+const stepMs = 5 * 60_000
 /** Nobody is waited for longer than this. */
-const QUESTION_MS = 10 * 60_000
-const MAX_RETRIES = 10
-const RETRY_MS = 1_000
+const questionMs = 10 * 60_000
+const maxRetries = 10
+const retryMs = 1_000
 
 /** Throws what is wrong with a schema or template, which is an Error with a message for operators. */
 export function compileWorkflow(definition: CompositeTool): Workflow {
@@ -74,7 +74,7 @@ export function compileWorkflow(definition: CompositeTool): Workflow {
     name: definition.name,
     definition,
     steps,
-    timeoutMs: durationOf(definition.timeout) ?? WORKFLOW_MS,
+    timeoutMs: durationOf(definition.timeout) ?? workflowMs,
     program: compileProgram(definition),
     tools: new Set(steps.flatMap(({ work }) => toolsOf(work))),
     mirrored: mirroredArguments(definition.parameters),
@@ -88,11 +88,11 @@ function toolsOf(work: StepWork): string[] {
 
 function compileStep(step: WorkflowStep): CompiledStep {
   const continues = step.onError?.action === 'continue'
-  const timeoutMs = durationOf(step.timeout) ?? STEP_MS
+  const timeoutMs = durationOf(step.timeout) ?? stepMs
   return {
     id: step.id,
     dependsOn: step.dependsOn ?? [],
-    timeoutMs: step.type === 'elicitation' ? Math.min(timeoutMs, QUESTION_MS) : timeoutMs,
+    timeoutMs: step.type === 'elicitation' ? Math.min(timeoutMs, questionMs) : timeoutMs,
     continues,
     work: compileWork(step, continues),
   }
@@ -127,7 +127,7 @@ function compileCall(step: Pick<WorkflowStep, 'tool' | 'arguments' | 'onError' |
     templates: Object.entries(fieldsOf(step.arguments)).flatMap(([name, value]) =>
       typeof value === 'string' ? [name] : [],
     ),
-    retry: { count: Math.min(retries, MAX_RETRIES), delayMs: durationOf(onError?.retryDelay) ?? RETRY_MS },
+    retry: { count: Math.min(retries, maxRetries), delayMs: durationOf(onError?.retryDelay) ?? retryMs },
     timeoutMs: durationOf(step.timeout),
   }
 }

@@ -68,13 +68,13 @@ export function compute<K extends TaskKind>(
 }
 
 /** What one execution may hold of arguments and results. */
-const MAX_BYTES = 32 * 1024 * 1024
+const maxHeldBytes = 32 * 1024 * 1024
 
 /** Keeps bytes for the time of an execution. Throws StepError when it holds too much. */
 export function keep({ used }: Context, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
-  if (used.bytes > MAX_BYTES)
-    throw new StepError(`the results of the workflow are larger than ${MAX_BYTES / 2 ** 20} MiB together`)
+  if (used.bytes > maxHeldBytes)
+    throw new StepError(`the results of the workflow are larger than ${maxHeldBytes / 2 ** 20} MiB together`)
   return bytes.buffer instanceof SharedArrayBuffer ? (bytes as SharedBytes) : shared(bytes)
 }
 

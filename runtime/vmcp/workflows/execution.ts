@@ -16,7 +16,7 @@ import { elicit } from './steps/elicitation.ts'
 import { runForEach } from './steps/for-each.ts'
 import { callTool, typesFor } from './steps/tool-step.ts'
 
-const MAX_RUNNING = 10
+const maxRunning = 10
 
 type Status = 'pending' | 'running' | 'completed' | 'failed' | 'skipped' | 'cancelled'
 
@@ -25,8 +25,8 @@ interface Done {
   readonly skipsRemaining?: boolean
 }
 
-const NOTHING: StepOutput = { kind: 'none' }
-const DEFAULTS: StepOutput = { kind: 'defaults' }
+const noOutput: StepOutput = { kind: 'none' }
+const defaultResults: StepOutput = { kind: 'defaults' }
 
 export class Execution {
   readonly #args: SharedBytes
@@ -120,7 +120,7 @@ export class Execution {
     const { steps } = this.#context.workflow
     if (!this.#failure) {
       for (const step of steps) {
-        if (this.#running >= MAX_RUNNING) break
+        if (this.#running >= maxRunning) break
         if (this.#statuses.get(step.id) === 'pending' && step.dependsOn.every((id) => this.#hasEnded(id)))
           this.#start(step)
       }
@@ -135,7 +135,7 @@ export class Execution {
 
   #start(step: CompiledStep): void {
     this.#running += 1
-    this.#put(step, 'running', NOTHING)
+    this.#put(step, 'running', noOutput)
     void this.#runStep(step)
       .catch((error: unknown) => this.#stop(error instanceof Error ? error : new Error('cancelled')))
       .then(() => {
@@ -175,7 +175,7 @@ export class Execution {
     try {
       const plan = await this.#plan(step, limit.signal)
       if (plan.kind === 'skip') {
-        this.#put(step, 'skipped', DEFAULTS)
+        this.#put(step, 'skipped', defaultResults)
         auditWorkflow(this.#context, 'vmcp_workflow_step_skipped', 'success', {
           stepId: step.id,
           extra: { condition: 'false' },
@@ -229,14 +229,14 @@ export class Execution {
 
   #failed(step: CompiledStep, error: unknown, extra: Readonly<Record<string, number>>): void {
     if (this.#limit.signal.aborted) {
-      this.#put(step, 'cancelled', NOTHING, 'cancelled')
+      this.#put(step, 'cancelled', noOutput, 'cancelled')
       auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
       return
     }
     const isKnown = error instanceof StepError || error instanceof WorkflowError
     if (!isKnown) this.#context.parts.log.error('a step of a workflow failed', { step: step.id, err: error })
     const message = isKnown ? error.message : 'internal error'
-    this.#put(step, 'failed', step.continues ? DEFAULTS : NOTHING, message)
+    this.#put(step, 'failed', step.continues ? defaultResults : noOutput, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
     // What concerns the workflow as a whole is not tolerated by a step.
     if (!step.continues || error instanceof WorkflowError)
@@ -247,7 +247,7 @@ export class Execution {
   #skipRemaining(): void {
     for (const step of this.#context.workflow.steps) {
       if (this.#statuses.get(step.id) !== 'pending') continue
-      this.#put(step, 'skipped', DEFAULTS)
+      this.#put(step, 'skipped', defaultResults)
       auditWorkflow(this.#context, 'vmcp_workflow_step_skipped', 'success', { stepId: step.id })
       this.#told(step)
     }

@@ -12,7 +12,7 @@ export class Limit {
 
   constructor(clock: Clock, outer: AbortSignal, timeoutMs: number, failure: () => Error) {
     const onOuter = () => this.abort(outer.reason)
-    const cancel = clock.after(Math.min(timeoutMs, LONGEST_MS), () => this.abort(failure()))
+    const cancel = clock.after(Math.min(timeoutMs, longestMs), () => this.abort(failure()))
     outer.addEventListener('abort', onOuter, { once: true })
     const end = () => {
       cancel()
@@ -37,7 +37,7 @@ export class Limit {
 }
 
 /** Longest time that a timer can wait. */
-const LONGEST_MS = 2 ** 31 - 1
+const longestMs = 2 ** 31 - 1
 
 /** Waits; rejects with the reason of the signal when that fires. */
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
@@ -63,11 +63,11 @@ export interface Retry {
 }
 
 /** Growth and bounds of the pauses; each is spread by half to both sides, so that callers do not come back together. */
-const GROWTH = 1.5
-const LARGEST_FACTOR = 60
-const SPREAD = 0.5
+const growth = 1.5
+const largestFactor = 60
+const jitterShare = 0.5
 /** No attempt begins later than this after the first. */
-const TOTAL_MS = 15 * 60_000
+const totalMs = 15 * 60_000
 
 export interface RetryParts {
   readonly clock: Clock
@@ -88,10 +88,10 @@ export async function retrying<T>(retry: Retry, parts: RetryParts, work: () => P
       return await work()
     } catch (error) {
       if (left <= 0 || signal.aborted || !(error instanceof StepError) || !error.retryable) throw error
-      const ms = interval * (1 - SPREAD + random() * 2 * SPREAD)
-      if (clock.now() - startedAt + ms > TOTAL_MS) throw error
+      const ms = interval * (1 - jitterShare + random() * 2 * jitterShare)
+      if (clock.now() - startedAt + ms > totalMs) throw error
       await pause(clock, ms, signal)
-      interval = Math.min(interval * GROWTH, LARGEST_FACTOR * retry.delayMs)
+      interval = Math.min(interval * growth, largestFactor * retry.delayMs)
       onRetry()
     }
   }

@@ -52,7 +52,7 @@ async function execute(context: Context): Promise<End> {
   let execution: Execution | undefined
   try {
     const { signal } = operation
-    const begun = new Execution(context, keep(context, raw ?? NO_ARGUMENTS))
+    const begun = new Execution(context, keep(context, raw ?? noArguments))
     await compute(context, begun.state, { kind: 'check' }, signal)
     execution = begun
     await execution.run()
@@ -86,4 +86,4 @@ function failure({ operation, parts }: Context, thrown: unknown, execution: Exec
   return { kind: 'failed', error, text: 'Workflow execution failed: internal error' }
 }
 
-const NO_ARGUMENTS: Buffer = Buffer.from('{}')
+const noArguments: Buffer = Buffer.from('{}')

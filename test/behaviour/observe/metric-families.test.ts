@@ -12,10 +12,10 @@ import { Exchange, silentLog } from '../../../runtime/net/index.ts'
 import {
   type MetricRow,
   type Program,
-  PROCESS_METRICS,
-  PROGRAM_METRICS,
+  processMetrics,
+  programMetrics,
   prometheusName,
-  SERVER_METRICS,
+  serverMetrics,
 } from '../../../schemas/metrics/index.ts'
 import { startGatehouse } from '../../helpers/gatehouse.ts'
 import { startHooksProcess } from '../../helpers/hooks/process.ts'
@@ -25,7 +25,7 @@ import { type Family, familiesOf, labelsOf } from '../../helpers/prometheus.ts'
 import { freePort } from '../../helpers/redis.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
-const { processFiles: _linuxOnly, ...processRows } = PROCESS_METRICS
+const { processFiles: _linuxOnly, ...processRows } = processMetrics
 const everywhere: readonly MetricRow[] = Object.values(processRows)
 
 async function scrape(url: string): Promise<ReadonlyMap<string, Family>> {
@@ -39,7 +39,7 @@ function compare(
   families: ReadonlyMap<string, Family>,
   expected: readonly MetricRow[],
 ): void {
-  const rows = new Map(PROGRAM_METRICS[program].map((row) => [prometheusName(row), row]))
+  const rows = new Map(programMetrics[program].map((row) => [prometheusName(row), row]))
   for (const [name, family] of families) {
     if (name === 'target_info') continue
     const row = rows.get(name)
@@ -93,9 +93,9 @@ t.test('the virtual server', async (t) => {
   await session.request('tools/call', { name: 'nothing' })
   await fetch(url, { method: 'DELETE', headers: { 'mcp-session-id': session.id } })
   const families = await scrape(url.replace('/mcp', '/metrics'))
-  const { mcpRequests, sessions, backendHealth, backendCircuit, problems, events } = SERVER_METRICS
-  const { authorizationDecisions, serverSessionDuration, backendRequests } = SERVER_METRICS
-  const { serverOperationDuration, clientOperationDuration, backendsDiscovered } = SERVER_METRICS
+  const { mcpRequests, sessions, backendHealth, backendCircuit, problems, events } = serverMetrics
+  const { authorizationDecisions, serverSessionDuration, backendRequests } = serverMetrics
+  const { serverOperationDuration, clientOperationDuration, backendsDiscovered } = serverMetrics
   compare(t, 'vmcp', families, [
     ...everywhere,
     ...[mcpRequests, sessions, backendHealth, backendCircuit, problems, events],
@@ -125,12 +125,12 @@ t.test('the proxy', async (t) => {
   const [, port] = await program.waitFor(/on port (\d+)/)
   await (await openSession(`http://127.0.0.1:${port}/mcp`)).request('tools/list')
   const families = await scrape(`http://127.0.0.1:${metricsPort}/metrics`)
-  const hosted = new Set<MetricRow>(PROGRAM_METRICS.authserver)
+  const hosted = new Set<MetricRow>(programMetrics.authserver)
   compare(
     t,
     'proxy',
     families,
-    PROGRAM_METRICS.proxy.filter((row) => !hosted.has(row) && row !== PROCESS_METRICS.processFiles),
+    programMetrics.proxy.filter((row) => !hosted.has(row) && row !== processMetrics.processFiles),
   )
 })
 
@@ -151,7 +151,7 @@ t.test('every row of a server can be recorded and scraped under its name', async
   if (!settings) throw new Error('no settings')
   const sdk = startSdk(settings, { version: '1', log: silentLog, exportIntervalMs: 60_000 })
   t.teardown(() => sdk.shutdown())
-  for (const [name, row] of Object.entries({ ...SERVER_METRICS, ...PROCESS_METRICS } as Record<
+  for (const [name, row] of Object.entries({ ...serverMetrics, ...processMetrics } as Record<
     string,
     MetricRow
   >)) {
@@ -164,5 +164,5 @@ t.test('every row of a server can be recorded and scraped under its name', async
   t.teardown(() => server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const families = await scrape(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
-  for (const row of PROGRAM_METRICS.vmcp) t.ok(families.has(prometheusName(row)), prometheusName(row))
+  for (const row of programMetrics.vmcp) t.ok(families.has(prometheusName(row)), prometheusName(row))
 })

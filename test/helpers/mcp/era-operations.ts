@@ -7,7 +7,7 @@ import type { Test } from 'tap'
 import type { FixtureState } from './fixture-server/state.ts'
 import type { TestClient } from './clients.ts'
 
-const WATCHED = 'test://watched-resource'
+const watchedUri = 'test://watched-resource'
 
 /** What a test does at the server, behind the client's back. */
 export interface Control {
@@ -29,7 +29,7 @@ export function controlOf(state: FixtureState): Control {
   return {
     toggleTool: async () => state.toggleTool(),
     togglePrompt: async () => state.togglePrompt(),
-    update: async () => state.update(WATCHED),
+    update: async () => state.update(watchedUri),
     heard: (what) => once(state.events, what),
   }
 }
@@ -82,7 +82,7 @@ export const eraOperations: Readonly<Record<string, (t: Test, cell: EraCell) => 
     await client.listTools()
     await client.listPrompts()
     await client.listResources()
-    const stop = await client.watch(WATCHED)
+    const stop = await client.watch(watchedUri)
     await control.toggleTool()
     await client.heard('tools')
     t.ok((await client.listTools()).some(({ name }) => name === 'extra_tool'))
@@ -90,7 +90,7 @@ export const eraOperations: Readonly<Record<string, (t: Test, cell: EraCell) => 
     await client.heard('prompts')
     t.ok((await client.listPrompts()).includes('extra_prompt'))
     await control.update()
-    await client.heard(WATCHED)
+    await client.heard(watchedUri)
     await stop()
   },
   async 'elicitation, by form and by address'(t, { client }) {

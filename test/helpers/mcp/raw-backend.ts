@@ -46,7 +46,7 @@ export interface RawBackend {
   close(): Promise<void>
 }
 
-const ECHO = '{"name":"echo","description":"Echoes","inputSchema":{"type":"object"}}'
+const echoTool = '{"name":"echo","description":"Echoes","inputSchema":{"type":"object"}}'
 
 export function textResult(text: string): string {
   return JSON.stringify({ content: [{ type: 'text', text }] })
@@ -57,7 +57,7 @@ export async function startRawBackend(options: RawBackendOptions = {}): Promise<
   const sessions = new Set<string>()
   const streams = new Set<ServerResponse>()
   const defaults: Readonly<Record<string, RawAnswer>> = {
-    'tools/list': () => `{"tools":[${(options.tools?.() ?? [ECHO]).join(',')}]}`,
+    'tools/list': () => `{"tools":[${(options.tools?.() ?? [echoTool]).join(',')}]}`,
     'tools/call': ({ params }) => textResult(JSON.stringify(params['arguments'] ?? {})),
     ping: () => '{}',
   }

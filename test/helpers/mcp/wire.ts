@@ -27,8 +27,8 @@ export interface WireAnswer {
   readonly response: RpcMessage | undefined
 }
 
-const ACCEPT = 'application/json, text/event-stream'
-const VERSION = '2026-07-28'
+const acceptHeader = 'application/json, text/event-stream'
+const formatVersion = '2026-07-28'
 
 /** POSTs a body as it is. */
 export async function post(
@@ -38,7 +38,7 @@ export async function post(
 ): Promise<WireAnswer> {
   const response = await fetch(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: ACCEPT, ...headers },
+    headers: { 'content-type': 'application/json', accept: acceptHeader, ...headers },
     body: body as string,
   })
   const text = await response.text()
@@ -94,7 +94,7 @@ export async function stream(
   const response = await fetch(url, {
     method: init.method ?? 'GET',
     headers: {
-      accept: init.method === 'POST' ? ACCEPT : 'text/event-stream',
+      accept: init.method === 'POST' ? acceptHeader : 'text/event-stream',
       ...(init.body === undefined ? {} : { 'content-type': 'application/json' }),
       ...init.headers,
     },
@@ -220,7 +220,7 @@ export function statelessRequest(
   options: StatelessOptions = {},
 ) {
   const meta = {
-    'io.modelcontextprotocol/protocolVersion': VERSION,
+    'io.modelcontextprotocol/protocolVersion': formatVersion,
     'io.modelcontextprotocol/clientInfo': { name: 'wire', version: '1' },
     'io.modelcontextprotocol/clientCapabilities': options.capabilities ?? {},
     ...options.meta,
@@ -229,7 +229,7 @@ export function statelessRequest(
   return {
     body: JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params: { ...params, _meta: meta } }),
     headers: {
-      'mcp-protocol-version': VERSION,
+      'mcp-protocol-version': formatVersion,
       'mcp-method': method,
       ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read)$/.test(method)
         ? { 'mcp-name': name }

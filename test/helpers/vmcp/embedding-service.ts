@@ -43,7 +43,7 @@ export interface EmbeddingServiceOptions {
   readonly synonyms?: Readonly<Record<string, string>>
 }
 
-const STOP = new Set(['name', 'description', 'a', 'an', 'the', 'of', 'to', 'in', 'and', 'for'])
+const stop = new Set(['name', 'description', 'a', 'an', 'the', 'of', 'to', 'in', 'and', 'for'])
 
 export async function startEmbeddingService(
   options: EmbeddingServiceOptions = {},
@@ -122,7 +122,7 @@ export async function startEmbeddingService(
     const vector = Array.from({ length: dimensions }, () => 0)
     for (const word of text.toLowerCase().split(/[^a-z0-9]+/)) {
       const known = options.synonyms?.[word] ?? word
-      if (known === '' || STOP.has(known)) continue
+      if (known === '' || stop.has(known)) continue
       const at = (hashOf(known) + hashOf(service.model ?? '')) % dimensions
       vector[at] = (vector[at] ?? 0) + 1
     }

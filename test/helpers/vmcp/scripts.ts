@@ -8,9 +8,9 @@ import { type Operation, ownOperation, resultOutcome } from '../../../runtime/vm
 import { makePipeline } from '../../../runtime/vmcp/pipeline/pipeline.ts'
 import { type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
 
-const TOOL = 'execute_tool_script'
+const scriptTool = 'execute_tool_script'
 /** A heap that is full soon. */
-const SMALL_POOL: PoolOptions = {
+const smallPool: PoolOptions = {
   tasks: 'scripts',
   maxWorkers: 3,
   maxPerCaller: 3,
@@ -28,7 +28,7 @@ export function startScripts(
   t: Test,
   settings: Partial<ScriptSettings>,
   tool: (operation: Operation) => ReturnType<ReturnType<typeof makePipeline>> = echo,
-  pool: PoolOptions = SMALL_POOL,
+  pool: PoolOptions = smallPool,
 ) {
   const feature = makeCodeMode(
     {
@@ -56,7 +56,7 @@ export function startScripts(
   return {
     feature,
     async run(script: string, more: Partial<Operation> = {}): Promise<string> {
-      const params = { name: TOOL, arguments: { script } }
+      const params = { name: scriptTool, arguments: { script } }
       const own = ownOperation(client(), 'tools/call', params, new AbortController().signal)
       const outcome = await perform({ ...own, ...more })
       return outcome.kind === 'error' ? outcome.error.toString() : outcome.result.toString()

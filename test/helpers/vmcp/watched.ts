@@ -12,13 +12,16 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 
 /** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
-const LONGEST_US = 50_000
-const YARD_US = 10_000
+const longestTurnUs = 50_000
+const yardstickUs = 10_000
 
-const RUNS = Number(process.env['FC_RUNS'] ?? 300)
-const TIMES = Math.max(1, Math.round(RUNS / 300))
+const runs = Number(process.env['FC_RUNS'] ?? 300)
+const sizeSteps = Math.max(1, Math.round(runs / 300))
 /** Factors of the size that a row is about; the first is 1. */
-const SIZES = [1, ...Array.from({ length: TIMES - 1 }, (_, i) => Math.round((i + 1) * (20 / TIMES)) / 10)]
+const roundSizes = [
+  1,
+  ...Array.from({ length: sizeSteps - 1 }, (_, i) => Math.round((i + 1) * (20 / sizeSteps)) / 10),
+]
 
 /** Sends one input, `size` times as large as the row says, and gives its HTTP status. */
 export type Send = (size: number) => Promise<number>
@@ -48,14 +51,14 @@ export async function startWatched(t: Test, config: Readonly<Record<string, unkn
     async row(what, send, status) {
       let worst = 0
       let last = 0
-      for (const size of SIZES) {
+      for (const size of roundSizes) {
         await tell(child, { watch: true })
         const got = (last = await send(size))
         const { longestUs, yardUs } = await tell(child, { watch: false })
         if (size === 1 && status !== undefined) t.equal(got, status, what)
-        const share = longestUs / Math.max(1, yardUs / YARD_US)
+        const share = longestUs / Math.max(1, yardUs / yardstickUs)
         worst = Math.max(worst, share)
-        t.ok(share < LONGEST_US, `${what}, times ${size}: ${Math.round(share)} of ${LONGEST_US} us`)
+        t.ok(share < longestTurnUs, `${what}, times ${size}: ${Math.round(share)} of ${longestTurnUs} us`)
       }
       if (process.env['GATEHOUSE_TURNS']) t.comment(`${Math.round(worst)} us: ${what}: ${last}`)
     },

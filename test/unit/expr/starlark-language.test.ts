@@ -10,7 +10,7 @@ import {
   execute,
   Meter,
   StarlarkError,
-  UNIVERSE,
+  universalNames,
 } from '../../../runtime/expr/starlark/index.ts'
 import { repr } from '../../../runtime/expr/starlark/values/print.ts'
 import type { Case } from './starlark/case.ts'
@@ -20,7 +20,7 @@ import { programs } from './starlark/programs.ts'
 import { texts } from './starlark/texts.ts'
 
 const LIMITS = { maxSteps: 1_000_000, maxBytes: 64 * 1024 * 1024 }
-const NAMES = new Set(UNIVERSE.keys())
+const NAMES = new Set(universalNames.keys())
 
 async function outcome(script: string): Promise<Omit<Case, 'script'>> {
   const meter = new Meter(LIMITS)

@@ -14,7 +14,7 @@ import {
   Meter,
   readJson,
   StarlarkError,
-  UNIVERSE,
+  universalNames,
   type StarlarkValue,
   type Work,
   writeJson,
@@ -80,7 +80,7 @@ function start(
     ['parallel', parallel],
     ...Object.entries(more.given ?? {}),
   ])
-  const program = compile(script, new Set([...UNIVERSE.keys(), ...globals.keys()]))
+  const program = compile(script, new Set([...universalNames.keys(), ...globals.keys()]))
   const options = {
     ...LIMITS,
     maxWaits: 3,
@@ -352,7 +352,7 @@ t.test('JSON: what has no form is refused by name', (t) => {
   const cyclic = new List([])
   cyclic.items.push(cyclic)
   t.throws(() => writeJson(cyclic, meter), { message: /contains itself/ })
-  t.throws(() => writeJson(UNIVERSE.get('len') ?? null, meter), {
+  t.throws(() => writeJson(universalNames.get('len') ?? null, meter), {
     message: /builtin_function_or_method has no form/,
   })
   const dict = new Dict()

@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import {
-  ALERTS,
+  alertRules,
   type MetricRow,
-  PROGRAM_METRICS,
+  programMetrics,
   prometheusName,
   runbookPath,
 } from '../../../schemas/metrics/index.ts'
@@ -22,7 +22,7 @@ const noPromtool: string | false =
     : 'promtool is not installed (Debian package prometheus): the rules are not checked by it here'
 
 const rows = new Map<string, MetricRow>(
-  Object.values(PROGRAM_METRICS)
+  Object.values(programMetrics)
     .flat()
     .map((row) => [prometheusName(row), row]),
 )
@@ -42,7 +42,7 @@ const words = new Set([
 ])
 
 /** Every metric of a query is in the table, histograms by their parts, and has the labels that are asked for. */
-function check(t: Test, query: string, program?: keyof typeof PROGRAM_METRICS): void {
+function check(t: Test, query: string, program?: keyof typeof programMetrics): void {
   const labels = new Set(
     [...query.matchAll(/by \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/,\s*/)),
   )
@@ -53,7 +53,7 @@ function check(t: Test, query: string, program?: keyof typeof PROGRAM_METRICS): 
     const row = rows.get(name) ?? rows.get(name.replace(/_(?:count|bucket|sum)$/, ''))
     t.ok(row, `${name} is a metric`)
     if (!row) continue
-    if (program) t.ok(PROGRAM_METRICS[program].includes(row), `${name} is one of ${program}`)
+    if (program) t.ok(programMetrics[program].includes(row), `${name} is one of ${program}`)
     const known = new Set([...row.labels.map((label) => label.replaceAll('.', '_')), 'job', 'instance', 'le'])
     for (const [, label = ''] of matchers.matchAll(/[{,]([a-z_]+)[=!]/g))
       t.ok(known.has(label), `${name} ${label}`)
@@ -62,13 +62,13 @@ function check(t: Test, query: string, program?: keyof typeof PROGRAM_METRICS): 
 }
 
 t.test('alerts ask for metrics and labels that exist, and each has its page', async (t) => {
-  for (const alert of ALERTS) {
+  for (const alert of alertRules) {
     check(t, alert.expr)
     t.ok(existsSync(join(root, 'docs', runbookPath(alert))), runbookPath(alert))
     t.ok(alert.steps.length > 0)
   }
   const pages = readdirSync(join(root, 'docs/runbooks'))
-  t.equal(pages.length, ALERTS.length + 1, 'no page without an alert')
+  t.equal(pages.length, alertRules.length + 1, 'no page without an alert')
 })
 
 for (const program of ['vmcp', 'proxy', 'authserver', 'hooks'] as const) {
@@ -89,7 +89,7 @@ t.test('the object for the operator has the same rules as the file', async (t) =
 
 t.test('every alert has a case', async (t) => {
   const text = readFileSync(cases, 'utf8')
-  for (const { name } of ALERTS) t.match(text, name)
+  for (const { name } of alertRules) t.match(text, name)
 })
 
 t.test('promtool takes the rules, and they fire when they should', { skip: noPromtool }, async (t) => {

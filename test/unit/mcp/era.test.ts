@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkStateless, eraOf, META, metaOf, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
+import { checkStateless, eraOf, metaKey, metaOf, paramsOf, scanMessage } from '../../../runtime/mcp/index.ts'
 
 const VERSION = '2026-07-28'
 
@@ -15,16 +15,16 @@ function era(method: string, params: unknown, header?: string) {
 t.test('era: the declared metadata decides, then the header', async (t) => {
   t.equal(era('initialize', {}), 'session')
   t.equal(era('initialize', {}, VERSION), 'session')
-  t.equal(era('initialize', { _meta: { [META.protocolVersion]: VERSION } }, VERSION), 'stateless')
+  t.equal(era('initialize', { _meta: { [metaKey.protocolVersion]: VERSION } }, VERSION), 'stateless')
   t.equal(era('tools/list', {}), 'session')
   t.equal(era('tools/list', {}, '2025-11-25'), 'session')
   t.equal(era('tools/list', {}, VERSION), 'stateless')
-  t.equal(era('tools/list', { _meta: { [META.clientInfo]: {} } }), 'stateless')
-  t.equal(era('tools/list', { _meta: { [META.clientInfo]: {} } }, '2025-11-25'), 'session')
-  t.equal(era('tools/list', { _meta: { [META.protocolVersion]: 'v9' } }, '2025-11-25'), 'stateless')
+  t.equal(era('tools/list', { _meta: { [metaKey.clientInfo]: {} } }), 'stateless')
+  t.equal(era('tools/list', { _meta: { [metaKey.clientInfo]: {} } }, '2025-11-25'), 'session')
+  t.equal(era('tools/list', { _meta: { [metaKey.protocolVersion]: 'v9' } }, '2025-11-25'), 'stateless')
 })
 
-const good = { [META.protocolVersion]: VERSION, [META.clientCapabilities]: {} }
+const good = { [metaKey.protocolVersion]: VERSION, [metaKey.clientCapabilities]: {} }
 
 function check(method: string, params: unknown, headers: Record<string, string>) {
   const message = request(method, params)
@@ -34,7 +34,7 @@ function check(method: string, params: unknown, headers: Record<string, string>)
 t.test('checkStateless: a good request passes and says who asks', async (t) => {
   const meta = check(
     'tools/call',
-    { name: 'héllo', _meta: { ...good, [META.logLevel]: 'info' } },
+    { name: 'héllo', _meta: { ...good, [metaKey.logLevel]: 'info' } },
     { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call', 'mcp-name': '=?base64?aMOpbGxv?=' },
   )
   t.equal(meta.clientCapabilities.toString(), '{}')
@@ -46,14 +46,14 @@ t.test('checkStateless: each error has its code', async (t) => {
   const call = { 'mcp-protocol-version': VERSION, 'mcp-method': 'tools/call' }
   const cases: [string, unknown, Record<string, string>, number][] = [
     ['tools/list', {}, headers, -32602],
-    ['tools/list', { _meta: { [META.clientCapabilities]: {} } }, headers, -32602],
-    ['tools/list', { _meta: { [META.protocolVersion]: VERSION } }, headers, -32602],
-    ['tools/list', { _meta: { ...good, [META.clientCapabilities]: [] } }, headers, -32602],
+    ['tools/list', { _meta: { [metaKey.clientCapabilities]: {} } }, headers, -32602],
+    ['tools/list', { _meta: { [metaKey.protocolVersion]: VERSION } }, headers, -32602],
+    ['tools/list', { _meta: { ...good, [metaKey.clientCapabilities]: [] } }, headers, -32602],
     ['tools/list', { _meta: good }, { 'mcp-method': 'tools/list' }, -32020],
-    ['tools/list', { _meta: { ...good, [META.protocolVersion]: 'v9' } }, headers, -32020],
+    ['tools/list', { _meta: { ...good, [metaKey.protocolVersion]: 'v9' } }, headers, -32020],
     [
       'tools/list',
-      { _meta: { ...good, [META.protocolVersion]: 'v9' } },
+      { _meta: { ...good, [metaKey.protocolVersion]: 'v9' } },
       { ...headers, 'mcp-protocol-version': 'v9' },
       -32022,
     ],

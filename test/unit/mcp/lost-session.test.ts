@@ -1,7 +1,7 @@
 import t from 'tap'
 import {
   isSessionLost,
-  MAX_REFUSAL_BYTES,
+  maxRefusalBytes,
   mayEnterNextSession,
   scanMessage,
   sessionVerdict,
@@ -48,7 +48,7 @@ t.test('lost session: other refusals are not taken for one', async (t) => {
     ['a challenge', 401, Buffer.from('Unauthorized: Session not found'), true],
     ['forbidden', 403, Buffer.from('session not found')],
     ['overload', 503, rpcError(-32000, 'Too many open sessions')],
-    ['too long', 400, Buffer.concat([Buffer.from('session '), Buffer.alloc(MAX_REFUSAL_BYTES)])],
+    ['too long', 400, Buffer.concat([Buffer.from('session '), Buffer.alloc(maxRefusalBytes)])],
   ]
   for (const [name, status, body, challenged = false] of cases)
     t.equal(isSessionLost(status, challenged, body), false, name)

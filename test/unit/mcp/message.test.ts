@@ -1,6 +1,6 @@
 import t from 'tap'
 import { MessageError, paramsOf, scanClientMessage, scanMessage } from '../../../runtime/mcp/index.ts'
-import { MAX_CLIENT_VALUES } from '../../../runtime/mcp/message.ts'
+import { maxClientValues } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
   return scanMessage(Buffer.from(text))
@@ -69,10 +69,10 @@ t.test('paramsOf: names that differ in case alone are refused', async (t) => {
 t.test('scanClientMessage: a message of a client holds a bounded number of values', async (t) => {
   const call = (values: number) =>
     Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"l":[${'1,'.repeat(values - 3)}1]}}`)
-  t.equal(scanClientMessage(call(MAX_CLIENT_VALUES)).method, 'm')
-  t.throws(() => scanClientMessage(call(MAX_CLIENT_VALUES + 1)), {
+  t.equal(scanClientMessage(call(maxClientValues)).method, 'm')
+  t.throws(() => scanClientMessage(call(maxClientValues + 1)), {
     code: 'INVALID_REQUEST',
-    message: `Invalid Request: a member has more than ${MAX_CLIENT_VALUES} values`,
+    message: `Invalid Request: a member has more than ${maxClientValues} values`,
   })
-  t.equal(scanMessage(call(MAX_CLIENT_VALUES + 1)).method, 'm', 'a backend may send more')
+  t.equal(scanMessage(call(maxClientValues + 1)).method, 'm', 'a backend may send more')
 })

@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { encodeEvent, type EventSourceMessage, KEEP_ALIVE, sseReader } from '../../../runtime/mcp/index.ts'
+import {
+  encodeEvent,
+  type EventSourceMessage,
+  keepAliveComment,
+  sseReader,
+} from '../../../runtime/mcp/index.ts'
 
 function read(bytes: Buffer, size: number): EventSourceMessage[] {
   const events: EventSourceMessage[] = []
@@ -28,7 +33,10 @@ t.test('server-sent events: data cannot end its event and begin another', async 
 })
 
 t.test('server-sent events: id, event name and comments', async (t) => {
-  const bytes = Buffer.concat([KEEP_ALIVE, encodeEvent(Buffer.from('/x'), { event: 'endpoint', id: '7' })])
+  const bytes = Buffer.concat([
+    keepAliveComment,
+    encodeEvent(Buffer.from('/x'), { event: 'endpoint', id: '7' }),
+  ])
   t.same(read(bytes, 100), [{ event: 'endpoint', id: '7', data: '/x' }])
 })
 

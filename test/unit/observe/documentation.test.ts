@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ATTRIBUTES } from '../../../runtime/observe/telemetry/attributes.ts'
-import { EVENTS } from '../../../runtime/observe/events/table.ts'
-import { AUDIT_EVENTS, eventTypeOf } from '../../../runtime/observe/audit/events.ts'
-import { type MetricRow, PROGRAM_METRICS, prometheusName } from '../../../schemas/metrics/index.ts'
-import { SPANS } from '../../../runtime/observe/telemetry/span-table.ts'
-import { METHODS } from '../../../runtime/observe/exchange/rpc.ts'
+import { attributeTable } from '../../../runtime/observe/telemetry/attributes.ts'
+import { eventTable } from '../../../runtime/observe/events/table.ts'
+import { auditEvents, eventTypeOf } from '../../../runtime/observe/audit/events.ts'
+import { type MetricRow, programMetrics, prometheusName } from '../../../schemas/metrics/index.ts'
+import { spanTable } from '../../../runtime/observe/telemetry/span-table.ts'
+import { knownMethods } from '../../../runtime/observe/exchange/rpc.ts'
 
 /** Legacy attributes without a current counterpart. */
 const legacyOnly = ['http.duration_ms', 'rpc.service', 'mcp.transport']
@@ -35,7 +35,7 @@ function table(header: string): string[][] {
 t.test('documentation: audit events are those of the code', async (t) => {
   t.same(
     table('| Type | Method | Written when |'),
-    Object.entries(AUDIT_EVENTS).map(([type, row]) => [type, 'method' in row ? row.method : '', row.when]),
+    Object.entries(auditEvents).map(([type, row]) => [type, 'method' in row ? row.method : '', row.when]),
   )
 })
 
@@ -47,11 +47,11 @@ t.test('documentation: inner spans and attributes are those of the code', async 
       .split('\n')
       .filter((line) => /^\| `(?:aggregator|core|optimizer)\./.test(line))
       .map((line) => line.split('|')[1]?.trim().replaceAll('`', '')),
-    Object.keys(SPANS),
+    Object.keys(spanTable),
   )
   t.same(
     table('| Attribute | Older name |'),
-    Object.entries(ATTRIBUTES).map(([name, older]) => [name, older.join(', ')]),
+    Object.entries(attributeTable).map(([name, older]) => [name, older.join(', ')]),
   )
   for (const name of legacyOnly) t.ok(page.includes(`\`${name}\``), name)
 })
@@ -60,9 +60,9 @@ t.test('audit events: every type of the schema has a row, every method its type'
   const schema = JSON.parse(
     readFileSync(join(import.meta.dirname, '../../../schemas/common/vmcp-config.json'), 'utf8'),
   ) as { $defs: { AuditEventType: { enum: string[] } } }
-  t.same(Object.keys(AUDIT_EVENTS), schema.$defs.AuditEventType.enum)
-  const types = new Set(Object.keys(AUDIT_EVENTS))
-  for (const method of METHODS) t.ok(types.has(eventTypeOf(method)), method)
+  t.same(Object.keys(auditEvents), schema.$defs.AuditEventType.enum)
+  const types = new Set(Object.keys(auditEvents))
+  for (const method of knownMethods) t.ok(types.has(eventTypeOf(method)), method)
   t.equal(eventTypeOf('tools/call'), 'mcp_tool_call')
   t.equal(eventTypeOf('notifications/roots/list_changed'), 'mcp_roots_list_changed')
   t.equal(eventTypeOf('notifications/initialized'), 'mcp_notification')
@@ -71,7 +71,7 @@ t.test('audit events: every type of the schema has a row, every method its type'
 })
 
 t.test('metrics: names are unique, legacy labels are labels, nothing unbounded is one', async (t) => {
-  for (const [program, table] of Object.entries(PROGRAM_METRICS)) check(t, program, table)
+  for (const [program, table] of Object.entries(programMetrics)) check(t, program, table)
 })
 
 function check(t: Test, program: string, rows: readonly MetricRow[]): void {
@@ -84,5 +84,5 @@ function check(t: Test, program: string, rows: readonly MetricRow[]): void {
 }
 
 t.test('documentation: every type of event is named', async (t) => {
-  for (const type of Object.keys(EVENTS)) t.ok(page.includes(`\`${type}\``), type)
+  for (const type of Object.keys(eventTable)) t.ok(page.includes(`\`${type}\``), type)
 })

@@ -1,8 +1,8 @@
 /** The event stream: problems open and close, the log tells changes once and counts repeats, a broken view harms nobody. */
 import t from 'tap'
 import { logEvents, makeEvents, makeLog } from '../../../runtime/observe/index.ts'
-import { EVENTS } from '../../../runtime/observe/events/table.ts'
-import { REPEAT_WINDOW_MS } from '../../../runtime/observe/events/log-view.ts'
+import { eventTable } from '../../../runtime/observe/events/table.ts'
+import { repeatWindowMs } from '../../../runtime/observe/events/log-view.ts'
 
 function make() {
   let now = Date.UTC(2026, 0, 1)
@@ -33,7 +33,7 @@ function make() {
       const due = timers
       timers = []
       for (const timer of due) {
-        t.equal(timer.ms, REPEAT_WINDOW_MS)
+        t.equal(timer.ms, repeatWindowMs)
         if (!timer.cancelled) timer.work()
       }
       return due.length
@@ -146,5 +146,5 @@ t.test('a view that throws keeps nobody else from hearing', async (t) => {
 })
 
 t.test('the names of types are stable words', async (t) => {
-  for (const type of Object.keys(EVENTS)) t.match(type, /^[a-z]+(?:_[a-z]+)+$/)
+  for (const type of Object.keys(eventTable)) t.match(type, /^[a-z]+(?:_[a-z]+)+$/)
 })

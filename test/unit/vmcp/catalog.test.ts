@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
-import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
+import { noErrors } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import type { Listing } from '../../../runtime/vmcp/catalog/listing.ts'
 import { type Aggregation, validateRuntime } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -38,7 +38,7 @@ function listing(
   return {
     backend,
     serial: ++serial,
-    violations: NO_FAULTS,
+    violations: noErrors,
     server: {
       protocolVersion: '2025-11-25',
       capabilities: {

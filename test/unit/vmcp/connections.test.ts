@@ -6,7 +6,7 @@ import { makeDispatcher, silentLog } from '../../../runtime/net/index.ts'
 import { Backend } from '../../../runtime/vmcp/backends/backend.ts'
 import { Listings } from '../../../runtime/vmcp/catalog/listings.ts'
 import { systemClock } from '../../../runtime/vmcp/clock.ts'
-import { NO_ABILITIES } from '../../../runtime/vmcp/client-codecs/client.ts'
+import { noAbilities } from '../../../runtime/vmcp/client-codecs/client.ts'
 import { type RawBackendOptions, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 
 t.setTimeout(120_000)
@@ -134,7 +134,7 @@ for (const over of [false, true]) {
       era: 'session' as const,
       protocolVersion: '2025-11-25',
       caller,
-      abilities: NO_ABILITIES,
+      abilities: noAbilities,
       info: undefined,
       headers: {},
       session,

@@ -2,7 +2,7 @@
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import t from 'tap'
 import { checkItem } from '../../../runtime/vmcp/catalog/items/check.ts'
-import { ErrorCollector, NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
+import { ErrorCollector, noErrors } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import type { Kind } from '../../../runtime/vmcp/catalog/types.ts'
 
 interface Checked {
@@ -196,7 +196,7 @@ t.test('schemas at the limits of what is taken compile, those beyond are left ou
 
 t.test('errors are counted, a few are named, and are logged once until they change', async (t) => {
   const collector = new ErrorCollector('b')
-  t.equal(collector.all, NO_FAULTS)
+  t.equal(collector.all, noErrors)
   collector.leftOut('tools', undefined, 'name must be a text')
   for (let i = 0; i < 15; i++) collector.repaired('prompts', `p${i}${'x'.repeat(200)}`, ['title'])
   const { repaired, leftOut, problems } = collector.all

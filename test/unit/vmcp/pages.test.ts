@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { type Cursors, makeCursors } from '../../../runtime/vmcp/catalog/cursors.ts'
-import { PAGE_SIZE, renderPage as render } from '../../../runtime/vmcp/catalog/pages.ts'
+import { pageSize, renderPage as render } from '../../../runtime/vmcp/catalog/pages.ts'
 
 const cursors = makeCursors(() => undefined)
 
@@ -31,7 +31,7 @@ function page(list: ReturnType<typeof entries>, cursor?: string): Page {
 
 t.test('pages: every item comes once, in order, however long its name', async (t) => {
   const keys = Array.from(
-    { length: PAGE_SIZE * 2 + 7 },
+    { length: pageSize * 2 + 7 },
     (_, i) => `${i}`.padStart(6, '0') + (i % 3 === 0 ? '語'.repeat(i % 2 === 0 ? 400 : 250) : ''),
   )
   const list = entries(keys)
@@ -55,14 +55,14 @@ t.test('pages: an empty cursor is the first page; the end has none', async (t) =
 })
 
 t.test('pages: when the last item is gone, the next page begins after its place', async (t) => {
-  const keys = Array.from({ length: PAGE_SIZE + 5 }, (_, i) => `${i}`.padStart(6, '0'))
+  const keys = Array.from({ length: pageSize + 5 }, (_, i) => `${i}`.padStart(6, '0'))
   const { nextCursor } = page(entries(keys))
   const { tools } = page(entries(keys.filter((key) => key !== '000999')), nextCursor)
   t.equal(tools[0]?.name, '001000')
 })
 
 t.test('pages: foreign cursors are refused', async (t) => {
-  const list = entries(Array.from({ length: PAGE_SIZE + 1 }, (_, i) => `${i}`))
+  const list = entries(Array.from({ length: pageSize + 1 }, (_, i) => `${i}`))
   const { nextCursor = '' } = page(list)
   t.throws(
     () => renderPage('prompts', list, nextCursor, cursors),
@@ -85,7 +85,7 @@ t.test('pages: foreign cursors are refused', async (t) => {
 })
 
 t.test('pages: a cursor tells no name, and no two are alike', async (t) => {
-  const list = entries(Array.from({ length: PAGE_SIZE + 1 }, (_, i) => `secret-${`${i}`.padStart(6, '0')}`))
+  const list = entries(Array.from({ length: pageSize + 1 }, (_, i) => `secret-${`${i}`.padStart(6, '0')}`))
   const cursorOf = () => page([...list]).nextCursor ?? ''
   t.notMatch(Buffer.from(cursorOf(), 'base64url').toString('latin1'), 'secret')
   t.not(cursorOf(), cursorOf())
@@ -94,7 +94,7 @@ t.test('pages: a cursor tells no name, and no two are alike', async (t) => {
 t.test(
   'pages: replicas with one secret open each other’s cursors, others go on by the position',
   async (t) => {
-    const keys = Array.from({ length: PAGE_SIZE + 5 }, (_, i) => `${i}`.padStart(6, '0'))
+    const keys = Array.from({ length: pageSize + 5 }, (_, i) => `${i}`.padStart(6, '0'))
     const shortened = entries(keys.filter((key) => key !== '000003'))
     const first = (from: typeof cursors, to: typeof cursors) => {
       const { nextCursor } = JSON.parse(

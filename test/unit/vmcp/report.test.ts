@@ -1,7 +1,7 @@
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
-import { UNKNOWN_HEALTH } from '../../../runtime/vmcp/health/monitor.ts'
+import { unknownHealth } from '../../../runtime/vmcp/health/monitor.ts'
 import type { BackendState } from '../../../runtime/vmcp/backends/backend-state.ts'
 import { Reporter } from '../../../runtime/vmcp/server/report.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -73,7 +73,7 @@ function make() {
   }
 }
 
-const health = { ...UNKNOWN_HEALTH, lastCheckAt: Date.UTC(2026, 0, 2, 3, 4, 0) }
+const health = { ...unknownHealth, lastCheckAt: Date.UTC(2026, 0, 2, 3, 4, 0) }
 
 const backend: BackendState = {
   name: 'x',

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { mock } from 'node:test'
 import t from 'tap'
-import { LOCAL_ISSUER, makeCaller } from '../../../runtime/net/index.ts'
+import { localIssuer, makeCaller } from '../../../runtime/net/index.ts'
 import type { ClientSession } from '../../../runtime/vmcp/pipeline/operation.ts'
 import { callerOf, type PoolOptions, scriptWorker, WorkerPool } from '../../../runtime/vmcp/workers/index.ts'
 
@@ -159,7 +159,7 @@ t.test('pool: in a full queue the caller who has most in it gives way', async (t
 })
 
 t.test('callers: who cannot be told apart is told apart by session', async (t) => {
-  const anonymous = makeCaller({ issuer: LOCAL_ISSUER, subject: 'anonymous', claims: {} })
+  const anonymous = makeCaller({ issuer: localIssuer, subject: 'anonymous', claims: {} })
   const ada = makeCaller({ issuer: 'https://idp.example', subject: 'ada', claims: {} })
   const session = (id: string): ClientSession => ({
     id,

@@ -2,7 +2,7 @@
  * Workflows in the list of tools: what they say of themselves, when they are there, and how their tools are found.
  */
 import t from 'tap'
-import { NO_FAULTS } from '../../../runtime/vmcp/catalog/items/errors.ts'
+import { noErrors } from '../../../runtime/vmcp/catalog/items/errors.ts'
 import { Catalog } from '../../../runtime/vmcp/catalog/catalog.ts'
 import { proves } from '../../helpers/proves.ts'
 import { draft, rig, toolEntry, workflow } from '../../helpers/vmcp/workflow-rig.ts'
@@ -94,7 +94,7 @@ t.test('catalog: one that collides is left out alone, and it is told of', async 
   const listing = {
     backend: 'x',
     serial: 1,
-    violations: NO_FAULTS,
+    violations: noErrors,
     server: { protocolVersion: '2025-11-25', capabilities: {} as never, instructions: undefined },
     tools: ['a', 'taken'].map((key) => ({ key, json: json(key), mirrored: [] })),
     resources: [],

@@ -29,7 +29,7 @@ interface ServeOptions extends ServeFlags {
   readonly enableAudit: boolean
 }
 
-const BACKEND_HELP =
+const backendHelp =
   'a backend as name=URL, repeatable; a path that ends in /sse means the HTTP+SSE (deprecated) transport'
 
 export function addVmcpCommand(program: Command): void {
@@ -59,7 +59,7 @@ export function addVmcpCommand(program: Command): void {
     .command('init')
     .summary('write a starter configuration')
     .requiredOption('-g, --group <name>', 'name of the group of backends')
-    .option('--backend <name=url>', BACKEND_HELP, collect, [])
+    .option('--backend <name=url>', backendHelp, collect, [])
     .option('-o, --output <file>', 'file to write; - is standard output', '-')
     .action((options: { readonly group: string; readonly backend: string[]; readonly output: string }) => {
       const text = starterFile(options.group, options.backend)
@@ -73,7 +73,7 @@ function addServe(vmcp: Command): void {
     .summary('run a virtual MCP server')
     .option('-c, --config <file>', 'configuration file; it is watched for changes')
     .option('--group <name>', 'without a file: name of the group, with --backend')
-    .option('--backend <name=url>', BACKEND_HELP, collect, [])
+    .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
     .option('--session-ttl <duration>', 'life of a session without use (default: 30m)')

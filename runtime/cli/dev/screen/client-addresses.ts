@@ -7,8 +7,8 @@
  */
 import type { DevSession, WorkloadView } from '../session.ts'
 
-const PATIENCE_MS = 10_000
-const SERVING: ReadonlySet<string> = new Set(['healthy', 'degraded'])
+const patienceMs = 10_000
+const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
 /** A VirtualMCPServer and the address clients use. */
 export interface ClientAddress {
@@ -59,11 +59,11 @@ export async function clientAddressesOf(
 }
 
 function missing({ backends }: Status): string[] {
-  return backends.filter(({ health }) => !SERVING.has(health)).map(({ name }) => name)
+  return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
 }
 
 function isPatienceOver(startedAt: number | undefined): boolean {
-  return startedAt !== undefined && Date.now() - startedAt > PATIENCE_MS
+  return startedAt !== undefined && Date.now() - startedAt > patienceMs
 }
 
 function messageOf(status: Record<string, unknown> | undefined, view: WorkloadView | undefined): string {

@@ -1,7 +1,7 @@
 /** Log lines of local processes, as `--verbose` shows them. Output that is not a line of our log is shown as it is. */
 import {
   isLogged,
-  LOG_LEVELS,
+  logLevels,
   type LogFormat,
   type LogLevelName,
   textLine,
@@ -27,5 +27,5 @@ export function lineWriter({ format, colour, level }: LineOptions): (line: strin
 /** The level of a line of our log; undefined for every other line. */
 function levelOf(line: string): LogLevelName | undefined {
   const found = /^\{"level":"([a-z]+)","time":"/.exec(line)?.[1]
-  return LOG_LEVELS.find((level) => level === found)
+  return logLevels.find((level) => level === found)
 }

@@ -1,22 +1,22 @@
 /** `x.name`: methods of the built-in types. */
-import { BYTES_METHODS } from './methods-bytes.ts'
-import { DICT_METHODS, LIST_METHODS } from './methods-collections.ts'
+import { bytesMethods } from './methods-bytes.ts'
+import { dictMethods, listMethods } from './methods-collections.ts'
 import type { Methods } from './method.ts'
-import { STRING_METHODS } from './methods-string.ts'
+import { stringMethods } from './methods-string.ts'
 import { Bytes } from '../values/scalars.ts'
 import { Builtin, type Call, Dict, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, SIZE } from '../vm/meter.ts'
+import { type Meter, sizeOf } from '../vm/meter.ts'
 import { likely } from '../compiler/spelling.ts'
 
 function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]
   find(name: string): ((call: Call) => StarlarkValue) | undefined
 } {
-  if (typeof value === 'string') return table(STRING_METHODS, value)
-  if (value instanceof List) return table(LIST_METHODS, value)
-  if (value instanceof Dict) return table(DICT_METHODS, value)
-  if (value instanceof Bytes) return table(BYTES_METHODS, value)
+  if (typeof value === 'string') return table(stringMethods, value)
+  if (value instanceof List) return table(listMethods, value)
+  if (value instanceof Dict) return table(dictMethods, value)
+  if (value instanceof Bytes) return table(bytesMethods, value)
   return { names: [], find: () => undefined }
 }
 
@@ -39,7 +39,7 @@ export function attributeNames(value: StarlarkValue): string[] {
 export function findAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue | undefined {
   const method = methodsOf(value).find(name)
   if (!method) return undefined
-  meter.allocate(SIZE.function)
+  meter.allocate(sizeOf.function)
   return new Builtin(name, method, typeOf(value))
 }
 

@@ -5,15 +5,15 @@ import { truth } from '../values/size.ts'
 import { type Call, Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
-import { SIZE, type Meter } from '../vm/meter.ts'
+import { sizeOf, type Meter } from '../vm/meter.ts'
 import { normal, toFloat, truncate, unary } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { decode, encodePoint, inSlices, points, repaired } from '../values/text.ts'
 
-const MAX_DIGITS = 10_000
-const FLOAT = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
+const maxDigits = 10_000
+const floatText = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 
-export const CONVERSIONS: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
+export const conversions: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
   abs,
   bool: (call) => truth(positional(call, 0, 1)[0] ?? false),
   bytes,
@@ -29,7 +29,7 @@ export const CONVERSIONS: Readonly<Record<string, (call: Call) => StarlarkValue>
   int,
   list(call) {
     const [from] = positional(call, 0, 1)
-    call.meter.allocate(SIZE.object)
+    call.meter.allocate(sizeOf.object)
     return new List(from === undefined ? [] : elementsOf(from, call.meter, 'list: for parameter 1'))
   },
   ord,
@@ -82,7 +82,7 @@ function ord(call: Call): StarlarkValue {
 
 function dict(call: Call): StarlarkValue {
   if (call.args.length > 1) throw failure(call, `got ${call.args.length} arguments, want at most 1`)
-  call.meter.allocate(SIZE.dict)
+  call.meter.allocate(sizeOf.dict)
   const made = new Dict()
   update(call, made, call.args[0])
   return made
@@ -117,7 +117,7 @@ function pairOf(pair: StarlarkValue, meter: Meter, name: string, index: number):
 }
 
 function float(call: Call): StarlarkValue {
-  call.meter.allocate(SIZE.float)
+  call.meter.allocate(sizeOf.float)
   const [value = new Float(0)] = positional(call, 0, 1)
   if (typeof value === 'boolean') return new Float(Number(value))
   if (isInt(value)) return new Float(toFloat(value))
@@ -133,7 +133,7 @@ function float(call: Call): StarlarkValue {
           ? Number.NEGATIVE_INFINITY
           : Number.POSITIVE_INFINITY,
     )
-  if (value.length > MAX_DIGITS || !FLOAT.test(value))
+  if (value.length > maxDigits || !floatText.test(value))
     throw new StarlarkError(`invalid float literal: ${decode(value.slice(0, 100))}`)
   const number = Number(value)
   if (!Number.isFinite(number))
@@ -154,15 +154,15 @@ function int(call: Call): StarlarkValue {
   throw failure(call, `cannot convert ${typeOf(value)} to int`)
 }
 
-const PREFIXES: Readonly<Record<string, number>> = { '0x': 16, '0o': 8, '0b': 2 }
+const prefixes: Readonly<Record<string, number>> = { '0x': 16, '0o': 8, '0b': 2 }
 
 function parseInteger(call: Call, text: string, base: number): Int {
   if (base !== 0 && (base < 2 || base > 36)) throw failure(call, 'base must be an integer >= 2 && <= 36')
   const invalid = failure(call, `invalid literal with base ${base}: ${decode(text.slice(0, 100))}`)
   const sign = /^[+-]/.test(text) ? text.charAt(0) : ''
   let digits = text.slice(sign.length).toLowerCase()
-  if (digits.length > MAX_DIGITS) throw invalid
-  const prefixed = PREFIXES[digits.slice(0, 2)]
+  if (digits.length > maxDigits) throw invalid
+  const prefixed = prefixes[digits.slice(0, 2)]
   let radix = base
   if (prefixed !== undefined && (base === 0 || base === prefixed)) {
     digits = digits.slice(2)

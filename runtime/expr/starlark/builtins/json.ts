@@ -7,7 +7,7 @@
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, SIZE } from '../vm/meter.ts'
+import { type Meter, sizeOf } from '../vm/meter.ts'
 import { normal } from '../values/numbers.ts'
 import { encodePoint, inSlices, repaired } from '../values/text.ts'
 
@@ -15,12 +15,12 @@ export class JsonError extends Error {
   override readonly name = 'JsonError'
 }
 
-const MAX_DEPTH = 200
-const SPACE = /[ \t\n\r]*/y
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+const maxDepth = 200
+const spaces = /[ \t\n\r]*/y
+const numberText = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 // oxlint-disable-next-line no-control-regex
-const PLAIN = /[^"\\\x00-\x1f]*/y
-const ESCAPES: Readonly<Record<string, string>> = {
+const plainText = /[^"\\\x00-\x1f]*/y
+const escapeTable: Readonly<Record<string, string>> = {
   '"': '"',
   '\\': '\\',
   '/': '/',
@@ -31,8 +31,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 // oxlint-disable-next-line no-control-regex
-const ESCAPED = /["\\\x00-\x1f]/g
-const MAX_INT_DIGITS = 4_000
+const escapedChars = /["\\\x00-\x1f]/g
+const maxIntDigits = 4_000
 
 /** Throws JsonError for what is no JSON, LimitError when it takes too much memory. */
 export function readJson(bytes: string, meter: Meter): StarlarkValue {
@@ -60,20 +60,20 @@ class Reader {
   }
 
   #has(char: string): boolean {
-    this.#match(SPACE)
+    this.#match(spaces)
     if (this.#text[this.#at] !== char) return false
     this.#at++
     return true
   }
 
   end(): void {
-    this.#match(SPACE)
+    this.#match(spaces)
     if (this.#at < this.#text.length) throw new JsonError('more follows the value')
   }
 
   value(depth: number): StarlarkValue {
-    if (depth > MAX_DEPTH) throw new JsonError('nested too deeply')
-    this.#match(SPACE)
+    if (depth > maxDepth) throw new JsonError('nested too deeply')
+    this.#match(spaces)
     const char = this.#text[this.#at]
     if (char === '{') return this.#object(depth)
     if (char === '[') return this.#array(depth)
@@ -93,10 +93,10 @@ class Reader {
   #object(depth: number): Dict {
     this.#at++
     const dict = new Dict()
-    this.#meter.allocate(SIZE.dict)
+    this.#meter.allocate(sizeOf.dict)
     if (this.#has('}')) return dict
     do {
-      this.#match(SPACE)
+      this.#match(spaces)
       const key = this.#string()
       if (!this.#has(':')) throw new JsonError('a colon is missing')
       dict.set(key, this.value(depth + 1), this.#meter)
@@ -108,7 +108,7 @@ class Reader {
   #array(depth: number): List {
     this.#at++
     const list = new List([])
-    this.#meter.allocate(SIZE.object)
+    this.#meter.allocate(sizeOf.object)
     if (this.#has(']')) return list
     do {
       this.#meter.appended(list.items.length)
@@ -123,21 +123,21 @@ class Reader {
     this.#at++
     const parts: string[] = []
     for (;;) {
-      parts.push(this.#match(PLAIN))
+      parts.push(this.#match(plainText))
       const char = this.#text[this.#at++]
       if (char === '"') break
       if (char !== '\\') throw new JsonError('a text does not end')
       parts.push(this.#escape())
-      this.#meter.allocate(SIZE.element)
+      this.#meter.allocate(sizeOf.element)
     }
     const text = parts.length === 1 ? (parts[0] ?? '') : parts.join('')
-    this.#meter.allocate(SIZE.text + text.length)
+    this.#meter.allocate(sizeOf.text + text.length)
     return text
   }
 
   #escape(): string {
     const letter = this.#text[this.#at++] ?? ''
-    const simple = ESCAPES[letter]
+    const simple = escapeTable[letter]
     if (simple !== undefined) return simple
     if (letter !== 'u') throw new JsonError('no such escape')
     const high = this.#unit()
@@ -158,15 +158,15 @@ class Reader {
   }
 
   #number(): StarlarkValue {
-    const text = this.#match(NUMBER)
+    const text = this.#match(numberText)
     if (text === '') throw new JsonError('a value is missing')
-    if (/^-?\d+$/.test(text) && text.length <= MAX_INT_DIGITS) {
+    if (/^-?\d+$/.test(text) && text.length <= maxIntDigits) {
       const small = Number(text)
       if (Number.isSafeInteger(small)) return small + 0
-      this.#meter.allocate(SIZE.float + text.length / 2)
+      this.#meter.allocate(sizeOf.float + text.length / 2)
       return normal(BigInt(text))
     }
-    this.#meter.allocate(SIZE.float)
+    this.#meter.allocate(sizeOf.float)
     const value = Number(text)
     if (!Number.isFinite(value)) throw new JsonError('a number is too large')
     return Number.isSafeInteger(value) ? value + 0 : new Float(value)
@@ -174,7 +174,7 @@ class Reader {
 }
 
 /** Control characters that JSON has short escapes for. */
-const CONTROL: Readonly<Record<string, string>> = {
+const controlEscapes: Readonly<Record<string, string>> = {
   '\b': '\\b',
   '\f': '\\f',
   '\n': '\\n',
@@ -184,7 +184,7 @@ const CONTROL: Readonly<Record<string, string>> = {
 
 /** A JSON text as a JSON string. */
 export function jsonString(json: string, meter: Meter): string {
-  meter.allocate(SIZE.text + json.length)
+  meter.allocate(sizeOf.text + json.length)
   return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
@@ -206,7 +206,7 @@ function write(value: StarlarkValue, meter: Meter, open: object[]): string {
   if (!(value instanceof List || value instanceof Tuple || value instanceof Dict))
     throw new StarlarkError(`a value of type ${typeOf(value)} has no form in JSON`)
   if (open.includes(value)) throw new StarlarkError('a value that contains itself has no form in JSON')
-  if (open.length >= MAX_DEPTH) throw new StarlarkError('value is nested too deeply for JSON')
+  if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply for JSON')
   open.push(value)
   const text = value instanceof Dict ? objectText(value, meter, open) : arrayText(value.items, meter, open)
   open.pop()
@@ -226,11 +226,11 @@ function floatText({ value }: Float): string {
 
 function stringText(value: string, meter: Meter): string {
   meter.text(value.length)
-  return `"${inSlices(value, (slice) => repaired(slice).replaceAll(ESCAPED, escaped), meter)}"`
+  return `"${inSlices(value, (slice) => repaired(slice).replaceAll(escapedChars, escaped), meter)}"`
 }
 
 function escaped(char: string): string {
-  const short = CONTROL[char]
+  const short = controlEscapes[char]
   if (short !== undefined) return short
   return char === '"' || char === '\\'
     ? `\\${char}`
@@ -254,7 +254,7 @@ function objectText(dict: Dict, meter: Meter, open: object[]): string {
 
 /** Text is copied once for each level of nesting. */
 function counted(part: string, meter: Meter): string {
-  meter.allocate(SIZE.element)
+  meter.allocate(sizeOf.element)
   meter.step(Math.floor(part.length / 4096))
   return part
 }

@@ -6,10 +6,10 @@ import { indexIn } from './sequence.ts'
 import { type Dict, List, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf } from '../values/iterate.ts'
-import { SIZE } from '../vm/meter.ts'
+import { sizeOf } from '../vm/meter.ts'
 import { bounds, checkRange } from '../values/subscript.ts'
 
-export const LIST_METHODS: Methods<List> = {
+export const listMethods: Methods<List> = {
   append(list, call) {
     const [value = null] = positional(call, 1, 1)
     call.meter.appended(list.items.length)
@@ -37,7 +37,7 @@ export const LIST_METHODS: Methods<List> = {
     const given = asInt(call, index, 'index')
     const { length } = list.items
     const at = Math.min(Math.max(given < 0 ? given + length : given, 0), length)
-    call.meter.allocate(SIZE.element)
+    call.meter.allocate(sizeOf.element)
     call.meter.step(Math.floor(length / 64))
     list.writable('insert into').splice(at, 0, value)
     return null
@@ -65,7 +65,7 @@ export const LIST_METHODS: Methods<List> = {
   },
 }
 
-export const DICT_METHODS: Methods<Dict> = {
+export const dictMethods: Methods<Dict> = {
   clear(dict, call) {
     positional(call, 0, 0)
     dict.clear()

@@ -10,7 +10,7 @@ import { type Call, List, type StarlarkValue, Tuple, typeOf } from '../values/va
 import { elementsOf } from '../values/iterate.ts'
 import { asks, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
 import { split, splitLines, strip } from './split.ts'
-import { SIZE } from '../vm/meter.ts'
+import { sizeOf } from '../vm/meter.ts'
 import { bounds } from '../values/subscript.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
 
@@ -28,7 +28,7 @@ function texts(call: Call, parts: readonly string[]): List {
 
 /** Letters are looked at one by one. */
 function chargeLetters(text: string, { meter }: Call): void {
-  meter.allocate(text.length * 2 * SIZE.element)
+  meter.allocate(text.length * 2 * sizeOf.element)
   meter.step(Math.floor(text.length / 16))
 }
 
@@ -199,7 +199,7 @@ function without(text: string, call: Call, end: boolean): string {
   return text.startsWith(affix) ? made(call, text.slice(affix.length)) : text
 }
 
-export const STRING_METHODS: Methods<string> = {
+export const stringMethods: Methods<string> = {
   capitalize: changing(capitalize),
   codepoint_ords: viewing('codepoint_ords'),
   codepoints: viewing('codepoints'),

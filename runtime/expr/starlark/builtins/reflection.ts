@@ -7,7 +7,7 @@ import { type Call, List, type StarlarkValue, typeOf } from '../values/values.ts
 import { str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
 
-export const REFLECTION: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
+export const reflectionFunctions: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
   dir(call) {
     const names = attributeNames(positional(call, 1, 1)[0] ?? null)
     call.meter.elements(names.length)

@@ -6,9 +6,9 @@ import { Range } from '../values/scalars.ts'
 import { lengthOf, truth } from '../values/size.ts'
 import { type Call, List, type StarlarkValue, Tuple, typeOf, type Work } from '../values/values.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
-import { SIZE } from '../vm/meter.ts'
+import { sizeOf } from '../vm/meter.ts'
 
-export const SEQUENCES: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
+export const sequenceFunctions: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
   all: (call) => elements(call, unpack(call, 'iterable')[0], 1).every(truth),
   any: (call) => elements(call, unpack(call, 'iterable')[0], 1).some(truth),
   enumerate(call) {
@@ -45,7 +45,7 @@ function range(call: Call): StarlarkValue {
   const [start = 0, stop = 0] = args.length === 1 ? [0, args[0]] : args
   const step = args[2] ?? 1
   if (step === 0) throw failure(call, 'step argument must not be zero')
-  call.meter.allocate(SIZE.function)
+  call.meter.allocate(sizeOf.function)
   return new Range(start, stop, step)
 }
 

@@ -1,6 +1,6 @@
 /** Taking texts apart: at white space, at separators, into lines; and cutting off their ends. */
 import type { Meter } from '../vm/meter.ts'
-import { SPACES } from '../values/letters.ts'
+import { spaces } from '../values/letters.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
 
 /** At most `most` cuts (negative: all), from the left or from the right. */
@@ -45,19 +45,19 @@ function splitRight(text: string, by: string, most: number, meter: Meter): strin
 }
 
 /** Most bytes of a white-space character. */
-const LONGEST_SPACE = 3
+const longestSpace = 3
 
 /** Length of the white-space character that begins at `at`; 0 when none does. */
 function spaceAt(text: string, at: number): number {
-  const most = text.charCodeAt(at) < 0x80 ? 1 : LONGEST_SPACE
-  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(at, at + length))) return length
+  const most = text.charCodeAt(at) < 0x80 ? 1 : longestSpace
+  for (let length = 1; length <= most; length++) if (spaces.has(text.slice(at, at + length))) return length
   return 0
 }
 
 /** Length of the white-space character that ends before `end`; 0 when none does. */
 function spaceBefore(text: string, end: number): number {
-  const most = text.charCodeAt(end - 1) < 0x80 ? 1 : LONGEST_SPACE
-  for (let length = 1; length <= most; length++) if (SPACES.has(text.slice(end - length, end))) return length
+  const most = text.charCodeAt(end - 1) < 0x80 ? 1 : longestSpace
+  for (let length = 1; length <= most; length++) if (spaces.has(text.slice(end - length, end))) return length
   return 0
 }
 

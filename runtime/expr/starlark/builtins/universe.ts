@@ -1,18 +1,21 @@
 /** The names that every script knows. Source: Starlark specification, "Built-in constants and functions". */
-import { CONVERSIONS } from './conversion.ts'
-import { SEQUENCES } from './sequence.ts'
-import { REFLECTION } from './reflection.ts'
+import { conversions } from './conversion.ts'
+import { sequenceFunctions } from './sequence.ts'
+import { reflectionFunctions } from './reflection.ts'
 import { Builtin, type Call, type StarlarkValue, type Work } from '../values/values.ts'
 
-const FUNCTIONS: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
-  ...CONVERSIONS,
-  ...SEQUENCES,
-  ...REFLECTION,
+const functionTable: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
+  ...conversions,
+  ...sequenceFunctions,
+  ...reflectionFunctions,
 }
 
-export const UNIVERSE: ReadonlyMap<string, StarlarkValue> = new Map<string, StarlarkValue>([
+export const universalNames: ReadonlyMap<string, StarlarkValue> = new Map<string, StarlarkValue>([
   ['None', null],
   ['True', true],
   ['False', false],
-  ...Object.entries(FUNCTIONS).map(([name, run]): [string, StarlarkValue] => [name, new Builtin(name, run)]),
+  ...Object.entries(functionTable).map(([name, run]): [string, StarlarkValue] => [
+    name,
+    new Builtin(name, run),
+  ]),
 ])

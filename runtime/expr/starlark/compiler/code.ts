@@ -8,7 +8,7 @@ import type { Binding } from '../syntax/ast.ts'
 import type { Position } from '../errors.ts'
 import type { Scalar } from '../values/scalars.ts'
 
-export const OP = {
+export const opcode = {
   pop: 0,
   dup: 1,
   dup2: 2,
@@ -42,7 +42,7 @@ export const OP = {
   setIndex: 25,
   setAttribute: 26,
   slice: 27,
-  /** Argument: index into OPERATORS. */
+  /** Argument: index into operatorTable. */
   binary: 28,
   inPlace: 29,
   unary: 30,
@@ -62,7 +62,7 @@ export const OP = {
   return: 41,
 } as const
 
-export const OPERATORS = [
+export const operatorTable = [
   '+',
   '-',
   '*',
@@ -83,9 +83,9 @@ export const OPERATORS = [
   'in',
   'not in',
 ] as const
-export type Operator = (typeof OPERATORS)[number]
+export type Operator = (typeof operatorTable)[number]
 
-export const UNARY = ['-', '+', '~'] as const
+export const unaryOperators = ['-', '+', '~'] as const
 
 /** How the arguments of one call lie on the stack: positional, named, then `*` and `**`. */
 export interface CallShape {

@@ -1,22 +1,22 @@
 /** Makes instructions of expressions: each leaves one value on the stack. */
 import type { Argument, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
 import type { Assembler } from './assembler.ts'
-import { OP, OPERATORS, type Operator, UNARY } from './code.ts'
+import { opcode, operatorTable, type Operator, unaryOperators } from './code.ts'
 import { Bytes, Float } from '../values/scalars.ts'
 
 export function emitName({ binding }: Name, out: Assembler): void {
   if (binding?.scope === 'local') {
     const { captured, slot } = binding.variable
-    out.emit(captured ? OP.cell : OP.local, slot)
-  } else if (binding?.scope === 'free') out.emit(OP.free, binding.index)
-  else if (binding) out.emit(OP.global, out.name(binding.name))
+    out.emit(captured ? opcode.cell : opcode.local, slot)
+  } else if (binding?.scope === 'free') out.emit(opcode.free, binding.index)
+  else if (binding) out.emit(opcode.global, out.name(binding.name))
 }
 
 export function emitSetName({ binding }: Name, out: Assembler): void {
   if (binding?.scope === 'local') {
     const { captured, slot } = binding.variable
-    out.emit(captured ? OP.setCell : OP.setLocal, slot)
-  } else if (binding?.scope === 'free') out.emit(OP.setFree, binding.index)
+    out.emit(captured ? opcode.setCell : opcode.setLocal, slot)
+  } else if (binding?.scope === 'free') out.emit(opcode.setFree, binding.index)
 }
 
 export function compileExpression(expression: Expression, out: Assembler): void {
@@ -27,30 +27,30 @@ export function compileExpression(expression: Expression, out: Assembler): void 
       break
     case 'int':
       out.at(expression)
-      out.emit(OP.constant, out.constant(expression.number))
+      out.emit(opcode.constant, out.constant(expression.number))
       break
     case 'float':
-      out.emit(OP.constant, out.constant(new Float(Number(expression.number))))
+      out.emit(opcode.constant, out.constant(new Float(Number(expression.number))))
       break
     case 'string':
-      out.emit(OP.constant, out.constant(expression.text))
+      out.emit(opcode.constant, out.constant(expression.text))
       break
     case 'bytes':
-      out.emit(OP.constant, out.constant(new Bytes(expression.text)))
+      out.emit(opcode.constant, out.constant(new Bytes(expression.text)))
       break
     case 'list':
     case 'tuple':
       for (const item of expression.items) compileExpression(item, out)
       out.at(expression)
-      out.emit(OP[expression.kind], expression.items.length)
+      out.emit(opcode[expression.kind], expression.items.length)
       break
     case 'dict':
-      out.emit(OP.dict)
-      for (const entry of expression.entries) compileEntry(entry, out, OP.setUnique)
+      out.emit(opcode.dict)
+      for (const entry of expression.entries) compileEntry(entry, out, opcode.setUnique)
       break
     case 'comprehension':
       out.at(expression)
-      out.emit(expression.body.kind === 'entry' ? OP.dict : OP.list, 0)
+      out.emit(expression.body.kind === 'entry' ? opcode.dict : opcode.list, 0)
       compileClauses(expression.body, expression.clauses, out)
       break
     case 'conditional':
@@ -59,11 +59,11 @@ export function compileExpression(expression: Expression, out: Assembler): void 
     case 'unary':
       compileExpression(expression.operand, out)
       out.at(expression)
-      if (expression.op === 'not') out.emit(OP.not)
+      if (expression.op === 'not') out.emit(opcode.not)
       else
         out.emit(
-          OP.unary,
-          UNARY.findIndex((op) => op === expression.op),
+          opcode.unary,
+          unaryOperators.findIndex((op) => op === expression.op),
         )
       break
     case 'binary':
@@ -72,27 +72,27 @@ export function compileExpression(expression: Expression, out: Assembler): void 
     case 'attribute':
       compileExpression(expression.of, out)
       out.at(expression)
-      out.emit(OP.attribute, out.name(expression.name))
+      out.emit(opcode.attribute, out.name(expression.name))
       break
     case 'index':
       compileExpression(expression.of, out)
       compileExpression(expression.index, out)
       out.at(expression)
-      out.emit(OP.index)
+      out.emit(opcode.index)
       break
     case 'slice':
       compileExpression(expression.of, out)
       for (const part of [expression.from, expression.to, expression.step]) {
         if (part) compileExpression(part, out)
-        else out.emit(OP.none)
+        else out.emit(opcode.none)
       }
       out.at(expression)
-      out.emit(OP.slice)
+      out.emit(opcode.slice)
       break
     case 'call':
       compileCall(expression.callee, expression.args, out)
       out.at(expression)
-      out.emit(OP.call, out.call(shapeOf(expression.args)))
+      out.emit(opcode.call, out.call(shapeOf(expression.args)))
       break
     default:
       compileClosure(expression.fn, out)
@@ -110,17 +110,17 @@ export function compileTarget(target: Expression, out: Assembler): void {
       compileExpression(target.of, out)
       compileExpression(target.index, out)
       out.at(target)
-      out.emit(OP.setIndex)
+      out.emit(opcode.setIndex)
       break
     case 'attribute':
       compileExpression(target.of, out)
       out.at(target)
-      out.emit(OP.setAttribute, out.name(target.name))
+      out.emit(opcode.setAttribute, out.name(target.name))
       break
     case 'list':
     case 'tuple':
       out.at(target)
-      out.emit(OP.unpack, target.items.length)
+      out.emit(opcode.unpack, target.items.length)
       for (const item of target.items) compileTarget(item, out)
       break
     default:
@@ -128,7 +128,7 @@ export function compileTarget(target: Expression, out: Assembler): void {
 }
 
 function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, op: number): void {
-  out.emit(OP.dup)
+  out.emit(opcode.dup)
   compileExpression(key, out)
   compileExpression(value, out)
   out.at({ line, column })
@@ -139,11 +139,11 @@ function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, o
 function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[], out: Assembler): void {
   const [clause, ...rest] = clauses
   if (!clause) {
-    if (body.kind === 'entry') compileEntry(body, out, OP.setEntry)
+    if (body.kind === 'entry') compileEntry(body, out, opcode.setEntry)
     else {
-      out.emit(OP.dup)
+      out.emit(opcode.dup)
       compileExpression(body, out)
-      out.emit(OP.append)
+      out.emit(opcode.append)
     }
     return
   }
@@ -151,21 +151,21 @@ function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[]
   const end = out.label()
   if (clause.kind === 'if') {
     compileExpression(clause.condition, out)
-    out.jump(OP.jumpIfNot, end)
+    out.jump(opcode.jumpIfNot, end)
     compileClauses(body, rest, out)
     out.place(end)
     return
   }
   compileExpression(clause.over, out)
   out.at(clause)
-  out.emit(OP.iterate)
+  out.emit(opcode.iterate)
   out.place(next)
-  out.jump(OP.next, end)
+  out.jump(opcode.next, end)
   compileTarget(clause.target, out)
   compileClauses(body, rest, out)
-  out.jump(OP.jump, next)
+  out.jump(opcode.jump, next)
   out.place(end)
-  out.emit(OP.endIterate)
+  out.emit(opcode.endIterate)
 }
 
 function compileConditional(
@@ -175,9 +175,9 @@ function compileConditional(
   const otherwise = out.label()
   const end = out.label()
   compileExpression(condition, out)
-  out.jump(OP.jumpIfNot, otherwise)
+  out.jump(opcode.jumpIfNot, otherwise)
   compileExpression(yes, out)
-  out.jump(OP.jump, end)
+  out.jump(opcode.jump, end)
   out.place(otherwise)
   compileExpression(no, out)
   out.place(end)
@@ -188,14 +188,14 @@ function compileBinary(expression: Extract<Expression, { kind: 'binary' }>, out:
   compileExpression(left, out)
   if (op === 'and' || op === 'or') {
     const end = out.label()
-    out.jump(op === 'and' ? OP.jumpIfFalseKeep : OP.jumpIfTrueKeep, end)
+    out.jump(op === 'and' ? opcode.jumpIfFalseKeep : opcode.jumpIfTrueKeep, end)
     compileExpression(right, out)
     out.place(end)
     return
   }
   compileExpression(right, out)
   out.at(expression)
-  out.emit(OP.binary, OPERATORS.indexOf(op as Operator))
+  out.emit(opcode.binary, operatorTable.indexOf(op as Operator))
 }
 
 function compileCall(callee: Expression, args: readonly Argument[], out: Assembler): void {
@@ -221,5 +221,5 @@ function shapeOf(args: readonly Argument[]): {
 function compileClosure(fn: FunctionNode, out: Assembler): void {
   for (const { fallback } of fn.parameters) if (fallback) compileExpression(fallback, out)
   out.at(fn)
-  out.emit(OP.closure, out.fn(fn))
+  out.emit(opcode.closure, out.fn(fn))
 }

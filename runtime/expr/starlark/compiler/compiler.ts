@@ -1,7 +1,7 @@
 /** Makes instructions of a resolved script: statements here, expressions in compile-expressions.ts. */
 import type { FunctionNode, Name, Parameter, Statement } from '../syntax/ast.ts'
 import { Assembler, type Label } from './assembler.ts'
-import { type Code, OP, OPERATORS, type Operator, type ParameterShape } from './code.ts'
+import { type Code, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
 import { compileExpression, compileTarget, emitName, emitSetName } from './compile-expressions.ts'
 import { StarlarkError } from '../errors.ts'
 import { parse } from '../syntax/parser.ts'
@@ -37,8 +37,8 @@ function compileFunction(fn: FunctionNode): Code {
   const out = new Assembler(compileFunction)
   compileBody(fn.body, out, [])
   out.at(fn)
-  out.emit(OP.none)
-  out.emit(OP.return)
+  out.emit(opcode.none)
+  out.emit(opcode.return)
   const variables = fn.scope?.variables ?? []
   const free = fn.scope?.free ?? []
   return {
@@ -83,7 +83,7 @@ function compileStatement(statement: Statement, out: Assembler, loops: readonly 
   switch (statement.kind) {
     case 'expression':
       compileExpression(statement.value, out)
-      out.emit(OP.pop)
+      out.emit(opcode.pop)
       break
     case 'assign':
       if (statement.op === '=') {
@@ -106,15 +106,15 @@ function compileStatement(statement: Statement, out: Assembler, loops: readonly 
       break
     case 'return':
       if (statement.value) compileExpression(statement.value, out)
-      else out.emit(OP.none)
+      else out.emit(opcode.none)
       out.at(statement)
-      out.emit(OP.return)
+      out.emit(opcode.return)
       break
     case 'break':
-      if (loop) out.jump(OP.jump, loop.end)
+      if (loop) out.jump(opcode.jump, loop.end)
       break
     case 'continue':
-      if (loop) out.jump(OP.jump, loop.next)
+      if (loop) out.jump(opcode.jump, loop.next)
       break
     default:
   }
@@ -129,9 +129,9 @@ function compileIf(
   for (const { condition, body } of branches) {
     const next = out.label()
     compileExpression(condition, out)
-    out.jump(OP.jumpIfNot, next)
+    out.jump(opcode.jumpIfNot, next)
     compileBody(body, out, loops)
-    out.jump(OP.jump, end)
+    out.jump(opcode.jump, end)
     out.place(next)
   }
   compileBody(otherwise, out, loops)
@@ -148,15 +148,15 @@ function compileFor(
   const end = out.label()
   compileExpression(over, out)
   out.at(statement)
-  out.emit(OP.iterate)
+  out.emit(opcode.iterate)
   out.place(next)
   out.at(statement)
-  out.jump(OP.next, end)
+  out.jump(opcode.next, end)
   compileTarget(target, out)
   compileBody(body, out, [...loops, { next, end }])
-  out.jump(OP.jump, next)
+  out.jump(opcode.jump, next)
   out.place(end)
-  out.emit(OP.endIterate)
+  out.emit(opcode.endIterate)
 }
 
 /** `x += y`: the target is looked at once. */
@@ -167,24 +167,24 @@ function compileAugmented(
   const combine = (): void => {
     compileExpression(value, out)
     out.at({ line, column })
-    out.emit(OP.inPlace, OPERATORS.indexOf(op as Operator))
+    out.emit(opcode.inPlace, operatorTable.indexOf(op as Operator))
   }
   if (target.kind === 'index') {
     compileExpression(target.of, out)
     compileExpression(target.index, out)
     out.at(target)
-    out.emit(OP.dup2)
-    out.emit(OP.index)
+    out.emit(opcode.dup2)
+    out.emit(opcode.index)
     combine()
     out.at(target)
-    out.emit(OP.setIndex, 1)
+    out.emit(opcode.setIndex, 1)
   } else if (target.kind === 'attribute') {
     compileExpression(target.of, out)
-    out.emit(OP.dup)
-    out.emit(OP.attribute, out.name(target.name))
+    out.emit(opcode.dup)
+    out.emit(opcode.attribute, out.name(target.name))
     combine()
-    out.emit(OP.swap)
-    out.emit(OP.setAttribute, out.name(target.name))
+    out.emit(opcode.swap)
+    out.emit(opcode.setAttribute, out.name(target.name))
   } else {
     const name: Name = target.kind === 'name' ? target : { kind: 'name', name: '', line, column }
     out.at(name)

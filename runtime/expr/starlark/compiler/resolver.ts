@@ -20,7 +20,7 @@ import type {
 import { type Position, StarlarkError } from '../errors.ts'
 import { likely } from './spelling.ts'
 
-const MAX_FAULTS = 10
+const maxErrors = 10
 
 type Failure = (message: string, place: Position) => void
 
@@ -64,7 +64,7 @@ export function resolve(script: FunctionNode, globals: ReadonlySet<string>): voi
   const violations: { message: string; place: Position }[] = []
   const failure: Failure = (message, place) => {
     violations.push({ message, place })
-    if (violations.length === MAX_FAULTS) throw refusal(violations)
+    if (violations.length === maxErrors) throw refusal(violations)
   }
   new Resolver(globals, failure).fn(script, undefined)
   if (violations.length > 0) throw refusal(violations)

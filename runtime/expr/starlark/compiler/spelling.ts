@@ -1,17 +1,17 @@
 /** Guesses which name was meant by one that does not exist. */
 
 /** Longer names are not compared: the time that takes grows with both lengths. */
-const MAX_LENGTH = 64
-const MAX_CANDIDATES = 500
+const maxLength = 64
+const maxCandidates = 500
 
 /** The candidate that a name was most likely meant to be; undefined when none is near. */
 export function likely(name: string, candidates: readonly string[]): string | undefined {
-  if (name.length > MAX_LENGTH) return undefined
+  if (name.length > maxLength) return undefined
   let best: string | undefined
   let least = Math.min(Math.floor((name.length + 5) / 3), name.length)
   const plain = simplify(name)
-  for (const candidate of candidates.slice(0, MAX_CANDIDATES)) {
-    if (candidate.length > MAX_LENGTH) continue
+  for (const candidate of candidates.slice(0, maxCandidates)) {
+    if (candidate.length > maxLength) continue
     const far = distance(plain, simplify(candidate))
     if (far >= least) continue
     least = far

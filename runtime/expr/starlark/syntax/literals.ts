@@ -10,7 +10,7 @@ export class LiteralError extends Error {
   }
 }
 
-const SIMPLE: Readonly<Record<string, string>> = {
+const simpleEscapes: Readonly<Record<string, string>> = {
   '\n': '',
   '"': '"',
   "'": "'",
@@ -40,7 +40,7 @@ export function unescape(inner: string, isBytes: boolean): string {
 
 function escape(inner: string, at: number, isBytes: boolean): [text: string, length: number] {
   const letter = inner[at + 1] ?? ''
-  const simple = SIMPLE[letter]
+  const simple = simpleEscapes[letter]
   if (simple !== undefined) return [simple, 2]
   if (letter === 'x') return byteEscape(inner, at, /^[0-9a-fA-F]{2}/, 16, isBytes)
   if (letter >= '0' && letter <= '7') return byteEscape(inner, at, /^[0-7]{1,3}/, 8, isBytes)
@@ -83,11 +83,11 @@ function pointEscape(inner: string, at: number, digits: RegExp): [string, number
 }
 
 /** Digits of an int literal beyond this are refused. */
-const MAX_DIGITS = 10_000
+const maxDigits = 10_000
 
 /** The value of an int literal, prefix included. Undefined when it is none. */
 export function readInt(text: string): bigint | undefined {
-  if (text.length > MAX_DIGITS || !/^(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0+|[1-9]\d*)$/.test(text))
+  if (text.length > maxDigits || !/^(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0+|[1-9]\d*)$/.test(text))
     return undefined
   return BigInt(text.toLowerCase())
 }

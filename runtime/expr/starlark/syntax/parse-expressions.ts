@@ -4,7 +4,7 @@ import type { TokenReader } from './token-reader.ts'
 import type { Token } from './tokens.ts'
 
 /** Binary operators from loosely to tightly binding. */
-const LEVELS: readonly (readonly string[])[] = [
+const levels: readonly (readonly string[])[] = [
   ['or'],
   ['and'],
   ['not'],
@@ -16,8 +16,8 @@ const LEVELS: readonly (readonly string[])[] = [
   ['-', '+'],
   ['*', '%', '/', '//'],
 ]
-const NOT_LEVEL = 2
-const COMPARISONS = 3
+const notLevel = 2
+const comparisons = 3
 
 function at({ line, column }: Token): { readonly line: number; readonly column: number } {
   return { line, column }
@@ -94,14 +94,14 @@ function readParameter(tokens: TokenReader, end: string): Parameter {
 }
 
 function readBinary(tokens: TokenReader, level: number): Expression {
-  if (level === LEVELS.length) return readPrimary(tokens)
-  if (level === NOT_LEVEL) return readNot(tokens)
+  if (level === levels.length) return readPrimary(tokens)
+  if (level === notLevel) return readNot(tokens)
   let left = readBinary(tokens, level + 1)
   for (let length = 0; ; length++) {
     tokens.checkLength(length)
     const op = operatorAt(tokens, level)
     if (op === undefined) return left
-    if (level === COMPARISONS && length > 0 && left.kind === 'binary')
+    if (level === comparisons && length > 0 && left.kind === 'binary')
       throw tokens.failure(`${left.op} does not associate with ${op} (use parens)`)
     const mark = at(tokens.take())
     if (op === 'not in') tokens.expect('in')
@@ -112,12 +112,12 @@ function readBinary(tokens: TokenReader, level: number): Expression {
 
 function operatorAt(tokens: TokenReader, level: number): string | undefined {
   const { kind } = tokens.present
-  const op = kind === 'not' && level === COMPARISONS ? 'not in' : kind
-  return LEVELS[level]?.includes(op) === true ? op : undefined
+  const op = kind === 'not' && level === comparisons ? 'not in' : kind
+  return levels[level]?.includes(op) === true ? op : undefined
 }
 
 function readNot(tokens: TokenReader): Expression {
-  if (!tokens.is('not')) return readBinary(tokens, NOT_LEVEL + 1)
+  if (!tokens.is('not')) return readBinary(tokens, notLevel + 1)
   const mark = at(tokens.take())
   return { kind: 'unary', op: 'not', operand: tokens.nested(() => readNot(tokens)), ...mark }
 }

@@ -8,7 +8,7 @@ import { readExpression, readParameters, readTargets, readTest } from './parse-e
 import { Scanner } from './scanner.ts'
 import { TokenReader } from './token-reader.ts'
 
-const ASSIGNMENTS: ReadonlySet<string> = new Set([
+const assignments: ReadonlySet<string> = new Set([
   '=',
   '+=',
   '-=',
@@ -84,7 +84,7 @@ function readSimple(tokens: TokenReader): Statement {
 function readAssignment(tokens: TokenReader): Statement {
   const target = readExpression(tokens)
   const { kind, line, column } = tokens.present
-  if (!ASSIGNMENTS.has(kind))
+  if (!assignments.has(kind))
     return { kind: 'expression', value: target, line: target.line, column: target.column }
   tokens.take()
   const value = readExpression(tokens)

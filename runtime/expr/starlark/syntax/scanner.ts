@@ -9,13 +9,13 @@ import { StarlarkError } from '../errors.ts'
 import { LiteralError, readInt, unescape } from './literals.ts'
 import { normal } from '../values/numbers.ts'
 import { decode, encode } from '../values/text.ts'
-import { KEYWORDS, PUNCTUATION, RESERVED, type Token } from './tokens.ts'
+import { keywordTable, punctuationMarks, reserved, type Token } from './tokens.ts'
 
-const NAME = /[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*/y
-const NUMBER = /0[xXoObB][0-9a-zA-Z]*|\d+(?:\.\d*)?(?:[eE][+-]?\d*)?|\.\d+(?:[eE][+-]?\d*)?/y
-const STRING_START = /(r|b|rb|br)?("""|'''|"|')/y
-const LETTERS = /^[\p{L}_][\p{L}\p{N}_]*$/u
-const TAB = 8
+const namePattern = /[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*/y
+const numberText = /0[xXoObB][0-9a-zA-Z]*|\d+(?:\.\d*)?(?:[eE][+-]?\d*)?|\.\d+(?:[eE][+-]?\d*)?/y
+const stringStart = /(r|b|rb|br)?("""|'''|"|')/y
+const letters = /^[\p{L}_][\p{L}\p{N}_]*$/u
+const tab = 8
 
 export class Scanner {
   readonly #text: string
@@ -80,7 +80,7 @@ export class Scanner {
     for (;;) {
       const char = this.#text[this.#at]
       if (char === ' ') column++
-      else if (char === '\t') column += TAB - (column % TAB)
+      else if (char === '\t') column += tab - (column % tab)
       else if (char === '\n') {
         this.#newline()
         column = 0
@@ -136,7 +136,7 @@ export class Scanner {
   }
 
   #token(char: string): void {
-    const opening = this.#match(STRING_START)
+    const opening = this.#match(stringStart)
     if (opening) this.#string(opening)
     else if (/[A-Za-z_\x80-\xff]/.test(char)) this.#name()
     else if (/\d/.test(char) || (char === '.' && /\d/.test(this.#text[this.#at + 1] ?? ''))) this.#number()
@@ -144,22 +144,22 @@ export class Scanner {
   }
 
   #name(): void {
-    const name = this.#match(NAME)?.[0] ?? ''
-    const isReserved = Object.hasOwn(RESERVED, name)
+    const name = this.#match(namePattern)?.[0] ?? ''
+    const isReserved = Object.hasOwn(reserved, name)
     if (isReserved) {
-      const hint = RESERVED[name]
+      const hint = reserved[name]
       throw this.#failure(`${name} is not part of Starlark${hint === '' ? '' : `: ${hint}`}`)
     }
-    if (!LETTERS.test(decode(name))) {
+    if (!letters.test(decode(name))) {
       const bad = Array.from(decode(name)).find((letter) => !/[\p{L}\p{N}_]/u.test(letter)) ?? name
       throw this.#failure(`unexpected input character ${JSON.stringify(bad)}`)
     }
-    this.#push(KEYWORDS.has(name) ? name : 'identifier', name)
+    this.#push(keywordTable.has(name) ? name : 'identifier', name)
     this.#at += name.length
   }
 
   #number(): void {
-    const text = this.#match(NUMBER)?.[0] ?? ''
+    const text = this.#match(numberText)?.[0] ?? ''
     const isInt = !/[.eE]/.test(text) || /^0[xX]/.test(text)
     if (isInt) {
       const value = readInt(text)
@@ -213,7 +213,7 @@ export class Scanner {
   }
 
   #punctuation(): void {
-    const found = PUNCTUATION.find((text) => this.#text.startsWith(text, this.#at))
+    const found = punctuationMarks.find((text) => this.#text.startsWith(text, this.#at))
     if (found === undefined) {
       const char = this.#text[this.#at] ?? ''
       const hint = char === '!' ? ': use not' : ''

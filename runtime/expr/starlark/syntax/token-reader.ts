@@ -3,7 +3,7 @@ import { StarlarkError } from '../errors.ts'
 import { type Token, tokenName } from './tokens.ts'
 
 /** Deeper nesting is refused: everything that goes through the tree calls itself for each level. */
-const MAX_DEPTH = 200
+const maxDepth = 200
 
 export class TokenReader {
   readonly #tokens: readonly Token[]
@@ -59,7 +59,7 @@ export class TokenReader {
 
   /** Runs what reads one level of nesting. Throws when that is one too many. */
   nested<T>(read: () => T): T {
-    if (++this.#depth > MAX_DEPTH) throw this.failure('the script is nested too deeply')
+    if (++this.#depth > maxDepth) throw this.failure('the script is nested too deeply')
     const result = read()
     this.#depth--
     return result
@@ -67,7 +67,7 @@ export class TokenReader {
 
   /** For chains, whose tree is as deep as they are long. */
   checkLength(length: number): void {
-    if (length > MAX_DEPTH * 4)
+    if (length > maxDepth * 4)
       throw this.failure('the expression is too long; use a variable for a part of it')
   }
 }

@@ -1,7 +1,7 @@
 /** What the scanner makes of a script's text. Source: Starlark specification, "Lexical elements". */
 import type { Position } from '../errors.ts'
 
-export const KEYWORDS: ReadonlySet<string> = new Set([
+export const keywordTable: ReadonlySet<string> = new Set([
   'and',
   'break',
   'continue',
@@ -21,7 +21,7 @@ export const KEYWORDS: ReadonlySet<string> = new Set([
 ])
 
 /** Words of Python that Starlark keeps free, with what to do instead where that helps. */
-export const RESERVED: Readonly<Record<string, string>> = {
+export const reserved: Readonly<Record<string, string>> = {
   as: '',
   assert: 'call fail("...") in an if statement',
   async: 'call parallel([...]) to run functions side by side',
@@ -42,7 +42,7 @@ export const RESERVED: Readonly<Record<string, string>> = {
 }
 
 /** Longest first, so that the first match is the right one. */
-export const PUNCTUATION: readonly string[] = [
+export const punctuationMarks: readonly string[] = [
   '//=',
   '>>=',
   '<<=',
@@ -113,6 +113,6 @@ export function tokenName({ kind, text }: Pick<Token, 'kind' | 'text'>): string 
     case 'end of file':
       return kind
     default:
-      return KEYWORDS.has(kind) ? kind : `'${kind}'`
+      return keywordTable.has(kind) ? kind : `'${kind}'`
   }
 }

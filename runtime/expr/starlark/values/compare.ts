@@ -9,7 +9,7 @@ import { StarlarkError } from '../errors.ts'
 import type { Meter } from '../vm/meter.ts'
 import { compareNumbers } from './numbers.ts'
 
-const MAX_DEPTH = 100
+const maxDepth = 100
 
 export function equal(x: StarlarkValue, y: StarlarkValue, meter: Meter, depth = 0): boolean {
   if (x === y && (x === null || (typeof x !== 'object' && typeof x !== 'string'))) return true
@@ -20,7 +20,7 @@ export function equal(x: StarlarkValue, y: StarlarkValue, meter: Meter, depth = 
   }
   if (isNumber(x)) return isNumber(y) && compareNumbers(x, y) === 0
   if (typeof x !== 'object' || typeof y !== 'object' || x === null || y === null) return false
-  if (depth > MAX_DEPTH) throw tooDeep()
+  if (depth > maxDepth) throw tooDeep()
   if (x instanceof Tuple) return y instanceof Tuple && equalItems(x.items, y.items, meter, depth)
   if (x instanceof List) return y instanceof List && equalItems(x.items, y.items, meter, depth)
   if (x instanceof Dict) return y instanceof Dict && equalDicts(x, y, meter, depth)
@@ -89,7 +89,7 @@ function compare(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: Meter,
   if (x instanceof Bytes && y instanceof Bytes) return byOrder(x.data, y.data)
   const both = (x instanceof List && y instanceof List) || (x instanceof Tuple && y instanceof Tuple)
   if (!both) throw new StarlarkError(`${typeOf(x)} ${op} ${typeOf(y)} not implemented`)
-  if (depth > MAX_DEPTH) throw tooDeep()
+  if (depth > maxDepth) throw tooDeep()
   for (const [i, item] of x.items.entries()) {
     const other = y.items[i]
     if (other === undefined) return 1

@@ -4,14 +4,14 @@
  */
 import { decode, encode, isAscii } from './text.ts'
 
-const TITLE = /\p{Lt}/u
-const UPPER = /\p{Lu}/u
-const LOWER = /\p{Ll}/u
-const LETTER = /\p{L}/u
-const DIGIT = /\p{Nd}/u
+const titleLetter = /\p{Lt}/u
+const upperLetter = /\p{Lu}/u
+const lowerLetter = /\p{Ll}/u
+const anyLetter = /\p{L}/u
+const digit = /\p{Nd}/u
 
 /** White space, as the Go dialect knows it: each character as its bytes. */
-export const SPACES: ReadonlySet<string> = new Set(
+export const spaces: ReadonlySet<string> = new Set(
   Array.from(
     '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f' +
       '\u205f\u3000',
@@ -20,7 +20,7 @@ export const SPACES: ReadonlySet<string> = new Set(
 )
 
 /** The three letters of Unicode that are written as two have a form for titles. */
-const TITLES: Readonly<Record<string, string>> = {
+const titleCases: Readonly<Record<string, string>> = {
   Ǆ: 'ǅ',
   ǆ: 'ǅ',
   Ǉ: 'ǈ',
@@ -42,7 +42,7 @@ function lowerOf(letter: string): string {
 }
 
 function titleOf(letter: string): string {
-  return TITLE.test(letter) ? letter : (TITLES[letter] ?? upperOf(letter))
+  return titleLetter.test(letter) ? letter : (titleCases[letter] ?? upperOf(letter))
 }
 
 function each(bytes: string, change: (letter: string, i: number) => string): string {
@@ -65,13 +65,13 @@ export function title(bytes: string): string {
   let inWord = false
   return each(bytes, (letter) => {
     const changed = inWord ? lowerOf(letter) : titleOf(letter)
-    inWord = LETTER.test(letter)
+    inWord = anyLetter.test(letter)
     return changed
   })
 }
 
 function isCased(letter: string): boolean {
-  return UPPER.test(letter) || LOWER.test(letter) || TITLE.test(letter)
+  return upperLetter.test(letter) || lowerLetter.test(letter) || titleLetter.test(letter)
 }
 
 type LetterTest = (letters: readonly string[]) => boolean
@@ -81,9 +81,9 @@ const every =
   (letters) =>
     letters.length > 0 && letters.every((letter) => tests.some((test) => test(letter)))
 
-const isLetter = (letter: string): boolean => LETTER.test(letter)
-const isDigit = (letter: string): boolean => DIGIT.test(letter)
-const isSpace = (letter: string): boolean => SPACES.has(encode(letter))
+const isLetter = (letter: string): boolean => anyLetter.test(letter)
+const isDigit = (letter: string): boolean => digit.test(letter)
+const isSpace = (letter: string): boolean => spaces.has(encode(letter))
 
 /** True when there are letters with a case and all of those are of this one. */
 const cased =
@@ -98,8 +98,8 @@ function isTitle(letters: readonly string[]): boolean {
   let before = false
   let any = false
   for (const letter of letters) {
-    const isLower = LOWER.test(letter)
-    const isUpper = UPPER.test(letter) || TITLE.test(letter)
+    const isLower = lowerLetter.test(letter)
+    const isUpper = upperLetter.test(letter) || titleLetter.test(letter)
     if ((isLower && !before) || (isUpper && (before || titleOf(letter) !== letter))) return false
     any ||= isUpper
     before = isLower || isUpper
@@ -107,18 +107,18 @@ function isTitle(letters: readonly string[]): boolean {
   return any
 }
 
-const QUESTIONS = {
+const letterTests = {
   isalnum: every(isLetter, isDigit),
   isalpha: every(isLetter),
   isdigit: every(isDigit),
-  islower: cased(LOWER),
+  islower: cased(lowerLetter),
   isspace: every(isSpace),
   istitle: isTitle,
-  isupper: cased(UPPER),
+  isupper: cased(upperLetter),
 } as const satisfies Readonly<Record<string, LetterTest>>
 
-export type LetterQuestion = keyof typeof QUESTIONS
+export type LetterQuestion = keyof typeof letterTests
 
 export function asks(question: LetterQuestion, bytes: string): boolean {
-  return QUESTIONS[question](Array.from(decode(bytes)))
+  return letterTests[question](Array.from(decode(bytes)))
 }

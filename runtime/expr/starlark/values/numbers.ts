@@ -8,15 +8,15 @@ import { Float, type Int, isInt } from './scalars.ts'
 import { type StarlarkValue, typeOf } from './values.ts'
 
 /** Ints of more bits are refused. */
-const MAX_BITS = 65_536
-const MAX_SHIFT = 512
-const LARGEST = 1n << BigInt(MAX_BITS)
+const maxBits = 65_536
+const maxShift = 512
+const largest = 1n << BigInt(maxBits)
 
 /** The one form of an int: a number while it is safe, a bigint beyond. Throws when it is too large. */
 export function normal(value: bigint): Int {
   if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER))
     return Number(value)
-  if (value >= LARGEST || value <= -LARGEST) throw new StarlarkError('int is too large')
+  if (value >= largest || value <= -largest) throw new StarlarkError('int is too large')
   return value
 }
 
@@ -126,8 +126,8 @@ export function bits(op: Bits, left: StarlarkValue, right: StarlarkValue): Int |
       return normal(x ^ y)
     default:
       if (y < 0n) throw new StarlarkError(`negative shift count: ${y}`)
-      if (op === '>>') return normal(y > BigInt(MAX_BITS) ? (x < 0n ? -1n : 0n) : x >> y)
-      if (y >= BigInt(MAX_SHIFT)) throw new StarlarkError(`shift count too large: ${y}`)
+      if (op === '>>') return normal(y > BigInt(maxBits) ? (x < 0n ? -1n : 0n) : x >> y)
+      if (y >= BigInt(maxShift)) throw new StarlarkError(`shift count too large: ${y}`)
       return normal(x << y)
   }
 }

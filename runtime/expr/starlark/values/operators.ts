@@ -1,15 +1,15 @@
 /** Binary and unary operators. Source: Starlark specification, "Binary operators", "Unary operators". */
-import { type Operator, UNARY } from '../compiler/code.ts'
+import { type Operator, unaryOperators } from '../compiler/code.ts'
 import { equal, ordered } from './compare.ts'
 import { Bytes, Float, isInt, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { interpolate } from '../builtins/interpolate.ts'
 import { elementsOf, isSequence } from './iterate.ts'
-import { type Meter, SIZE } from '../vm/meter.ts'
+import { type Meter, sizeOf } from '../vm/meter.ts'
 import { arithmetic, bits, unary as negate } from './numbers.ts'
 
-const MAX_REPEATED = 2 ** 30
+const maxRepeated = 2 ** 30
 
 /** Throws when the operator is not defined for the operands. */
 export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue {
@@ -29,7 +29,7 @@ export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: 
       return !contains(x, y, meter)
     default: {
       const result = combine(op, x, y, meter)
-      if (result instanceof Float) meter.allocate(SIZE.float)
+      if (result instanceof Float) meter.allocate(sizeOf.float)
       if (result !== undefined) return result
       throw new StarlarkError(`unknown binary op: ${typeOf(x)} ${op} ${typeOf(y)}`)
     }
@@ -116,9 +116,9 @@ function repeatedText(text: string, count: number | bigint, meter: Meter): strin
 
 function timesOf(length: number, count: number | bigint): number {
   if (count <= 0 || length === 0) return 0
-  if (count > MAX_REPEATED) throw new StarlarkError(`repeat count ${count} too large`)
+  if (count > maxRepeated) throw new StarlarkError(`repeat count ${count} too large`)
   const times = Number(count)
-  if (length * times > MAX_REPEATED)
+  if (length * times > maxRepeated)
     throw new StarlarkError(`excessive repeat (${length} * ${times} elements)`)
   return times
 }
@@ -187,7 +187,7 @@ export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter:
   return binary(op, x, y, meter)
 }
 
-export function unary(op: (typeof UNARY)[number], x: StarlarkValue, meter: Meter): StarlarkValue {
+export function unary(op: (typeof unaryOperators)[number], x: StarlarkValue, meter: Meter): StarlarkValue {
   chargeInts(x, 0, meter)
   const result = negate(op, x)
   if (result === undefined) throw new StarlarkError(`unknown unary op: ${op} ${typeOf(x)}`)

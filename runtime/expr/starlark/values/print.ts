@@ -2,11 +2,11 @@
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import { SIZE, type Meter } from '../vm/meter.ts'
+import { sizeOf, type Meter } from '../vm/meter.ts'
 import { formatFloat } from './numbers.ts'
 import { inSlices, quote, repaired } from './text.ts'
 
-const MAX_DEPTH = 200
+const maxDepth = 200
 
 export function str(value: StarlarkValue, meter: Meter): string {
   if (typeof value === 'string') return value
@@ -74,12 +74,12 @@ function writeObject(
 
 function writeStructure(value: Tuple | List | Dict, meter: Meter, open: object[]): string {
   if (open.includes(value)) return value instanceof Dict ? '{...}' : value instanceof List ? '[...]' : '(...)'
-  if (open.length >= MAX_DEPTH) throw new StarlarkError('value is nested too deeply to be written')
+  if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply to be written')
   open.push(value)
   const parts: string[] = []
   const add = (part: string): void => {
     meter.step(1)
-    meter.allocate(SIZE.element + part.length)
+    meter.allocate(sizeOf.element + part.length)
     parts.push(part)
   }
   if (value instanceof Dict) {

@@ -3,7 +3,7 @@ import { Bytes, isInt, Range, TextView } from './scalars.ts'
 import { lengthOf } from './size.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, SIZE } from '../vm/meter.ts'
+import { type Meter, sizeOf } from '../vm/meter.ts'
 import { toIndex } from './numbers.ts'
 import { repr } from './print.ts'
 
@@ -72,7 +72,7 @@ export function slice(
   if (step === 0) throw new StarlarkError('zero is not a valid slice step')
   const [first, last] = bounds(from, to, step, length)
   if (of instanceof Range) {
-    meter.allocate(SIZE.function)
+    meter.allocate(sizeOf.function)
     return new Range(of.at(first), of.at(last), of.step * step)
   }
   if (typeof of === 'string') return slicedText(of, first, last, step, meter)

@@ -9,10 +9,10 @@
 import type { Meter } from '../vm/meter.ts'
 
 // oxlint-disable-next-line no-control-regex
-const NOT_ASCII = /[^\x00-\x7f]/
+const notAscii = /[^\x00-\x7f]/
 
 export function isAscii(text: string): boolean {
-  return !NOT_ASCII.test(text)
+  return !notAscii.test(text)
 }
 
 /** A JavaScript text as bytes of UTF-8. */
@@ -31,7 +31,7 @@ export function encodePoint(point: number): string {
   return encode(String.fromCodePoint(isSurrogate || point < 0 || point > 0x10ffff ? 0xfffd : point))
 }
 
-const REPLACEMENT = encode('\ufffd')
+const replacement = encode('\ufffd')
 
 /** Code points in order, with the bytes that each was read from; a byte that begins none gives U+FFFD. */
 export function* points(bytes: string): Generator<{ readonly point: number; readonly length: number }> {
@@ -53,36 +53,36 @@ export function pointsOf(bytes: string): string[] {
   return parts
 }
 
-const INVALID = { point: 0xfffd, length: 1 } as const
+const invalid = { point: 0xfffd, length: 1 } as const
 /** Least code point of an encoding with so many bytes: longer encodings of smaller ones are not valid. */
-const LEAST = [0, 0, 0x80, 0x800, 0x10000]
+const least = [0, 0, 0x80, 0x800, 0x10000]
 
 function pointAt(bytes: string, at: number): { point: number; length: number } {
   const first = bytes.charCodeAt(at)
   if (first < 0x80) return { point: first, length: 1 }
   const length = first >= 0xf8 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0
-  if (length === 0 || at + length > bytes.length) return INVALID
+  if (length === 0 || at + length > bytes.length) return invalid
   let point = first & (0x7f >> length)
   for (let i = 1; i < length; i++) {
     const next = bytes.charCodeAt(at + i)
-    if ((next & 0xc0) !== 0x80) return INVALID
+    if ((next & 0xc0) !== 0x80) return invalid
     point = (point << 6) | (next & 0x3f)
   }
-  const valid = point >= (LEAST[length] ?? 0) && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
-  return valid ? { point, length } : INVALID
+  const valid = point >= (least[length] ?? 0) && point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)
+  return valid ? { point, length } : invalid
 }
 
 /** Native functions that go through a whole text take many times its memory at once: they get so much at a time. */
-const SLICE = 32 * 1024
-const MAX_POINT_BYTES = 4
+const sliceLength = 32 * 1024
+const maxPointBytes = 4
 
 /** Changes a text slice by slice; no slice ends inside of a code point. What it grows by is charged. */
 export function inSlices(bytes: string, change: (slice: string) => string, meter: Meter): string {
-  if (bytes.length <= SLICE) return grown(bytes, change(bytes), meter)
+  if (bytes.length <= sliceLength) return grown(bytes, change(bytes), meter)
   const parts: string[] = []
   for (let at = 0; at < bytes.length; ) {
-    let end = Math.min(at + SLICE, bytes.length)
-    const last = Math.min(end + MAX_POINT_BYTES, bytes.length)
+    let end = Math.min(at + sliceLength, bytes.length)
+    const last = Math.min(end + maxPointBytes, bytes.length)
     while (end < last && (bytes.charCodeAt(end) & 0xc0) === 0x80) end++
     const slice = bytes.slice(at, end)
     parts.push(grown(slice, change(slice), meter))
@@ -102,7 +102,7 @@ export function repaired(bytes: string): string {
   const parts: string[] = []
   let at = 0
   for (const { point, length } of points(bytes)) {
-    parts.push(point === 0xfffd && length === 1 ? REPLACEMENT : bytes.slice(at, at + length))
+    parts.push(point === 0xfffd && length === 1 ? replacement : bytes.slice(at, at + length))
     at += length
   }
   return parts.join('')
@@ -112,7 +112,7 @@ function isValid(bytes: string): boolean {
   return isAscii(bytes) || encode(decode(bytes)) === bytes
 }
 
-const ESCAPES: Readonly<Record<string, string>> = {
+const escapeTable: Readonly<Record<string, string>> = {
   '\x07': '\\a',
   '\b': '\\b',
   '\t': '\\t',
@@ -124,7 +124,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '\\': '\\\\',
 }
 /** Everything that is not written as it is. */
-const UNPRINTABLE = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
+const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
 /** A literal for a text. `asBytes`: for bytes. */
 export function quote(bytes: string, meter: Meter, asBytes = false): string {
@@ -133,12 +133,12 @@ export function quote(bytes: string, meter: Meter, asBytes = false): string {
 
 function quoted(bytes: string): string {
   return isValid(bytes)
-    ? encode(decode(bytes).replaceAll(UNPRINTABLE, escaped))
+    ? encode(decode(bytes).replaceAll(unprintable, escaped))
     : [...quotedPoints(bytes)].join('')
 }
 
 function escaped(letter: string): string {
-  const simple = ESCAPES[letter]
+  const simple = escapeTable[letter]
   if (simple !== undefined) return simple
   const point = letter.codePointAt(0) ?? 0
   if (point < 0x80) return hex(point)
@@ -157,7 +157,7 @@ function* quotedPoints(bytes: string): Generator<string> {
 }
 
 function encodedPoint(point: number): string {
-  return String.fromCodePoint(point).replaceAll(UNPRINTABLE, escaped)
+  return String.fromCodePoint(point).replaceAll(unprintable, escaped)
 }
 
 function hex(byte: number): string {

@@ -4,7 +4,7 @@
  */
 import type { Code } from '../compiler/code.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, SIZE } from '../vm/meter.ts'
+import { type Meter, sizeOf } from '../vm/meter.ts'
 import { Bytes, Float, Range, type Scalar, TextView } from './scalars.ts'
 
 export type StarlarkValue = Scalar | Tuple | List | Dict | Func | Builtin
@@ -35,7 +35,7 @@ export class List {
 type Key = null | boolean | number | bigint | string | object
 
 /** How deep tuples may be nested in a key. */
-const MAX_DEPTH = 100
+const maxDepth = 100
 
 /**
  * Keyed by value, in the order of insertion. Equal keys (1 and 1.0 too) lead to one entry because each becomes the same
@@ -67,7 +67,7 @@ export class Dict {
       entry[1] = value
       return
     }
-    meter.allocate(SIZE.entry)
+    meter.allocate(sizeOf.entry)
     this.#entries.set(hashed, [key, value])
   }
 
@@ -112,7 +112,7 @@ export class Dict {
 
   copy(meter: Meter): Dict {
     const made = new Dict()
-    meter.allocate(SIZE.dict)
+    meter.allocate(sizeOf.dict)
     meter.step(this.size)
     for (const [key, value] of this.entries()) made.set(key, value, meter)
     return made
@@ -146,7 +146,7 @@ const identities = new WeakMap<object, number>()
 let nextIdentity = 1
 
 function tupleKey(tuple: Tuple, meter: Meter, depth: number): string {
-  if (depth > MAX_DEPTH) throw new StarlarkError('tuple is nested too deeply to be a key')
+  if (depth > maxDepth) throw new StarlarkError('tuple is nested too deeply to be a key')
   meter.step(tuple.items.length)
   const parts = tuple.items.map((item) => {
     if (item instanceof Tuple) return tupleKey(item, meter, depth + 1)

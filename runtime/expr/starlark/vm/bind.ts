@@ -4,7 +4,7 @@
  */
 import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, SIZE } from './meter.ts'
+import { type Meter, sizeOf } from './meter.ts'
 import { likely } from '../compiler/spelling.ts'
 
 export type Variable = StarlarkValue | Cell | undefined
@@ -13,7 +13,7 @@ export type Variable = StarlarkValue | Cell | undefined
 export function bind(fn: Func, args: readonly StarlarkValue[], named: Named, meter: Meter): Variable[] {
   const { parameters, variables, cells } = fn.code
   const places: Variable[] = Array.from({ length: variables.length })
-  meter.allocate(SIZE.object + SIZE.element * places.length)
+  meter.allocate(sizeOf.object + sizeOf.element * places.length)
   takePositional(fn, places, args, meter)
   takeNamed(fn, places, named, meter)
   takeDefaults(fn, places, parameters.positional + parameters.namedOnly)
@@ -69,7 +69,7 @@ function takeNamed(fn: Func, places: Variable[], named: Named, meter: Meter): vo
   const { dict } = fn.code.parameters
   const rest = dict === undefined ? undefined : new Dict()
   if (rest && dict !== undefined) {
-    meter.allocate(SIZE.dict)
+    meter.allocate(sizeOf.dict)
     places[dict] = rest
   }
   if (named.length === 0) return

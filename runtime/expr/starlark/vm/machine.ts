@@ -9,7 +9,7 @@
 import { isCallable } from '../builtins/arguments.ts'
 import { getAttribute } from '../builtins/attributes.ts'
 import { bind } from './bind.ts'
-import { type Code, OP, OPERATORS, UNARY } from '../compiler/code.ts'
+import { type Code, opcode, operatorTable, unaryOperators } from '../compiler/code.ts'
 import { truth } from '../values/size.ts'
 import {
   Builtin,
@@ -28,7 +28,7 @@ import {
 } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf, isSequence, iterate } from '../values/iterate.ts'
-import { type Meter, SIZE, tooManySteps } from './meter.ts'
+import { type Meter, sizeOf, tooManySteps } from './meter.ts'
 import { binary, inPlace, unary } from '../values/operators.ts'
 import { repr } from '../values/print.ts'
 import { getIndex, setIndex, slice } from '../values/subscript.ts'
@@ -108,72 +108,72 @@ function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkV
     frame.at += 2
     if (++meter.steps > meter.maxSteps) throw tooManySteps()
     switch (op) {
-      case OP.pop:
+      case opcode.pop:
         stack.pop()
         break
-      case OP.dup:
+      case opcode.dup:
         stack.push(stack.at(-1) ?? null)
         break
-      case OP.dup2:
+      case opcode.dup2:
         stack.push(stack.at(-2) ?? null, stack.at(-1) ?? null)
         break
-      case OP.swap: {
+      case opcode.swap: {
         const y = pop()
         stack.push(y, pop())
         break
       }
-      case OP.constant:
+      case opcode.constant:
         stack.push(constants[argument] ?? null)
         break
-      case OP.none:
+      case opcode.none:
         stack.push(null)
         break
-      case OP.local: {
+      case opcode.local: {
         const value = variables[argument]
         if (value === undefined || value instanceof Cell) throw unassigned(variableNames[argument])
         stack.push(value)
         break
       }
-      case OP.setLocal:
+      case opcode.setLocal:
         variables[argument] = pop()
         break
-      case OP.cell:
-      case OP.free: {
-        const cell = op === OP.cell ? variables[argument] : fn.free[argument]
+      case opcode.cell:
+      case opcode.free: {
+        const cell = op === opcode.cell ? variables[argument] : fn.free[argument]
         const value = cell instanceof Cell ? cell.value : undefined
         if (value === undefined)
-          throw unassigned(op === OP.cell ? variableNames[argument] : fn.code.freeNames[argument])
+          throw unassigned(op === opcode.cell ? variableNames[argument] : fn.code.freeNames[argument])
         stack.push(value)
         break
       }
-      case OP.setCell:
-      case OP.setFree: {
-        const cell = op === OP.setCell ? variables[argument] : fn.free[argument]
+      case opcode.setCell:
+      case opcode.setFree: {
+        const cell = op === opcode.setCell ? variables[argument] : fn.free[argument]
         if (cell instanceof Cell) cell.value = pop()
         break
       }
-      case OP.global:
+      case opcode.global:
         stack.push(around.globals.get(names[argument] ?? '') ?? null)
         break
-      case OP.list:
-      case OP.tuple: {
+      case opcode.list:
+      case opcode.tuple: {
         const items = argument === 0 ? [] : stack.splice(-argument)
-        meter.allocate(SIZE.object + SIZE.element * argument)
-        stack.push(op === OP.list ? new List(items) : new Tuple(items))
+        meter.allocate(sizeOf.object + sizeOf.element * argument)
+        stack.push(op === opcode.list ? new List(items) : new Tuple(items))
         break
       }
-      case OP.dict:
-        meter.allocate(SIZE.dict)
+      case opcode.dict:
+        meter.allocate(sizeOf.dict)
         stack.push(new Dict())
         break
-      case OP.setUnique:
-      case OP.setEntry: {
+      case opcode.setUnique:
+      case opcode.setEntry: {
         const value = pop()
         const key = pop()
-        setEntry(pop(), key, value, op === OP.setUnique, meter)
+        setEntry(pop(), key, value, op === opcode.setUnique, meter)
         break
       }
-      case OP.append: {
+      case opcode.append: {
         const value = pop()
         const list = pop()
         if (!(list instanceof List)) break
@@ -181,24 +181,24 @@ function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkV
         list.items.push(value)
         break
       }
-      case OP.closure:
+      case opcode.closure:
         closure(frame, argument, meter)
         break
-      case OP.call: {
+      case opcode.call: {
         const result = callFromStack(task, frame, argument, around)
         if (result === undefined) return undefined
         stack.push(result)
         break
       }
-      case OP.attribute:
+      case opcode.attribute:
         stack.push(getAttribute(pop(), names[argument] ?? '', meter))
         break
-      case OP.index: {
+      case opcode.index: {
         const index = pop()
         stack.push(getIndex(pop(), index, meter))
         break
       }
-      case OP.setIndex: {
+      case opcode.setIndex: {
         // Augmented: sequence, index, value. Otherwise the value lies below.
         const c = pop()
         const b = pop()
@@ -207,60 +207,60 @@ function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkV
         else setIndex(b, c, a, meter)
         break
       }
-      case OP.setAttribute:
+      case opcode.setAttribute:
         throw new StarlarkError(`can't assign to .${names[argument] ?? ''} field of ${typeOf(pop())}`)
-      case OP.slice: {
+      case opcode.slice: {
         const step = pop()
         const to = pop()
         const from = pop()
         stack.push(slice(pop(), from, to, step, meter))
         break
       }
-      case OP.binary:
-      case OP.inPlace: {
+      case opcode.binary:
+      case opcode.inPlace: {
         const y = pop()
         const x = pop()
-        const operator = OPERATORS[argument] ?? '+'
-        stack.push(op === OP.binary ? binary(operator, x, y, meter) : inPlace(operator, x, y, meter))
+        const operator = operatorTable[argument] ?? '+'
+        stack.push(op === opcode.binary ? binary(operator, x, y, meter) : inPlace(operator, x, y, meter))
         break
       }
-      case OP.unary:
-        stack.push(unary(UNARY[argument] ?? '-', pop(), meter))
+      case opcode.unary:
+        stack.push(unary(unaryOperators[argument] ?? '-', pop(), meter))
         break
-      case OP.not:
+      case opcode.not:
         stack.push(!truth(pop()))
         break
-      case OP.unpack:
+      case opcode.unpack:
         unpackInto(stack, pop(), argument, meter)
         break
-      case OP.iterate: {
+      case opcode.iterate: {
         const over = pop()
         const iteration = iterate(over)
         if (!iteration) throw new StarlarkError(`${typeOf(over)} value is not iterable`)
         iterations.push(iteration)
         break
       }
-      case OP.next: {
+      case opcode.next: {
         const item = iterations.at(-1)?.next()
         if (item === undefined) frame.at = argument
         else stack.push(item)
         break
       }
-      case OP.endIterate:
+      case opcode.endIterate:
         iterations.pop()?.close()
         break
-      case OP.jump:
+      case opcode.jump:
         frame.at = argument
         break
-      case OP.jumpIfNot:
+      case opcode.jumpIfNot:
         if (!truth(pop())) frame.at = argument
         break
-      case OP.jumpIfFalseKeep:
-      case OP.jumpIfTrueKeep:
-        if (truth(stack.at(-1) ?? null) === (op === OP.jumpIfTrueKeep)) frame.at = argument
+      case opcode.jumpIfFalseKeep:
+      case opcode.jumpIfTrueKeep:
+        if (truth(stack.at(-1) ?? null) === (op === opcode.jumpIfTrueKeep)) frame.at = argument
         else stack.pop()
         break
-      case OP.return:
+      case opcode.return:
         frame.close()
         task.frames.pop()
         return pop()
@@ -298,7 +298,7 @@ function closure(frame: Frame, index: number, meter: Meter): void {
     if (place instanceof Cell) return place
     return (binding.scope === 'free' ? frame.fn.free[binding.index] : undefined) ?? new Cell(undefined)
   })
-  meter.allocate(SIZE.function + SIZE.element * (count + free.length))
+  meter.allocate(sizeOf.function + sizeOf.element * (count + free.length))
   frame.stack.push(new Func(code, defaults, free))
 }
 
@@ -318,7 +318,7 @@ function callFromStack(
   const named: [string, StarlarkValue][] = shape.names.map((name, i) => [name, values[i] ?? null])
   const args = shape.positional === 0 ? [] : stack.splice(-shape.positional)
   const callee = stack.pop() ?? null
-  meter.allocate(SIZE.element * (args.length + named.length))
+  meter.allocate(sizeOf.element * (args.length + named.length))
   if (!isCallable(callee)) throw new StarlarkError(`invalid call of non-function (${typeOf(callee)})`)
   if (dict !== undefined) addNamed(named, dict, meter)
   if (list !== undefined) addPositional(args, list, meter)

@@ -16,7 +16,7 @@ export interface Limits {
  * Estimated sizes of what scripts make, near what V8 takes: a worker whose heap is full before the meter says so can take
  * the whole process with it. `grown`: the places that a list gets with its first element; `function`: a range, too.
  */
-export const SIZE = {
+export const sizeOf = {
   text: 24,
   element: 16,
   entry: 144,
@@ -28,9 +28,9 @@ export const SIZE = {
 } as const
 
 /** Characters that a native search goes through in the time of one step. */
-const TEXT_PER_STEP = 256
-const SEARCH_PER_STEP = 16_384
-const SHARED_PER_BYTE = 64
+const textPerStep = 256
+const searchPerStep = 16_384
+const sharedPerByte = 64
 
 export class Meter {
   readonly maxSteps: number
@@ -57,8 +57,8 @@ export class Meter {
 
   /** A new text of so many bytes. */
   text(length: number): void {
-    this.allocate(SIZE.text + length)
-    this.step(Math.floor(length / TEXT_PER_STEP))
+    this.allocate(sizeOf.text + length)
+    this.step(Math.floor(length / textPerStep))
   }
 
   /**
@@ -67,24 +67,24 @@ export class Meter {
    */
   joined(a: number, b: number): void {
     const [shorter, longer] = [Math.min(a, b), Math.max(a, b)]
-    this.allocate(SIZE.text + shorter + Math.floor(longer / SHARED_PER_BYTE))
-    this.step(Math.floor(shorter / TEXT_PER_STEP) + Math.floor(longer / SEARCH_PER_STEP))
+    this.allocate(sizeOf.text + shorter + Math.floor(longer / sharedPerByte))
+    this.step(Math.floor(shorter / textPerStep) + Math.floor(longer / searchPerStep))
   }
 
   /** A new list, tuple or argument list. */
   elements(count: number): void {
-    this.allocate(SIZE.object + SIZE.element * count)
+    this.allocate(sizeOf.object + sizeOf.element * count)
     this.step(count)
   }
 
   /** One more element for a list that has so many. */
   appended(length: number): void {
-    this.allocate(length === 0 ? SIZE.grown + SIZE.element : SIZE.element)
+    this.allocate(length === 0 ? sizeOf.grown + sizeOf.element : sizeOf.element)
   }
 
   /** Looking for one text in another; native searches take the product of the lengths at worst. */
   search(length: number, needle: number): void {
-    this.step(Math.floor(length / TEXT_PER_STEP) + Math.floor((length * needle) / SEARCH_PER_STEP))
+    this.step(Math.floor(length / textPerStep) + Math.floor((length * needle) / searchPerStep))
   }
 }
 

@@ -11,7 +11,7 @@ import { Cell, type Effect, List, type Settled, type StarlarkValue } from '../va
 import { type Limits, Meter } from './meter.ts'
 import { call, run, scriptFunction, type ExecutionContext } from './machine.ts'
 import { Task } from './task.ts'
-import { UNIVERSE } from '../builtins/universe.ts'
+import { universalNames } from '../builtins/universe.ts'
 
 export interface RunOptions extends Limits {
   /** How many waits may be in flight at once. */
@@ -60,7 +60,7 @@ class Execution {
     this.#given = globals
     this.#around = {
       meter,
-      globals: new Map([...UNIVERSE, ...globals]),
+      globals: new Map([...universalNames, ...globals]),
       print: (task, line) => print(line, [...task.path, task.printed++]),
     }
   }

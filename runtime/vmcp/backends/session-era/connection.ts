@@ -9,11 +9,11 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   JsonObject,
-  LATEST_SESSION_VERSION,
+  latestSessionVersion,
   type Message,
   notificationMessage,
   requestMessage,
-  SESSION_VERSIONS,
+  sessionVersions,
   sessionParams,
 } from '../../../mcp/index.ts'
 import { abortable, type Log, pause, reasonOf } from '../../../net/index.ts'
@@ -52,8 +52,8 @@ export interface SessionConnectionOptions {
   readonly log: Log
 }
 
-const LISTEN_WAIT_MS = 250
-const NEVER: AbortSignal = new AbortController().signal
+const listenWaitMs = 250
+const never: AbortSignal = new AbortController().signal
 
 interface Open {
   readonly channel: Channel
@@ -113,13 +113,13 @@ export class SessionConnection implements Connection {
     const resume = known?.sessionId === this.#spent ? undefined : known
     this.#spent = resume?.sessionId
     const { channel, inbound } = this.#makeChannel(sender, resume)
-    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
+    const deadline = new Deadline(this.#options.openTimeoutMs, never)
     try {
       const server = resume
         ? resumedServer(resume)
         : await this.#handshake(channel, inbound, sender, deadline)
       // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
-      await Promise.race([channel.listen(sender), pause(LISTEN_WAIT_MS, deadline.signal)])
+      await Promise.race([channel.listen(sender), pause(listenWaitMs, deadline.signal)])
       const { sessionId } = channel
       this.#spent = sessionId
       if (!resume && sessionId !== undefined) {
@@ -175,7 +175,7 @@ export class SessionConnection implements Connection {
     deadline: Deadline,
   ): Promise<ServerInfo> {
     const { capabilities, info } = this.#options
-    const params = `{"protocolVersion":"${LATEST_SESSION_VERSION}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+    const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
     const id = String(this.#nextId++)
     const outcome = await this.#roundTrip(
       channel,
@@ -187,7 +187,7 @@ export class SessionConnection implements Connection {
     )
     if (outcome.kind !== 'result') throw new WrongEra('initialize was refused')
     const server = readServerInfo(outcome.result)
-    if (!SESSION_VERSIONS.includes(server.protocolVersion)) {
+    if (!sessionVersions.includes(server.protocolVersion)) {
       throw new GatehouseError('BACKEND_PROTOCOL', {
         cause: new Error('the backend speaks no revision known here'),
       })
@@ -309,7 +309,7 @@ export class SessionConnection implements Connection {
   setLogLevel(level: string, sender: Sender): void {
     const open = this.#open
     if (!open || level === this.#level) return
-    const deadline = new Deadline(this.#options.openTimeoutMs, NEVER)
+    const deadline = new Deadline(this.#options.openTimeoutMs, never)
     this.#applyLevel(open, level, sender, deadline)
       .catch((error: unknown) => this.#options.log.debug('the log level was not set', { err: error }))
       .finally(() => deadline.end())
@@ -351,11 +351,11 @@ export class SessionConnection implements Connection {
 }
 
 /** A task in place of a result is small. */
-const MAX_TASK_BYTES = 64 * 1024
+const maxTaskBytes = 64 * 1024
 
 /** Throws BACKEND_PROTOCOL when a backend answers a call with a task: nobody asked for one, and nobody would poll it. */
 function refuseTask(result: Buffer): void {
-  if (result.length > MAX_TASK_BYTES || !result.includes('"task"')) return
+  if (result.length > maxTaskBytes || !result.includes('"task"')) return
   const read = new JsonObject(result)
   if (read.raw('task') && !read.raw('content'))
     throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('a task was not asked for') })

@@ -27,10 +27,10 @@ export interface Held {
   doubted: boolean
 }
 
-const MAX_POOLED = 256
-const MAX_PER_BACKEND = 4_096
+const maxPooled = 256
+const maxPerBackend = 4_096
 /** Connections that serve no session: one for each kind of client. The one not used for longest makes space. */
-const MAX_SHARED = 256
+const maxShared = 256
 
 /** What connections tell the backend that they belong to. */
 export interface ConnectionsEvents {
@@ -75,7 +75,7 @@ export class Connections {
     }
     if (scope.kind !== 'session') this.#makeRoom()
     else if (scope.session.over) throw new ConnectionClosed()
-    if (this.#held.size >= MAX_PER_BACKEND)
+    if (this.#held.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
     const held = this.#connect(scope, capabilities, sender)
     this.#held.set(key, held)
@@ -93,7 +93,7 @@ export class Connections {
       if (held.connection.busy === 0 && held.usedAt < (oldest?.[1].usedAt ?? Number.POSITIVE_INFINITY))
         oldest = entry
     }
-    if (shared < MAX_SHARED || !oldest) return
+    if (shared < maxShared || !oldest) return
     this.#held.delete(oldest[0])
     void oldest[1].connection.close(oldest[1].sender, true)
   }
@@ -140,7 +140,7 @@ export class Connections {
   take(key: string, capabilities: Buffer, sender: Sender): Held {
     const idle = this.#idle.get(key)?.pop()
     if (idle) return idle
-    if (this.#pooled >= MAX_POOLED)
+    if (this.#pooled >= maxPooled)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
     this.#pooled++
     return this.#connect({ kind: 'pool', key }, capabilities, sender)

@@ -6,7 +6,7 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  ASK_METHODS,
+  askMethods,
   errorMessage,
   JsonObject,
   type Message,
@@ -19,8 +19,8 @@ import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
 import type { Deadline } from '../transport/deadline.ts'
 
 /** Questions of one backend that may wait for answers at a time. */
-const MAX_QUESTIONS = 32
-const LIST_CHANGED: Readonly<Record<string, ListKind>> = {
+const maxQuestions = 32
+const listChangedMethods: Readonly<Record<string, ListKind>> = {
   'notifications/tools/list_changed': 'tools',
   'notifications/resources/list_changed': 'resources',
   'notifications/prompts/list_changed': 'prompts',
@@ -61,7 +61,7 @@ export class Inbound {
   forget(expected: Entry<Pending>): boolean {
     if (!this.#pending.remove(expected)) return false
     for (const question of this.#questions.values()) {
-      if (question.pending === expected.value) question.cancel.abort(OVER)
+      if (question.pending === expected.value) question.cancel.abort(requestOver)
     }
     return true
   }
@@ -106,7 +106,7 @@ export class Inbound {
       this.#reply(resultMessage(id, '{}'))
       return
     }
-    if (!ASK_METHODS.has(message.method)) {
+    if (!askMethods.has(message.method)) {
       this.#reply(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
       return
     }
@@ -119,7 +119,7 @@ export class Inbound {
       )
       return
     }
-    if (this.#questions.size >= MAX_QUESTIONS) {
+    if (this.#questions.size >= maxQuestions) {
       this.#reply(
         errorMessage(id, new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' })),
       )
@@ -148,7 +148,7 @@ export class Inbound {
 
   #notification(message: Message, on: Pending | undefined): void {
     const { method, params } = message
-    const kind = LIST_CHANGED[method]
+    const kind = listChangedMethods[method]
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())
@@ -175,12 +175,12 @@ export class Inbound {
 
   #cancelled(params: Buffer | undefined): void {
     const id = params ? new JsonObject(params).raw('requestId')?.toString() : undefined
-    if (id !== undefined) this.#questions.get(id)?.cancel.abort(WITHDRAWN)
+    if (id !== undefined) this.#questions.get(id)?.cancel.abort(questionWithdrawn)
   }
 }
 
-const OVER = new Error('the request is over')
-const WITHDRAWN = new Error('the backend withdrew its question')
+const requestOver = new Error('the request is over')
+const questionWithdrawn = new Error('the backend withdrew its question')
 
 function replyMessage(id: string, reply: AskReply): Buffer {
   return reply.result

@@ -2,12 +2,12 @@
  * Says how many kinds of clients never seen before a backend may be bothered with: each costs it a session and a reading
  * of its lists, and untrusted clients can make up as many as they like. Beyond the measure they are treated as their plain kind.
  */
-const BURST = 32
-const REFILL_MS = 60_000 / BURST
+const burst = 32
+const refillMs = 60_000 / burst
 
 export class NewClientLimiter {
   readonly #now: () => number
-  #left = BURST
+  #left = burst
   #filledAt: number
 
   constructor(now: () => number) {
@@ -17,10 +17,10 @@ export class NewClientLimiter {
 
   get any(): boolean {
     const now = this.#now()
-    const refill = Math.floor((now - this.#filledAt) / REFILL_MS)
+    const refill = Math.floor((now - this.#filledAt) / refillMs)
     if (refill > 0) {
-      this.#left = Math.min(BURST, this.#left + refill)
-      this.#filledAt += refill * REFILL_MS
+      this.#left = Math.min(burst, this.#left + refill)
+      this.#filledAt += refill * refillMs
     }
     return this.#left > 0
   }

@@ -7,7 +7,7 @@
  */
 import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type EventSourceMessage, HEADER, isSessionLost, readServerMessage } from '../../../mcp/index.ts'
+import { type EventSourceMessage, headerName, isSessionLost, readServerMessage } from '../../../mcp/index.ts'
 import {
   type Channel,
   type ChannelEvents,
@@ -20,7 +20,7 @@ import {
 import { sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
-const STREAM_ENDED = 'the backend closed its event stream'
+const streamEnded = 'the backend closed its event stream'
 
 export class SseChannel implements Channel {
   readonly sessionId = undefined
@@ -72,7 +72,7 @@ export class SseChannel implements Channel {
         if (!this.#closed.signal.aborted) this.#events.onLost(error)
       }
       this.#stream(sender, resolve).then(
-        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { detail: STREAM_ENDED })),
+        () => lost(new GatehouseError('BACKEND_UNREACHABLE', { detail: streamEnded })),
         (error: unknown) => lost(error instanceof Error ? error : reasonOf(this.#closed.signal)),
       )
     })
@@ -115,7 +115,7 @@ export class SseChannel implements Channel {
   }
 
   #headers(own: Readonly<Record<string, string>>): Record<string, string> {
-    return this.#version === undefined ? { ...own } : { ...own, [HEADER.protocolVersion]: this.#version }
+    return this.#version === undefined ? { ...own } : { ...own, [headerName.protocolVersion]: this.#version }
   }
 
   close(): Promise<void> {

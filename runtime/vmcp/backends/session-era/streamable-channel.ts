@@ -9,12 +9,12 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   type EventSourceMessage,
-  HEADER,
+  headerName,
   isSessionLost,
   JsonObject,
   type Message,
   readServerMessage,
-  RPC,
+  rpcCode,
 } from '../../../mcp/index.ts'
 import { InFlight, pause } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
@@ -32,11 +32,11 @@ import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
-const ACCEPT = 'application/json, text/event-stream'
-const DEFAULT_RETRY_MS = 1_000
-const MAX_RETRY_MS = 30_000
+const acceptHeader = 'application/json, text/event-stream'
+const defaultRetryMs = 1_000
+const maxRetryMs = 30_000
 /** How long a stream may stay open after its response has arrived. */
-const LINGER_MS = 2_000
+const lingerMs = 2_000
 
 /** Where one event stream stands: what a later GET needs to take it up again. */
 interface StreamPosition {
@@ -69,7 +69,7 @@ export class StreamableChannel implements Channel {
   }
 
   async send(message: Buffer, options: SendOptions): Promise<void> {
-    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const control: ExchangeControl = {}
     let responded = false
     let timer: NodeJS.Timeout | undefined
@@ -80,7 +80,7 @@ export class StreamableChannel implements Channel {
         responded = true
         timer = setTimeout(
           () => control.exchange?.fail(new Error('the stream stayed open after the response')),
-          LINGER_MS,
+          lingerMs,
         )
       }
       options.onMessage(received)
@@ -113,7 +113,7 @@ export class StreamableChannel implements Channel {
     const sentSession = this.#sessionId
     const response = await sendToBackend(this.#target, options.sender, {
       method: 'POST',
-      headers: this.#headers({ 'content-type': 'application/json', accept: ACCEPT }),
+      headers: this.#headers({ 'content-type': 'application/json', accept: acceptHeader }),
       body: message,
       signal: options.signal,
       rpcMethod: options.method,
@@ -128,7 +128,7 @@ export class StreamableChannel implements Channel {
   }
 
   #noteSession(headers: IncomingHttpHeaders): void {
-    const id = headers[HEADER.sessionId]
+    const id = headers[headerName.sessionId]
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
@@ -203,7 +203,7 @@ export class StreamableChannel implements Channel {
     const last = position.lastEventId
     const headers = this.#headers({
       accept: 'text/event-stream',
-      ...(last === undefined ? {} : { [HEADER.lastEventId]: last }),
+      ...(last === undefined ? {} : { [headerName.lastEventId]: last }),
     })
     return sendToBackend(this.#target, sender, {
       method: 'GET',
@@ -223,7 +223,7 @@ export class StreamableChannel implements Channel {
 
   /** Holds the GET stream open, with growing pauses, until the channel closes or the backend offers none. */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
-    const position: StreamPosition = { lastEventId: undefined, retryMs: DEFAULT_RETRY_MS }
+    const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
     let failures = 0
     while (!signal.aborted) {
@@ -244,7 +244,7 @@ export class StreamableChannel implements Channel {
       }
       settled()
       failures++
-      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), MAX_RETRY_MS), signal).catch(
+      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), maxRetryMs), signal).catch(
         () => {},
       )
     }
@@ -256,8 +256,8 @@ export class StreamableChannel implements Channel {
 
   #headers(own: Readonly<Record<string, string>>): Record<string, string> {
     const headers: Record<string, string> = { ...own }
-    if (this.#sessionId !== undefined) headers[HEADER.sessionId] = this.#sessionId
-    if (this.#version !== undefined) headers[HEADER.protocolVersion] = this.#version
+    if (this.#sessionId !== undefined) headers[headerName.sessionId] = this.#sessionId
+    if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
     return headers
   }
 
@@ -282,7 +282,7 @@ function hasLostSession({ status, headers, stream, body }: BackendResponse): boo
 }
 
 function setRetry(position: StreamPosition, retryMs: number): void {
-  position.retryMs = Math.min(Math.max(retryMs, 0), MAX_RETRY_MS)
+  position.retryMs = Math.min(Math.max(retryMs, 0), maxRetryMs)
 }
 
 function protocol(what: string): GatehouseError {
@@ -292,7 +292,7 @@ function protocol(what: string): GatehouseError {
 /** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
 function isStatelessError(error: Buffer): boolean {
   const code = new JsonObject(error).value('code')
-  return code === RPC.versionUnsupported || code === RPC.headerMismatch
+  return code === rpcCode.versionUnsupported || code === rpcCode.headerMismatch
 }
 
 /** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */

@@ -11,15 +11,15 @@ import {
   type Ask,
   type Changes,
   type EventSourceMessage,
-  HEADER,
+  headerName,
   JsonObject,
   type Message,
-  NAMED_METHODS,
+  namedMethods,
   readServerMessage,
   requestMessage,
-  RPC,
+  rpcCode,
   sessionError,
-  STATELESS_VERSION,
+  statelessVersion,
   statelessParams,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
@@ -33,10 +33,10 @@ import { readServerInfo } from '../server-info.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 /** Rounds of questions within one request. */
-const MAX_ROUNDS = 16
+const maxRounds = 16
 /** How long a stream may stay open after its response has arrived. */
-const LINGER_MS = 2_000
-const EMPTY: JsonObject = new JsonObject(Buffer.from('{}'))
+const lingerMs = 2_000
+const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 
 export interface StatelessConnectionOptions {
   readonly target: ChannelTarget
@@ -67,14 +67,14 @@ export class StatelessConnection implements Connection {
   async discover(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
     const outcome = await this.request({
       method: 'server/discover',
-      params: EMPTY,
+      params: emptyObject,
       sender,
-      capabilities: EMPTY.bytes,
+      capabilities: emptyObject.bytes,
       signal,
       timeoutMs: this.#options.openTimeoutMs,
     })
     if (outcome.kind !== 'result') throw new WrongEra('no discovery')
-    this.#server = readServerInfo(outcome.result, STATELESS_VERSION)
+    this.#server = readServerInfo(outcome.result, statelessVersion)
     return this.#server
   }
 
@@ -83,7 +83,7 @@ export class StatelessConnection implements Connection {
     this.#busy++
     try {
       let changes: Changes = request.changes ?? {}
-      for (let round = 0; round < MAX_ROUNDS; round++) {
+      for (let round = 0; round < maxRounds; round++) {
         const outcome = await this.#once({ ...request, changes }, deadline)
         if (outcome.kind !== 'input' || !request.relay?.bridges) return outcome
         const resume = deadline.pause()
@@ -122,7 +122,7 @@ export class StatelessConnection implements Connection {
         // The response ends the stream; a backend that does not end it keeps nobody waiting.
         linger = setTimeout(
           () => control.exchange?.fail(new Error('the stream stayed open after the response')),
-          LINGER_MS,
+          lingerMs,
         )
       }
       const onEvent = (event: EventSourceMessage): void | Promise<void> => {
@@ -152,15 +152,15 @@ export class StatelessConnection implements Connection {
       ...request.headers,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      [HEADER.protocolVersion]: STATELESS_VERSION,
-      [HEADER.method]: request.method,
+      [headerName.protocolVersion]: statelessVersion,
+      [headerName.method]: request.method,
     }
-    const member = NAMED_METHODS[request.method]
+    const member = namedMethods[request.method]
     if (member !== undefined) {
       const changed = request.changes?.[member]
       const name: unknown =
         changed === undefined ? request.params.value(member) : JSON.parse(changed.toString())
-      if (typeof name === 'string') headers[HEADER.name] = writeHeaderValue(name)
+      if (typeof name === 'string') headers[headerName.name] = writeHeaderValue(name)
     }
     return headers
   }
@@ -196,7 +196,7 @@ async function responseOf(response: BackendResponse, id: string): Promise<Outcom
   try {
     message = await readServerMessage(response.body)
   } catch (cause) {
-    if (FOREIGN.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
+    if (foreign.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
     throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
   const outcome = outcomeOf(message, id)
@@ -207,17 +207,17 @@ async function responseOf(response: BackendResponse, id: string): Promise<Outcom
 }
 
 /** Statuses by which servers without this era turn its requests away. */
-const FOREIGN: ReadonlySet<number> = new Set([400, 404, 405, 406])
+const foreign: ReadonlySet<number> = new Set([400, 404, 405, 406])
 /** Codes by which this era refuses a request for what it says. */
-const OWN_REFUSALS: ReadonlySet<unknown> = new Set([
-  RPC.methodNotFound,
-  RPC.invalidParams,
-  RPC.headerMismatch,
-  RPC.capabilityRequired,
+const ownRefusals: ReadonlySet<unknown> = new Set([
+  rpcCode.methodNotFound,
+  rpcCode.invalidParams,
+  rpcCode.headerMismatch,
+  rpcCode.capabilityRequired,
 ])
 
 function isForeign(status: number, error: Buffer): boolean {
-  return FOREIGN.has(status) && !OWN_REFUSALS.has(new JsonObject(error).value('code'))
+  return foreign.has(status) && !ownRefusals.has(new JsonObject(error).value('code'))
 }
 
 /** Throws BACKEND_PROTOCOL for a kind of result that nobody has asked for, a task for instance. */

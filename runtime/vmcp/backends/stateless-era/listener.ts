@@ -5,12 +5,12 @@
  */
 import { pause } from '../../../net/index.ts'
 import {
-  HEADER,
+  headerName,
   JsonObject,
-  META,
+  metaKey,
   requestMessage,
   scanMessage,
-  STATELESS_VERSION,
+  statelessVersion,
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
@@ -28,8 +28,8 @@ export interface StatelessListenerOptions {
   readonly events: ListenerEvents
 }
 
-const FIRST_PAUSE_MS = 1_000
-const MAX_PAUSE_MS = 30_000
+const firstPauseMs = 1_000
+const maxPauseMs = 30_000
 
 export class StatelessListener {
   readonly #options: StatelessListenerOptions
@@ -100,7 +100,7 @@ export class StatelessListener {
       }
       settled()
       missed = true
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(Math.max(failures, 0), 5), MAX_PAUSE_MS)
+      const pauseMs = Math.min(firstPauseMs * 2 ** Math.min(Math.max(failures, 0), 5), maxPauseMs)
       await pause(pauseMs, signal).catch(() => {})
     }
   }
@@ -118,7 +118,7 @@ export class StatelessListener {
     const filter: Record<string, unknown> = {}
     for (const kind of this.#kinds) filter[`${kind}ListChanged`] = true
     if (this.#uris.size > 0) filter['resourceSubscriptions'] = [...this.#uris]
-    const meta = `{"${META.protocolVersion}":"${STATELESS_VERSION}","${META.clientInfo}":${info},"${META.clientCapabilities}":${capabilities.toString()}}`
+    const meta = `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
     const id = this.#nextId++
     const body = requestMessage(
       id,
@@ -128,8 +128,8 @@ export class StatelessListener {
     const headers: Record<string, string> = {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      [HEADER.protocolVersion]: STATELESS_VERSION,
-      [HEADER.method]: 'subscriptions/listen',
+      [headerName.protocolVersion]: statelessVersion,
+      [headerName.method]: 'subscriptions/listen',
     }
     const response = await sendToBackend(target, sender, {
       method: 'POST',

@@ -9,7 +9,7 @@ import type { ListKind, Request, ServerInfo } from '../connection.ts'
 import { StatelessConnection } from './connection.ts'
 import { type ListenerEvents, StatelessListener } from './listener.ts'
 
-const MAX_LISTENERS = 4_096
+const maxListeners = 4_096
 
 export interface StatelessSideOptions {
   readonly target: ChannelTarget
@@ -64,7 +64,7 @@ export class StatelessSide {
       known.doubted = false
       return
     }
-    if (server.capabilities.listChanged.size === 0 || this.#lists.size >= MAX_LISTENERS) return
+    if (server.capabilities.listChanged.size === 0 || this.#lists.size >= maxListeners) return
     const { target, info } = this.#options
     const events = { listChanged: changed, resourceUpdated: () => {} }
     const listener = new StatelessListener({ target, info, capabilities, events })
@@ -92,7 +92,7 @@ export class StatelessSide {
   #listener(name: string, capabilities: Buffer, events: ListenerEvents): StatelessListener {
     const known = this.#listeners.get(name)
     if (known) return known
-    if (this.#listeners.size >= MAX_LISTENERS)
+    if (this.#listeners.size >= maxListeners)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many subscriptions' })
     const { target, info } = this.#options
     const listener = new StatelessListener({ target, info, capabilities, events })

@@ -6,7 +6,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { inTurns, joined, LARGE_BYTES, type SseReader, sseReader } from '../../../mcp/index.ts'
+import { inTurns, joined, largeBytes, type SseReader, sseReader } from '../../../mcp/index.ts'
 import {
   codedAnswer,
   type DispatchController,
@@ -17,8 +17,8 @@ import {
 import { EventQueue, type OnEvent } from './event-queue.ts'
 
 /** Largest answer, and largest single event, of a backend. */
-const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
-const MAX_REDIRECTS = 3
+const maxResponseBytes = 64 * 1024 * 1024
+const maxRedirects = 3
 
 export interface BackendRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -73,7 +73,7 @@ export async function exchangeWithBackend(
     const response = await sent(dispatcher, request, url)
     const next = redirectTarget(response, url)
     if (next === undefined) return response
-    if (hops === MAX_REDIRECTS)
+    if (hops === maxRedirects)
       throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
     url = next
   }
@@ -88,7 +88,7 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
 }
 
 /** What a connection ends with that its other side, or something between, had closed. */
-const CUT: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const cutCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 /** An idle connection may be closed just as a request leaves on it. */
 async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
@@ -105,7 +105,7 @@ function wasCut(error: unknown): boolean {
 }
 
 function isCut(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && CUT.has(cause.code)
+  return cause instanceof Error && 'code' in cause && cutCodes.has(cause.code)
 }
 
 function once(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
@@ -214,7 +214,7 @@ class ResponseHandler implements DispatchHandler {
 
   get #maxBytes(): number {
     const { limit } = this.#request
-    return limit && this.#status < 300 ? Math.min(limit.bytes, MAX_RESPONSE_BYTES) : MAX_RESPONSE_BYTES
+    return limit && this.#status < 300 ? Math.min(limit.bytes, maxResponseBytes) : maxResponseBytes
   }
 
   #tooLarge(): GatehouseError {
@@ -250,7 +250,7 @@ class ResponseHandler implements DispatchHandler {
   async #complete(): Promise<void> {
     if (this.#done) return
     const [first] = this.#chunks
-    const large = this.#size >= LARGE_BYTES && this.#chunks.length > 1
+    const large = this.#size >= largeBytes && this.#chunks.length > 1
     const body =
       this.#chunks.length === 1 && first
         ? first

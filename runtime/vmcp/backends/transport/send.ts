@@ -12,7 +12,7 @@ import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import { type BackendResponse, type BackendRequest, exchangeWithBackend, type ResponseLimit } from './http.ts'
 
 /** Requests that change nothing at a backend. */
-const REPEATABLE: ReadonlySet<string> = new Set([
+const repeatableMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'initialize',
   'ping',
@@ -26,7 +26,7 @@ const REPEATABLE: ReadonlySet<string> = new Set([
 ])
 
 /** Requests whose result goes to a client. */
-const CALLS: ReadonlySet<string> = new Set([
+const calls: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
   'resources/read',
@@ -34,20 +34,20 @@ const CALLS: ReadonlySet<string> = new Set([
 ])
 
 /** The gateway reads these itself: a page is checked item by item, so that it is held to less than a call. */
-const LISTS: ReadonlySet<string> = new Set([
+const listMethods: ReadonlySet<string> = new Set([
   'prompts/list',
   'resources/list',
   'resources/templates/list',
   'tools/list',
 ])
-const MAX_PAGE_BYTES = 8 * 1024 * 1024
+const maxPageBytes = 8 * 1024 * 1024
 
 /** By which a backend says what it is. */
-const OPENINGS: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
-const MAX_OPENING_BYTES = 1024 * 1024
+const openings: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
+const maxOpeningBytes = 1024 * 1024
 
 /** What a message holds beside its result. */
-const ENVELOPE_BYTES = 4_096
+const envelopeBytes = 4_096
 
 /** What a kind of request may have for a result. */
 type Limits = Pick<ChannelTarget, 'maxResultBytes'>
@@ -56,17 +56,17 @@ type Limits = Pick<ChannelTarget, 'maxResultBytes'>
 export function withinLimit(target: Limits, rpcMethod: string, outcome: Outcome): Outcome {
   const limit = resultLimit(target, rpcMethod)
   const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
-  if (limit && length > limit.bytes - ENVELOPE_BYTES) throw limit.error()
+  if (limit && length > limit.bytes - envelopeBytes) throw limit.error()
   return outcome
 }
 
 function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined): ResponseLimit | undefined {
   if (rpcMethod === undefined) return undefined
-  if (LISTS.has(rpcMethod)) return ownLimit(`one page of ${rpcMethod}`, MAX_PAGE_BYTES)
-  if (OPENINGS.has(rpcMethod)) return ownLimit(`the response to ${rpcMethod}`, MAX_OPENING_BYTES)
-  if (maxResultBytes === undefined || !CALLS.has(rpcMethod)) return undefined
+  if (listMethods.has(rpcMethod)) return ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
+  if (openings.has(rpcMethod)) return ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
+  if (maxResultBytes === undefined || !calls.has(rpcMethod)) return undefined
   return {
-    bytes: maxResultBytes + ENVELOPE_BYTES,
+    bytes: maxResultBytes + envelopeBytes,
     error: () =>
       new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
         detail: `the result is larger than operational.maxResultBytes allows (${maxResultBytes} bytes)`,
@@ -77,14 +77,14 @@ function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined):
 function ownLimit(what: string, bytes: number): ResponseLimit {
   const detail = `${what} is larger than ${bytes} bytes`
   return {
-    bytes: bytes + ENVELOPE_BYTES,
+    bytes: bytes + envelopeBytes,
     error: () => new GatehouseError('BACKEND_PROTOCOL', { detail, cause: new Error(detail) }),
   }
 }
 
 /** True when a request may be sent once more without knowing whether it was carried out. */
 export function isRepeatable(rpcMethod: string | undefined): boolean {
-  return rpcMethod !== undefined && REPEATABLE.has(rpcMethod)
+  return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
 export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'limit'> {

@@ -27,9 +27,9 @@ import {
 import { inputForms, outputForms } from './schemas.ts'
 
 /** No client could use what is larger, and looking at it would keep others waiting. */
-const MAX_BYTES = 1024 * 1024
+const maxHeldBytes = 1024 * 1024
 /** Looking at so many values takes some 20 ms, in one turn of the event loop. */
-const MAX_VALUES = 50_000
+const mostValues = 50_000
 
 export interface UsableItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
@@ -82,7 +82,7 @@ const promptArgument = shape({
 })
 
 /** Optional members of each kind; one that cannot be used is taken out. */
-const OPTIONAL: Readonly<Record<Kind, Rules>> = {
+const optionalRules: Readonly<Record<Kind, Rules>> = {
   tools: [
     ...described,
     ['annotations', toolAnnotations],
@@ -99,7 +99,7 @@ const OPTIONAL: Readonly<Record<Kind, Rules>> = {
 }
 
 /** Members by which an item is known or shown; the first is its key. */
-const REQUIRED: Readonly<Record<Kind, readonly string[]>> = {
+const requiredMembers: Readonly<Record<Kind, readonly string[]>> = {
   tools: ['name'],
   resources: ['uri', 'name'],
   templates: ['uriTemplate', 'name'],
@@ -112,15 +112,15 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
-    if (json.length > MAX_BYTES) return { key, failure: `it is larger than ${MAX_BYTES} bytes` }
-    const item = new JsonObject(json, { maxValues: MAX_VALUES })
-    const [named = ''] = REQUIRED[kind]
+    if (json.length > maxHeldBytes) return { key, failure: `it is larger than ${maxHeldBytes} bytes` }
+    const item = new JsonObject(json, { maxValues: mostValues })
+    const [named = ''] = requiredMembers[kind]
     key = item.text(named) || undefined
-    const lacking = REQUIRED[kind].find((name) => !item.text(name))
+    const lacking = requiredMembers[kind].find((name) => !item.text(name))
     if (key === undefined || lacking !== undefined)
       return { key, failure: `${lacking ?? named} must be a text` }
-    const repairs = changesTo(item, OPTIONAL[kind])
-    const special = SPECIAL[kind]?.(item, repairs)
+    const repairs = changesTo(item, optionalRules[kind])
+    const special = specialRules[kind]?.(item, repairs)
     if (typeof special === 'string') return { key, failure: special }
     const repaired = Object.keys(repairs)
     const own = special && Object.keys(special).length > 0 ? item.with({ ...repairs, ...special }) : undefined
@@ -140,7 +140,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
  * What only one kind has: adds its repairs, and answers what clients of the session era get instead of some members, or
  * why the item is left out.
  */
-const SPECIAL: Readonly<
+const specialRules: Readonly<
   Partial<Record<Kind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
 > = { tools: schemasOf, prompts: argumentsOf }
 

@@ -12,8 +12,8 @@ type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
 /** Members that give a part of a schema a name of its own, which must be the only one. */
-const NAMES: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
-const TYPES: ReadonlySet<unknown> = new Set([
+const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
+const types: ReadonlySet<unknown> = new Set([
   'string',
   'number',
   'integer',
@@ -22,8 +22,8 @@ const TYPES: ReadonlySet<unknown> = new Set([
   'object',
   'array',
 ])
-const ROOT_ID = /^[a-z][a-z0-9+.-]*:\/\/[\w./~-]+$/i
-const POINTER = /^#(?:\/[\w.$~-]+)*$/
+const rootId = /^[a-z][a-z0-9+.-]*:\/\/[\w./~-]+$/i
+const pointerText = /^#(?:\/[\w.$~-]+)*$/
 
 const isNumber: Check = (value) => typeof value === 'number'
 const isText: Check = (value) => typeof value === 'string'
@@ -37,7 +37,7 @@ const isMap: Check = (value, walk) =>
 const isPattern: Check = (value, walk) => typeof value === 'string' && walk.pattern(value)
 
 /** What the value of each keyword must be; keywords that are not here are not looked at by clients. */
-const KEYWORDS: ReadonlyMap<string, Check> = new Map(
+const keywordTable: ReadonlyMap<string, Check> = new Map(
   keywords([
     [isSchema, 'additionalItems additionalProperties contains else if not propertyNames then'],
     [isSchemas, 'allOf anyOf oneOf'],
@@ -55,7 +55,7 @@ const KEYWORDS: ReadonlyMap<string, Check> = new Map(
     [isNumber, 'exclusiveMaximum exclusiveMinimum maximum minimum multipleOf'],
     [isNumber, 'maxItems maxLength maxProperties minItems minLength minProperties'],
     [(value) => Array.isArray(value) && value.length > 0, 'enum'],
-    [(value) => TYPES.has(value) || isList(value, (item) => TYPES.has(item)), 'type'],
+    [(value) => types.has(value) || isList(value, (item) => types.has(item)), 'type'],
     [(value, walk) => typeof value === 'string' && walk.reference(value), '$ref'],
     // What needs other members beside it, or is no keyword of this draft but of an older one.
     [() => false, 'formatExclusiveMaximum formatExclusiveMinimum formatMaximum formatMinimum id nullable'],
@@ -67,16 +67,16 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
 }
 
 /** Beyond these a compiler may run out of stack. */
-const MAX_REFERENCES = 100
-const MAX_DEPTH = 64
+const maxReferences = 100
+const maxDepth = 64
 /** Beyond these, patterns take long to compile; a class of Unicode characters takes a third of a millisecond. */
-const MAX_PATTERN_LENGTH = 16 * 1024
-const MAX_UNICODE_CLASSES = 32
+const maxPatternLength = 16 * 1024
+const maxUnicodeClasses = 32
 
 export function isCompilable(schema: unknown): boolean {
   if (!isFields(schema)) return false
   const { $id, ...rest } = schema
-  if ($id !== undefined && !(typeof $id === 'string' && ROOT_ID.test($id))) return false
+  if ($id !== undefined && !(typeof $id === 'string' && rootId.test($id))) return false
   return isPlain(rest, 0) && new Walk(rest).all()
 }
 
@@ -95,7 +95,9 @@ class Walk {
 
   all(): boolean {
     for (const schema of this.#reached) {
-      const fits = Object.entries(schema).every(([name, value]) => KEYWORDS.get(name)?.(value, this) ?? true)
+      const fits = Object.entries(schema).every(
+        ([name, value]) => keywordTable.get(name)?.(value, this) ?? true,
+      )
       if (!fits) return false
     }
     return true
@@ -112,24 +114,22 @@ class Walk {
   pattern(text: string): boolean {
     this.#patterns += text.length
     this.#unicodeClasses += text.split(/\\p/i).length - 1
-    return (
-      this.#patterns <= MAX_PATTERN_LENGTH && this.#unicodeClasses <= MAX_UNICODE_CLASSES && compiles(text)
-    )
+    return this.#patterns <= maxPatternLength && this.#unicodeClasses <= maxUnicodeClasses && compiles(text)
   }
 
   /** A reference must lead to a schema within the same document, and not in a circle of nothing but references. */
   reference(pointer: string): boolean {
-    if (++this.#references > MAX_REFERENCES) return false
+    if (++this.#references > maxReferences) return false
     let target = this.#target(pointer)
     for (let hops = 0; isFields(target) && target['$ref'] !== undefined; hops++) {
-      if (hops === MAX_REFERENCES) return false
+      if (hops === maxReferences) return false
       target = this.#target(target['$ref'])
     }
     return this.schema(target)
   }
 
   #target(pointer: unknown): unknown {
-    if (typeof pointer !== 'string' || !POINTER.test(pointer)) return undefined
+    if (typeof pointer !== 'string' || !pointerText.test(pointer)) return undefined
     let target: unknown = this.#root
     for (const step of pointer.split('/').slice(1)) {
       const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
@@ -151,8 +151,10 @@ function isDependencies(value: unknown, walk: Walk): boolean {
 /** Not too deep, and no part of it has a name of its own. */
 function isPlain(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
-  if (depth > MAX_DEPTH) return false
-  return Object.entries(value).every(([name, member]) => !NAMES.has(name) && isPlain(member, depth + 1))
+  if (depth > maxDepth) return false
+  return Object.entries(value).every(
+    ([name, member]) => !nameKeywords.has(name) && isPlain(member, depth + 1),
+  )
 }
 
 function compiles(pattern: string): boolean {

@@ -9,13 +9,13 @@ export interface ListErrors {
   readonly problems: readonly CatalogNotice[]
 }
 
-export const NO_FAULTS: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
+export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
 /** Items that are named, of each sort of error; the rest is counted. */
-const MAX_NAMED = 10
-const MAX_NAME = 100
+const maxNamed = 10
+const maxName = 100
 
-const NOUNS: Readonly<Record<Kind, string>> = {
+const nouns: Readonly<Record<Kind, string>> = {
   tools: 'tool',
   resources: 'resource',
   templates: 'resource template',
@@ -46,18 +46,18 @@ export class ErrorCollector {
   }
 
   #note(sort: Sort, kind: Kind, key: string | undefined, message: (what: string) => string): void {
-    if (++sort.count > MAX_NAMED) return
-    const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, MAX_NAME))
+    if (++sort.count > maxNamed) return
+    const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, maxName))
     sort.named.push({
       kind: 'malformed',
       subject: `${this.#backend} ${name}`,
-      message: message(`${NOUNS[kind]} ${name} of backend ${this.#backend}`),
+      message: message(`${nouns[kind]} ${name} of backend ${this.#backend}`),
     })
   }
 
   get all(): ListErrors {
     const [repaired, leftOut] = [this.#repaired, this.#leftOut]
-    if (repaired.count + leftOut.count === 0) return NO_FAULTS
+    if (repaired.count + leftOut.count === 0) return noErrors
     return {
       repaired: repaired.count,
       leftOut: leftOut.count,
@@ -79,4 +79,4 @@ export class ErrorCollector {
 }
 
 /** Malformed items that an event names. */
-export const MAX_EXAMPLES = 5
+export const maxExamples = 5

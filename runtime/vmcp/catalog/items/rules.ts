@@ -6,17 +6,17 @@ import { JsonObject, scanElements } from '../../../mcp/index.ts'
 
 export type Rule = (raw: Buffer) => Buffer | undefined
 
-const QUOTE = 0x22
-export const OPEN_OBJECT = 0x7b
-export const OPEN_ARRAY = 0x5b
+const quoteByte = 0x22
+export const openObject = 0x7b
+export const openArray = 0x5b
 
 export function isNull(raw: Buffer): boolean {
   return raw[0] === 0x6e
 }
 
-export const text: Rule = (raw) => (raw[0] === QUOTE ? raw : undefined)
+export const text: Rule = (raw) => (raw[0] === quoteByte ? raw : undefined)
 
-export const anyObject: Rule = (raw) => (raw[0] === OPEN_OBJECT ? raw : undefined)
+export const anyObject: Rule = (raw) => (raw[0] === openObject ? raw : undefined)
 
 export const boolean: Rule = (raw) => (raw[0] === 0x74 || raw[0] === 0x66 ? raw : undefined)
 
@@ -29,15 +29,16 @@ function startsNumber(byte: number | undefined): boolean {
 }
 
 export function oneOf(...values: readonly string[]): Rule {
-  return (raw) => (raw[0] === QUOTE && values.includes(String(JSON.parse(raw.toString()))) ? raw : undefined)
+  return (raw) =>
+    raw[0] === quoteByte && values.includes(String(JSON.parse(raw.toString()))) ? raw : undefined
 }
 
-const TIME =
+const timeText =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /** RFC 3339, with an offset. */
 export const time: Rule = (raw) => {
-  const match = raw[0] === QUOTE ? TIME.exec(String(JSON.parse(raw.toString()))) : null
+  const match = raw[0] === quoteByte ? timeText.exec(String(JSON.parse(raw.toString()))) : null
   if (!match) return undefined
   const [year, month, day] = match.slice(1).map(Number)
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day))
@@ -49,7 +50,7 @@ export const time: Rule = (raw) => {
 /** A list without the elements that have no meaning; none is left: no meaning. */
 export function list(rule: Rule): Rule {
   return (raw) => {
-    if (raw[0] !== OPEN_ARRAY) return undefined
+    if (raw[0] !== openArray) return undefined
     const elements = scanElements(raw)
     const usable = elements.map(rule)
     if (usable.every((element, i) => element === elements[i])) return raw
@@ -62,7 +63,7 @@ export function list(rule: Rule): Rule {
 export function wholeList(rule: Rule): Rule {
   const each = list(rule)
   return (raw) => {
-    if (raw[0] !== OPEN_ARRAY) return undefined
+    if (raw[0] !== openArray) return undefined
     return scanElements(raw).every((element) => rule(element) !== undefined) ? each(raw) : undefined
   }
 }
@@ -77,7 +78,7 @@ export interface Shape {
 export function shape({ members, required = [] }: Shape): Rule {
   const rules = Object.entries(members)
   return (raw) => {
-    if (raw[0] !== OPEN_OBJECT) return undefined
+    if (raw[0] !== openObject) return undefined
     const object = new JsonObject(raw)
     const changes = changesTo(object, rules)
     for (const name of required) {

@@ -9,7 +9,7 @@
  */
 import { JsonObject } from '../../../mcp/index.ts'
 import { isCompilable } from './compilable.ts'
-import { changesTo, isNull, OPEN_ARRAY, OPEN_OBJECT, type Rule, text, wholeList } from './rules.ts'
+import { changesTo, isNull, openArray, openObject, type Rule, text, wholeList } from './rules.ts'
 
 /** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
 export interface SchemaForms {
@@ -17,22 +17,22 @@ export interface SchemaForms {
   readonly session: Buffer | undefined
 }
 
-const OBJECT = Buffer.from('"object"')
-const ANY_OBJECT = Buffer.from('{"type":"object"}')
-const ANYTHING = Buffer.from('{}')
-const NOTHING = Buffer.from('{"not":{}}')
+const objectTypeJson = Buffer.from('"object"')
+const anyObject = Buffer.from('{"type":"object"}')
+const anything = Buffer.from('{}')
+const matchesNothing = Buffer.from('{"not":{}}')
 
 /** The schema of arguments; both forms are undefined when arguments cannot be objects of this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
-  if (raw === undefined || isNull(raw)) return { stateless: ANY_OBJECT, session: ANY_OBJECT }
+  if (raw === undefined || isNull(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)
   const session = typed && typedObject(typed, sessionMembers)
-  return session ? { stateless: typed, session } : NONE
+  return session ? { stateless: typed, session } : noForms
 }
 
 /** The schema of results. */
 export function outputForms(raw: Buffer | undefined): SchemaForms {
-  if (raw?.[0] !== OPEN_OBJECT) return NONE
+  if (raw?.[0] !== openObject) return noForms
   const object = new JsonObject(raw)
   const changes = changesTo(object, [['$schema', text]])
   const stateless = Object.keys(changes).length === 0 ? raw : object.with(changes)
@@ -41,27 +41,27 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
   return { stateless, session: session && isCompilable(JSON.parse(session.toString())) ? session : undefined }
 }
 
-const NONE: SchemaForms = { stateless: undefined, session: undefined }
+const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
 /** A property whose schema is null is one of which nothing is said. */
 const property: Rule = (raw) => {
   switch (raw[0]) {
-    case OPEN_OBJECT:
-    case OPEN_ARRAY:
+    case openObject:
+    case openArray:
     case 0x74:
     case 0x66:
       return raw
     default:
-      return isNull(raw) ? ANYTHING : undefined
+      return isNull(raw) ? anything : undefined
   }
 }
 
-const sessionProperty: Rule = (raw) => (raw[0] === 0x74 ? ANYTHING : raw[0] === 0x66 ? NOTHING : raw)
+const sessionProperty: Rule = (raw) => (raw[0] === 0x74 ? anything : raw[0] === 0x66 ? matchesNothing : raw)
 
 /** Every member of an object by one rule; undefined as soon as one has no meaning. */
 function members(rule: Rule): Rule {
   return (raw) => {
-    if (raw[0] !== OPEN_OBJECT) return undefined
+    if (raw[0] !== openObject) return undefined
     const object = new JsonObject(raw)
     const changes = changesTo(
       object,
@@ -83,14 +83,14 @@ const sessionMembers: SchemaRules = [['properties', members(sessionProperty)]]
 
 /** `object`, also as one of several types: arguments and structured results are objects in any case. */
 function objectType(raw: Buffer): Buffer | undefined {
-  if (raw.equals(OBJECT)) return raw
+  if (raw.equals(objectTypeJson)) return raw
   const types: unknown = JSON.parse(raw.toString())
-  return types === 'object' || (Array.isArray(types) && types.includes('object')) ? OBJECT : undefined
+  return types === 'object' || (Array.isArray(types) && types.includes('object')) ? objectTypeJson : undefined
 }
 
 /** The schema with `type: object`; undefined when it is of no use. A null member of it counts as absent. */
 function typedObject(raw: Buffer, rules: SchemaRules): Buffer | undefined {
-  if (raw[0] !== OPEN_OBJECT) return undefined
+  if (raw[0] !== openObject) return undefined
   const object = new JsonObject(raw)
   const changes = changesTo(object, [['$schema', text], ...rules])
   for (const [name] of rules) {
@@ -99,17 +99,17 @@ function typedObject(raw: Buffer, rules: SchemaRules): Buffer | undefined {
     if (unusable && own && !isNull(own)) return undefined
   }
   if (changes['type'] === undefined && (!object.raw('type') || Object.hasOwn(changes, 'type')))
-    changes['type'] = OBJECT
+    changes['type'] = objectTypeJson
   const form = Object.keys(changes).length === 0 ? raw : object.with(changes)
   return hasEndlessNumber(form) ? undefined : form
 }
 
 /** Something that may be a number beyond what a double can hold; libraries refuse these. */
-const HUGE = /\d[eE]\+?\d{3}|\d{309}/
+const huge = /\d[eE]\+?\d{3}|\d{309}/
 
 function hasEndlessNumber(raw: Buffer): boolean {
   const json = raw.toString()
-  if (!HUGE.test(json)) return false
+  if (!huge.test(json)) return false
   let endless = false
   JSON.parse(json, (_name, value: unknown) => {
     endless ||= value === Infinity || value === -Infinity

@@ -3,7 +3,13 @@
  * Source: MCP 2025-11-25, transports.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { HEADER, type JsonObject, type Message, MessageError, SESSION_VERSIONS } from '../../../mcp/index.ts'
+import {
+  headerName,
+  type JsonObject,
+  type Message,
+  MessageError,
+  sessionVersions,
+} from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { Session } from '../../sessions/session.ts'
 import { passedHeaders } from '../client.ts'
@@ -29,7 +35,7 @@ export class SessionEdge {
     const { req, res } = exchange
     if (message.method === 'initialize') {
       const { session, response } = await protocol.open(message, params, caller, this.#passed(exchange))
-      new Reply(req, res, { headers: { [HEADER.sessionId]: session.id } }).end(response)
+      new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
     }
     const session = await this.#sessionOf(exchange, caller, message.id)
@@ -49,7 +55,7 @@ export class SessionEdge {
       throw new MessageError('INVALID_REQUEST', id, { detail })
     }
     const version = exchange.header('protocolVersion')
-    if (version !== undefined && !SESSION_VERSIONS.includes(version)) {
+    if (version !== undefined && !sessionVersions.includes(version)) {
       const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
       throw new MessageError('INVALID_REQUEST', id, { detail })
     }
@@ -69,7 +75,7 @@ export class SessionEdge {
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#sessionOf(exchange, caller, undefined)
-    beginEventStream(exchange.res, { [HEADER.sessionId]: session.id })
+    beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
     holdStream(exchange.res)
     session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
   }

@@ -5,37 +5,32 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  ASSUMED_SESSION_VERSION,
+  assumedSessionVersion,
   checkParamTypes,
   errorMessage,
   errorObject,
   inTurns,
   JsonError,
-  LARGE_BYTES,
+  largeBytes,
   type JsonObject,
-  LATEST_SESSION_VERSION,
-  LOG_LEVELS,
+  latestSessionVersion,
+  logLevels,
   type Message,
   MessageError,
   rawErrorMessage,
   resultMessage,
-  RPC,
-  SESSION_VERSIONS,
+  rpcCode,
+  sessionVersions,
   sessionResult,
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
 import type { Client, Operation, Outcome } from '../../pipeline/operation.ts'
-import {
-  MAX_IN_FLIGHT,
-  MAX_SUBSCRIPTIONS,
-  type RequestInFlight,
-  type Session,
-} from '../../sessions/session.ts'
+import { maxInFlight, maxSubscriptions, type RequestInFlight, type Session } from '../../sessions/session.ts'
 import type { SessionTable } from '../../sessions/table.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { HttpResponse } from '../response.ts'
-import { abilitiesOf, NO_ABILITIES, readInfo } from '../client.ts'
+import { abilitiesOf, noAbilities, readInfo } from '../client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
 export interface SessionProtocolOptions {
@@ -94,10 +89,10 @@ export class SessionProtocol {
         detail: 'Invalid params: protocolVersion and capabilities are required',
       })
     }
-    const protocolVersion = SESSION_VERSIONS.includes(asked) ? asked : LATEST_SESSION_VERSION
+    const protocolVersion = sessionVersions.includes(asked) ? asked : latestSessionVersion
     const facts = {
       protocolVersion,
-      abilities: capabilities ? abilitiesOf(capabilities, id) : NO_ABILITIES,
+      abilities: capabilities ? abilitiesOf(capabilities, id) : noAbilities,
       info: readInfo(params.raw('clientInfo')),
     }
     const advertised = await this.#options.advertise({
@@ -146,16 +141,16 @@ export class SessionProtocol {
     if (message.method === 'ping') response.end(resultMessage(id, '{}'))
     else if (message.method === 'logging/setLevel') {
       const level = params.text('level')
-      if (level !== undefined && LOG_LEVELS.includes(level)) {
+      if (level !== undefined && logLevels.includes(level)) {
         await this.#setLevel(session, level)
         response.end(resultMessage(id, '{}'))
       } else {
-        const detail = `Invalid params: level must be one of ${LOG_LEVELS.join(', ')}`
+        const detail = `Invalid params: level must be one of ${logLevels.join(', ')}`
         response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
       }
     } else if (requestOf(session, id)) response.end(refusal(id, 'the id is in use'))
-    else if (session.inFlight.size >= MAX_IN_FLIGHT) response.end(refusal(id, 'too many requests at a time'))
-    else if (message.method === 'resources/subscribe' && session.subscriptions.size >= MAX_SUBSCRIPTIONS)
+    else if (session.inFlight.size >= maxInFlight) response.end(refusal(id, 'too many requests at a time'))
+    else if (message.method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
       response.end(refusal(id, 'too many subscriptions'))
     else await this.#operate(session, message, params, response)
   }
@@ -264,7 +259,7 @@ export function clientOf(session: Session): Client {
   const { protocolVersion, abilities, info } = session.facts
   return {
     era: 'session',
-    protocolVersion: protocolVersion || ASSUMED_SESSION_VERSION,
+    protocolVersion: protocolVersion || assumedSessionVersion,
     caller: session.caller,
     abilities,
     info,
@@ -278,7 +273,7 @@ async function resultFor(method: string, result: Buffer): Promise<Buffer> {
   // Lists are made here.
   if (method.endsWith('/list')) return result
   try {
-    return result.length < LARGE_BYTES ? sessionResult(result) : await inTurns(sessionResultInTurns(result))
+    return result.length < largeBytes ? sessionResult(result) : await inTurns(sessionResultInTurns(result))
   } catch (error) {
     throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
   }
@@ -287,7 +282,7 @@ async function resultFor(method: string, result: Buffer): Promise<Buffer> {
 /** Session-era clients know a code of their own for a resource that does not exist. */
 function sessionError(id: string, error: unknown): Buffer {
   if (error instanceof GatehouseError && error.code === 'RESOURCE_NOT_FOUND') {
-    return rawErrorMessage(id, JSON.stringify({ ...errorObject(error), code: RPC.resourceNotFound }))
+    return rawErrorMessage(id, JSON.stringify({ ...errorObject(error), code: rpcCode.resourceNotFound }))
   }
   return errorMessage(id, error)
 }

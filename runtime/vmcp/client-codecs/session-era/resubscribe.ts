@@ -5,8 +5,8 @@
  */
 import { setTimeout } from 'node:timers/promises'
 
-const PAUSES_MS: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
-const ATTEMPT_MS = 30_000
+const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
+const attemptMs = 30_000
 
 export interface Resubscription {
   /** What is to be watched, at each attempt. */
@@ -20,11 +20,11 @@ export interface Resubscription {
 
 /** Never rejects. */
 export async function resubscribe({ uris, subscribe, watched, over }: Resubscription): Promise<void> {
-  for (const pauseMs of PAUSES_MS) {
+  for (const pauseMs of pausesMs) {
     await setTimeout(pauseMs, undefined, { ref: false })
     if (over()) return
     try {
-      const signal = AbortSignal.timeout(ATTEMPT_MS)
+      const signal = AbortSignal.timeout(attemptMs)
       for (const uri of uris()) if (await subscribe(uri, signal)) watched(uri)
       return
     } catch {

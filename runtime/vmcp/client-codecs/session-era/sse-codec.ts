@@ -24,10 +24,10 @@ import type { VmcpExchange } from '../exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
 import type { SessionProtocol } from './protocol.ts'
 
-export const SSE_PATH = '/sse'
-export const MESSAGES_PATH = '/messages'
-const MAX_STREAMS = 5_000
-const MAX_PER_CALLER = 200
+export const ssePath = '/sse'
+export const messagesPath = '/messages'
+const maxStreams = 5_000
+const maxPerCaller = 200
 
 export interface OldSseEdgeOptions {
   readonly protocol: SessionProtocol
@@ -52,7 +52,7 @@ export class OldSseEdge {
   open(exchange: VmcpExchange, caller: Caller): void {
     let own = 0
     for (const { owner } of this.#streams.values()) if (owner === caller.key) own++
-    if (this.#streams.size >= MAX_STREAMS || own >= (isShared(caller) ? MAX_STREAMS : MAX_PER_CALLER))
+    if (this.#streams.size >= maxStreams || own >= (isShared(caller) ? maxStreams : maxPerCaller))
       throw new GatehouseError('TOO_MANY_SESSIONS')
     const id = randomUUID()
     const { res } = exchange
@@ -65,7 +65,7 @@ export class OldSseEdge {
     })
     beginEventStream(res)
     holdStream(res)
-    res.write(encodeEvent(Buffer.from(`${MESSAGES_PATH}?sessionId=${id}`), { event: 'endpoint' }))
+    res.write(encodeEvent(Buffer.from(`${messagesPath}?sessionId=${id}`), { event: 'endpoint' }))
   }
 
   /** POST /messages */

@@ -7,18 +7,18 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  ASKING_METHODS,
+  askingMethods,
   checkParamTypes,
   checkStateless,
   completeResult,
   completeResultInTurns,
   inTurns,
-  LARGE_BYTES,
+  largeBytes,
   errorObject,
   inputRequired,
   isDeclined,
   JsonObject,
-  LOG_LEVELS,
+  logLevels,
   type Message,
   MessageError,
   rawErrorMessage,
@@ -27,7 +27,7 @@ import {
   statelessError,
   type StatelessMeta,
   statusOf,
-  SUPPORTED_VERSIONS,
+  allVersions,
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
@@ -56,8 +56,8 @@ export interface StatelessEdgeOptions {
   readonly listeners: Listeners
 }
 
-const NO_STORE = { 'cache-control': 'private, no-store' }
-const METHODS: ReadonlySet<string> = new Set([
+const noStore = { 'cache-control': 'private, no-store' }
+const knownMethods: ReadonlySet<string> = new Set([
   'tools/list',
   'tools/call',
   'resources/list',
@@ -87,9 +87,9 @@ export class StatelessEdge {
         detail: 'Invalid Request: a request or notification is expected',
       })
     }
-    const meta = checkStateless(message, params, exchange.req.headers, SUPPORTED_VERSIONS)
+    const meta = checkStateless(message, params, exchange.req.headers, allVersions)
     checkParamTypes(message.method, params)
-    if (meta.logLevel !== undefined && !LOG_LEVELS.includes(meta.logLevel)) {
+    if (meta.logLevel !== undefined && !logLevels.includes(meta.logLevel)) {
       throw new MessageError('INVALID_PARAMS', message.id, { detail: 'Invalid params: unknown log level' })
     }
     const client = this.#client(exchange, meta, caller, message.id)
@@ -98,9 +98,9 @@ export class StatelessEdge {
       return
     }
     const discovered = message.method === 'server/discover' ? await this.#discover(client) : undefined
-    const reply = new Reply(exchange.req, exchange.res, { headers: NO_STORE })
+    const reply = new Reply(exchange.req, exchange.res, { headers: noStore })
     if (discovered) await this.#finish(reply, message.id, message.method, discovered)
-    else if (METHODS.has(message.method))
+    else if (knownMethods.has(message.method))
       await this.#operate(exchange, message, message.id, params, client, meta, reply)
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
@@ -119,7 +119,7 @@ export class StatelessEdge {
 
   async #discover(client: Client): Promise<Buffer> {
     const members = advertisedMembers(await this.#options.advertise(client))
-    return Buffer.from(`{"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},${members}}`)
+    return Buffer.from(`{"supportedVersions":${JSON.stringify(allVersions)},${members}}`)
   }
 
   async #operate(
@@ -244,7 +244,7 @@ export class StatelessEdge {
     call: StatelessCall,
     binding: StateBinding,
   ): void {
-    if (!ASKING_METHODS.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
+    if (!askingMethods.has(method)) throw new GatehouseError('BACKEND_PROTOCOL')
     const required = new JsonObject(result)
     const requests = required.object('inputRequests')
     for (const [, raw] of requests?.entries() ?? []) {
@@ -268,7 +268,7 @@ export class StatelessEdge {
   async #complete(method: string, result: Buffer): Promise<Buffer> {
     const { serverInfo } = this.#options
     if (!method.endsWith('/list'))
-      return result.length < LARGE_BYTES
+      return result.length < largeBytes
         ? completeResult(method, result, serverInfo)
         : inTurns(completeResultInTurns(method, result, serverInfo))
     const known = this.#lists.get(result)
@@ -287,9 +287,9 @@ export class StatelessEdge {
     call: StatelessCall,
     binding: StateBinding,
   ): void {
-    const visits = ASKING_METHODS.has(method) ? visitRequests(error) : undefined
+    const visits = askingMethods.has(method) ? visitRequests(error) : undefined
     if (visits) {
-      requireAbility(call.operation.client.abilities, VISIT)
+      requireAbility(call.operation.client.abilities, visitRequest)
       const state = this.#options.sealer.seal({ kind: 'again', value: '' }, binding)
       reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
       return
@@ -305,7 +305,7 @@ export class StatelessEdge {
 }
 
 /** The question that sends the user to an address, as far as abilities go. */
-const VISIT: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
+const visitRequest: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
 
 function declined(): GatehouseError {
   return new GatehouseError('BACKEND_UNAVAILABLE', {
@@ -335,7 +335,7 @@ class RequestBinding implements StateBinding {
   #hashed(): string {
     const params = this.#params
     const args = params.raw('arguments')
-    const isLarge = args !== undefined && args.length > MAX_SORTED_BYTES
+    const isLarge = args !== undefined && args.length > maxSortedBytes
     const rest = isLarge ? hash('sha256', args, 'base64url') : (params.value('arguments') ?? null)
     const subject = params.text('name') ?? params.text('uri') ?? null
     return hash('sha256', canonical([this.#method, subject, rest]), 'base64url')
@@ -343,4 +343,4 @@ class RequestBinding implements StateBinding {
 }
 
 /** Arguments up to this are the same whatever the order of their members; larger ones have to come again as they were. */
-const MAX_SORTED_BYTES = 256 * 1024
+const maxSortedBytes = 256 * 1024

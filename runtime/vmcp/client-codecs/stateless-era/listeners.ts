@@ -11,8 +11,8 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   encodeEvent,
   JsonObject,
-  KEEP_ALIVE,
-  META,
+  keepAliveComment,
+  metaKey,
   MessageError,
   notificationMessage,
   resultMessage,
@@ -27,11 +27,11 @@ import type { VmcpExchange } from '../exchange.ts'
 import { resubscribe } from '../session-era/resubscribe.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
 
-const UPDATED = 'notifications/resources/updated'
-const MAX_LISTENERS = 5_000
-const MAX_PER_CALLER = 100
-const MAX_RESOURCES = 100
-const FILTERS: Readonly<Record<string, ListKind>> = {
+const updatedMethod = 'notifications/resources/updated'
+const maxListeners = 5_000
+const maxPerCaller = 100
+const maxResources = 100
+const filters: Readonly<Record<string, ListKind>> = {
   toolsListChanged: 'tools',
   promptsListChanged: 'prompts',
   resourcesListChanged: 'resources',
@@ -75,16 +75,16 @@ export class Listeners {
     }
     await this.#options.authorize(client, params, exchange.signal)
     const own = [...this.#open].filter(({ owner }) => owner === client.caller.key).length
-    const limit = isShared(client.caller) ? MAX_LISTENERS : MAX_PER_CALLER
-    if (this.#open.size >= MAX_LISTENERS || own >= limit) {
+    const limit = isShared(client.caller) ? maxListeners : maxPerCaller
+    if (this.#open.size >= maxListeners || own >= limit) {
       throw new MessageError('RATE_LIMITED', id, { detail: 'too many subscriptions' })
     }
-    const kinds = Object.keys(FILTERS).filter((name) => wanted.value(name) === true)
+    const kinds = Object.keys(filters).filter((name) => wanted.value(name) === true)
     const listener = new Listener(
       id,
       client,
       exchange.res,
-      new Set(kinds.flatMap((name) => FILTERS[name] ?? [])),
+      new Set(kinds.flatMap((name) => filters[name] ?? [])),
       this.#options,
     )
     this.#open.add(listener)
@@ -113,7 +113,7 @@ export class Listeners {
 
 function readUris(value: unknown): string[] {
   if (!Array.isArray(value)) return []
-  return [...new Set(value.filter((uri): uri is string => typeof uri === 'string'))].slice(0, MAX_RESOURCES)
+  return [...new Set(value.filter((uri): uri is string => typeof uri === 'string'))].slice(0, maxResources)
 }
 
 class Listener implements Watcher {
@@ -142,7 +142,7 @@ class Listener implements Watcher {
     this.#res = res
     this.#kinds = kinds
     this.#options = options
-    this.#meta = `{"${META.subscriptionId}":${id}}`
+    this.#meta = `{"${metaKey.subscriptionId}":${id}}`
     this.session = {
       id: `listen-${randomUUID()}`,
       get over() {
@@ -179,7 +179,7 @@ class Listener implements Watcher {
     return resubscribe({
       uris: () => [...this.#uris],
       subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
-      watched: (uri) => this.#deliver(UPDATED, Buffer.from(JSON.stringify({ uri }))),
+      watched: (uri) => this.#deliver(updatedMethod, Buffer.from(JSON.stringify({ uri }))),
       over: () => this.#res.destroyed,
     })
   }
@@ -202,11 +202,11 @@ class Listener implements Watcher {
   }
 
   #deliver(method: string, params: Buffer | undefined): void {
-    if (method !== UPDATED || !params) return
+    if (method !== updatedMethod || !params) return
     const updated = new JsonObject(params)
     const uri = updated.text('uri')
     if (uri === undefined || !this.#uris.has(uri)) return
-    const meta = updated.object('_meta')?.with({ [META.subscriptionId]: this.#id }) ?? this.#meta
+    const meta = updated.object('_meta')?.with({ [metaKey.subscriptionId]: this.#id }) ?? this.#meta
     this.#say(notificationMessage(method, updated.with({ _meta: meta })))
   }
 
@@ -221,13 +221,13 @@ class Listener implements Watcher {
   }
 
   keepAlive(): void {
-    if (this.#acknowledged) writeBounded(this.#res, KEEP_ALIVE)
+    if (this.#acknowledged) writeBounded(this.#res, keepAliveComment)
   }
 
   /** The graceful end: a result that closes the subscription. */
   end(): void {
     if (this.#res.writableEnded || this.#res.destroyed) return
-    const meta = `{"${META.subscriptionId}":${this.#id},"${META.serverInfo}":${this.#options.serverInfo}}`
+    const meta = `{"${metaKey.subscriptionId}":${this.#id},"${metaKey.serverInfo}":${this.#options.serverInfo}}`
     this.#res.end(encodeEvent(resultMessage(this.#id, `{"resultType":"complete","_meta":${meta}}`)))
   }
 }

@@ -31,10 +31,10 @@ export interface StateSealer {
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-const VERSION = 1
-const IV_BYTES = 12
-const TAG_BYTES = 16
-const MAX_STATE = 256 * 1024
+const formatVersion = 1
+const ivBytes = 12
+const tagBytes = 16
+const maxState = 256 * 1024
 
 /** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
 export function makeStateSealer(options: {
@@ -57,30 +57,30 @@ export function makeStateSealer(options: {
   }
 
   function aad({ caller, request }: StateBinding): Buffer {
-    return Buffer.from(hash('sha256', JSON.stringify([VERSION, caller, request]), 'hex'))
+    return Buffer.from(hash('sha256', JSON.stringify([formatVersion, caller, request]), 'hex'))
   }
   return {
     seal({ kind, value }, binding) {
-      const iv = randomBytes(IV_BYTES)
+      const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', key(), iv)
       cipher.setAAD(aad(binding))
       const text = JSON.stringify([options.now() + options.ttlMs, kind, value])
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), sealed]).toString('base64url')
+      return Buffer.concat([Buffer.of(formatVersion), iv, cipher.getAuthTag(), sealed]).toString('base64url')
     },
     open(state, binding) {
-      const bytes = state.length > MAX_STATE ? undefined : Buffer.from(state, 'base64url')
-      if (!bytes || bytes.length < 1 + IV_BYTES + TAG_BYTES || bytes[0] !== VERSION) return undefined
+      const bytes = state.length > maxState ? undefined : Buffer.from(state, 'base64url')
+      if (!bytes || bytes.length < 1 + ivBytes + tagBytes || bytes[0] !== formatVersion) return undefined
       // One state has one spelling: base64 leaves space for bits that nobody checks.
       if (bytes.toString('base64url') !== state) return undefined
       try {
-        const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + IV_BYTES), {
-          authTagLength: TAG_BYTES,
+        const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + ivBytes), {
+          authTagLength: tagBytes,
         })
         decipher.setAAD(aad(binding))
-        decipher.setAuthTag(bytes.subarray(1 + IV_BYTES, 1 + IV_BYTES + TAG_BYTES))
+        decipher.setAuthTag(bytes.subarray(1 + ivBytes, 1 + ivBytes + tagBytes))
         const text = Buffer.concat([
-          decipher.update(bytes.subarray(1 + IV_BYTES + TAG_BYTES)),
+          decipher.update(bytes.subarray(1 + ivBytes + tagBytes)),
           decipher.final(),
         ])
         return contentOf(JSON.parse(text.toString()), options.now())

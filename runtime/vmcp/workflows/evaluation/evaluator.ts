@@ -42,12 +42,12 @@ export const evaluatorLimits: EvaluatorLimits = {
   taskMs: 10_000,
 }
 
-const HEAP_MB = 256
-const MAX_WORKERS = 2
+const heapLimitMb = 256
+const workerCount = 2
 
 /** As many workers as a quarter of the memory (bytes) can hold, at least one. */
 export function evaluationPool(memory = ownMemory()): PoolOptions {
-  const maxWorkers = Math.min(MAX_WORKERS, Math.max(1, Math.floor(memory / 4 / (HEAP_MB * 1024 * 1024))))
+  const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
     tasks: 'workflows',
     maxWorkers,
@@ -58,7 +58,7 @@ export function evaluationPool(memory = ownMemory()): PoolOptions {
     maxParkedBytes: 0,
     maxIdle: maxWorkers,
     idleMs: 300_000,
-    heapMb: HEAP_MB,
+    heapMb: heapLimitMb,
   }
 }
 

@@ -13,7 +13,7 @@ import { type Context, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
 import type { ExecutionState, StepOutput } from '../evaluation/index.ts'
 
-const MAX_RESPONSE_BYTES = 1024 * 1024
+const maxResponseBytes = 1024 * 1024
 
 export interface ElicitationResult {
   readonly output: StepOutput
@@ -57,7 +57,7 @@ export async function elicit(context: Context, question: Question): Promise<Elic
 }
 
 async function readResponse(context: Context, raw: Buffer, question: Question): Promise<ElicitationResult> {
-  if (raw.length > MAX_RESPONSE_BYTES)
+  if (raw.length > maxResponseBytes)
     throw new StepError('elicitation request failed: response content too large')
   const { onDecline, onCancel } = question.work
   const { action, content } = parsed(raw)

@@ -7,7 +7,7 @@
  */
 import { abortable, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { JsonObject, RPC } from '../../../mcp/index.ts'
+import { JsonObject, rpcCode } from '../../../mcp/index.ts'
 import { innerOperation, type Operation, type Outcome } from '../../pipeline/operation.ts'
 import type { ToolCall } from '../compile.ts'
 import { type BoundTool, type Context, compute, keep } from '../context.ts'
@@ -21,7 +21,7 @@ import {
 import { retrying } from '../limits.ts'
 
 /** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
-const FINAL_CODES: ReadonlySet<string> = new Set([
+const finalCodes: ReadonlySet<string> = new Set([
   'FORBIDDEN',
   'INVALID_PARAMS',
   'HEADER_MISMATCH',
@@ -34,10 +34,10 @@ const FINAL_CODES: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_REFUSED',
 ])
-const FINAL_RPC: ReadonlySet<unknown> = new Set([
-  RPC.invalidParams,
-  RPC.methodNotFound,
-  RPC.invalidRequest,
+const finalRpc: ReadonlySet<unknown> = new Set([
+  rpcCode.invalidParams,
+  rpcCode.methodNotFound,
+  rpcCode.invalidRequest,
   403,
 ])
 
@@ -84,7 +84,7 @@ function asError({ parts }: Context, tool: string, error: unknown): Error {
     return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
   }
   if (error instanceof GatehouseError) {
-    const retryable = !FINAL_CODES.has(error.code)
+    const retryable = !finalCodes.has(error.code)
     return new StepError(`tool ${tool}: ${error.message}`, { retryable, cause: error })
   }
   parts.log.error('a tool call of a workflow failed', { tool, err: error })
@@ -141,7 +141,7 @@ async function readOutcome(
     case 'error': {
       const error = new JsonObject(outcome.error)
       const message = error.text('message') || 'the backend refused the call'
-      throw new StepError(message, { retryable: !FINAL_RPC.has(error.value('code')) })
+      throw new StepError(message, { retryable: !finalRpc.has(error.value('code')) })
     }
     default:
       throw new StepError('the backend asks in a way that cannot be passed on')

@@ -83,7 +83,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-const PACKAGES = resolve(import.meta.dirname, '../../../../node_modules')
+const packageFolder = resolve(import.meta.dirname, '../../../../node_modules')
 
 function scriptOf(plan: ContainerPlan): string {
   const { pod, container, image, folder } = plan
@@ -102,7 +102,7 @@ function scriptOf(plan: ContainerPlan): string {
     `mount -t tmpfs -o mode=1777 tmpfs ${at('/tmp')}`,
     `mount -t tmpfs tmpfs ${at('/run')}`,
     // Images of servers from npm link to the packages of this repository, which may itself lie there.
-    `[ -e ${at(PACKAGES)} ] || { mkdir -p ${at(PACKAGES)} && mount --bind ${quote(PACKAGES)} ${at(PACKAGES)}; }`,
+    `[ -e ${at(packageFolder)} ] || { mkdir -p ${at(packageFolder)} && mount --bind ${quote(packageFolder)} ${at(packageFolder)}; }`,
     `rm -f ${at('/etc/resolv.conf')}`,
     `cp ${quote(plan.resolvConf)} ${at('/etc/resolv.conf')}`,
     // Links such as /var/run lead to places of the image, not of this machine.

@@ -2,10 +2,11 @@
  * What the fixture backend offers, in both protocol eras: the items that the public conformance suite asks for, and a
  * few of our own. Plain data; the servers beside this file add what needs a live connection.
  */
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
-const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA='
+const pngImage =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=='
+const wavAudio = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA='
 
-const NO_ARGUMENTS = { type: 'object', properties: {} } as const
+const noArguments = { type: 'object', properties: {} } as const
 
 export interface ToolDefinition {
   readonly name: string
@@ -17,7 +18,7 @@ export interface ToolDefinition {
 function tool(
   name: string,
   description: string,
-  inputSchema: ToolDefinition['inputSchema'] = NO_ARGUMENTS,
+  inputSchema: ToolDefinition['inputSchema'] = noArguments,
 ): ToolDefinition {
   return { name, description, inputSchema }
 }
@@ -29,8 +30,8 @@ function withText(name: string): ToolDefinition['inputSchema'] {
 /** Tools whose result is always the same. */
 export const fixedResults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   test_simple_text: { content: [{ type: 'text', text: 'This is a simple text response for testing.' }] },
-  test_image_content: { content: [{ type: 'image', data: PNG, mimeType: 'image/png' }] },
-  test_audio_content: { content: [{ type: 'audio', data: WAV, mimeType: 'audio/wav' }] },
+  test_image_content: { content: [{ type: 'image', data: pngImage, mimeType: 'image/png' }] },
+  test_audio_content: { content: [{ type: 'audio', data: wavAudio, mimeType: 'audio/wav' }] },
   test_embedded_resource: {
     content: [
       {
@@ -46,7 +47,7 @@ export const fixedResults: Readonly<Record<string, Readonly<Record<string, unkno
   test_multiple_content_types: {
     content: [
       { type: 'text', text: 'Multiple content types test:' },
-      { type: 'image', data: PNG, mimeType: 'image/png' },
+      { type: 'image', data: pngImage, mimeType: 'image/png' },
       {
         type: 'resource',
         resource: {
@@ -65,7 +66,7 @@ export const fixedResults: Readonly<Record<string, Readonly<Record<string, unkno
   test_mirrored_header: { content: [{ type: 'text', text: 'ok' }] },
 }
 
-const SCHEMA_2020_12 = {
+const schema202012 = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   type: 'object',
   $defs: {
@@ -97,7 +98,7 @@ export const commonTools: readonly ToolDefinition[] = [
   tool('test_multiple_content_types', 'Returns several kinds of content'),
   tool('test_error_handling', 'Always fails'),
   tool('test_tool_with_progress', 'Reports progress'),
-  tool('json_schema_2020_12_tool', 'Tool with JSON Schema 2020-12 features', SCHEMA_2020_12),
+  tool('json_schema_2020_12_tool', 'Tool with JSON Schema 2020-12 features', schema202012),
   tool('test_mirrored_header', 'Has an argument that is mirrored in a header', {
     type: 'object',
     properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
@@ -167,7 +168,7 @@ export function readResource(uri: string): { contents: Record<string, unknown>[]
         contents: [{ uri, mimeType: 'text/plain', text: 'This is the content of the static text resource.' }],
       }
     case 'test://static-binary':
-      return { contents: [{ uri, mimeType: 'image/png', blob: PNG }] }
+      return { contents: [{ uri, mimeType: 'image/png', blob: pngImage }] }
     case 'test://watched-resource':
       return { contents: [{ uri, mimeType: 'text/plain', text: 'watched' }] }
     default: {
@@ -235,7 +236,7 @@ export function getPrompt(
     case 'test_prompt_with_image':
       return {
         messages: [
-          message({ type: 'image', data: PNG, mimeType: 'image/png' }),
+          message({ type: 'image', data: pngImage, mimeType: 'image/png' }),
           message({ type: 'text', text: 'Please analyze the image above.' }),
         ],
       }

@@ -43,7 +43,7 @@ export class FixtureState {
   }
 }
 
-const CROWD_PAGE = 500
+const crowdPage = 500
 
 /** One page of all tools: everything at once unless there is a crowd. */
 export function pageOf<T>(
@@ -54,7 +54,7 @@ export function pageOf<T>(
   const all = [...tools, ...(state.extraTool ? [extraTool] : []), ...crowd(state.crowd)]
   if (state.crowd === 0) return { tools: all }
   const from = Number(cursor ?? 0)
-  const next = from + CROWD_PAGE
+  const next = from + crowdPage
   const page = { tools: all.slice(from, next) }
   return next < all.length ? { ...page, nextCursor: String(next) } : page
 }

@@ -34,7 +34,7 @@ export interface StatelessServer {
   close(): Promise<void>
 }
 
-const PRIVATE = { ttlMs: 0, cacheScope: 'private' } as const
+const privateCache = { ttlMs: 0, cacheScope: 'private' } as const
 
 export function makeStatelessServer(state: FixtureState): StatelessServer {
   const handler = createMcpHandler(() => makeServer(state), { legacy: 'reject', keepAliveMs: 0 })
@@ -91,18 +91,18 @@ export function makeServer(state: FixtureState): Server {
       tools: never[]
       nextCursor?: string
     }),
-    ...PRIVATE,
+    ...privateCache,
   }))
   server.setRequestHandler('prompts/list', () => ({
     prompts: [...prompts, askingPrompt, ...(state.extraPrompt ? [extraPrompt] : [])],
-    ...PRIVATE,
+    ...privateCache,
   }))
-  server.setRequestHandler('resources/list', () => ({ resources, ...PRIVATE }))
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates, ...PRIVATE }))
+  server.setRequestHandler('resources/list', () => ({ resources, ...privateCache }))
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates, ...privateCache }))
   server.setRequestHandler('resources/read', ({ params }) => {
     const read = readResource(params.uri)
     if (!read) throw new ProtocolError(-32602, 'Resource not found', { uri: params.uri })
-    return { ...read, ...PRIVATE } as never
+    return { ...read, ...privateCache } as never
   })
   server.setRequestHandler('prompts/get', ({ params }, ctx) => {
     if (params.name === askingPrompt.name) return askForContext(ctx) as never
