@@ -9,7 +9,7 @@ import type { Item, Listing } from './listing.ts'
 import { prefixFormat, resolveTools } from './tools.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Composer, Entry, CatalogNotice, ToolEntry } from './types.ts'
-import { compileTemplate, type TemplateMatcher } from './uri-template.ts'
+import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './uri-template.ts'
 
 export interface TemplateEntry extends Entry {
   readonly matches: TemplateMatcher
@@ -65,7 +65,17 @@ export class Catalog {
 
   /** The backend entry behind a URI: the resource itself, else the first template, in order, that it matches. */
   findResource(uri: string): Entry | undefined {
-    return this.resources.get(uri) ?? this.templateList.find(({ matches }) => matches(uri))
+    return this.resources.get(uri) ?? this.#findTemplate(uri)
+  }
+
+  /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
+  #findTemplate(uri: string): Entry | undefined {
+    const budgets = new Map<string, MatchWork>()
+    return this.templateList.find(({ backend, matches }) => {
+      const work = budgets.get(backend) ?? { left: maxMatchWork }
+      budgets.set(backend, work)
+      return matches(uri, work)
+    })
   }
 }
 

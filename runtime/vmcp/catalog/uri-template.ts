@@ -1,16 +1,29 @@
 /**
  * Tells whether a URI can have come from a URI template.
  *
- * Works in linear time on both, whatever a backend writes into its template: literals must occur in order, expressions
- * match what their operator can produce. Values are not extracted; the backend does that.
+ * Literals must occur in order, expressions match what their operator can produce. Values are not extracted; the backend
+ * does that. Nothing is tried twice: the cost is at most the product of the parts and the length of the URI, and one look-up
+ * has a budget for it, whatever a backend writes into its templates.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
-export type TemplateMatcher = (uri: string) => boolean
 
-type Part = { readonly literal: string } | { readonly accepts: (char: string) => boolean }
+/** Steps that are left, about a nanosecond each; nothing matches once they are used up. */
+export interface MatchWork {
+  left: number
+}
+
+export type TemplateMatcher = (uri: string, work: MatchWork) => boolean
+
+type Part = { readonly literal: string } | { readonly stop: string }
 
 const maxTemplate = 2_048
 const maxUri = 8_192
+const maxExpressions = 32
+/** Steps for each character that an expression looks at. */
+const expressionCost = 4
+
+/** Work of one look-up for the templates of one backend. */
+export const maxMatchWork = 4_000_000
 
 /** First character of what an expression expands to, and whether reserved characters may be in it. */
 const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
@@ -23,11 +36,11 @@ const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '&': { stop: '/#' },
 }
 
-/** An unreadable template matches nothing but itself. */
+/** A template that cannot be read, or is too large, matches nothing but itself. */
 export function compileTemplate(template: string): TemplateMatcher {
   const parts = template.length > maxTemplate ? undefined : parse(template)
   if (!parts) return (uri) => uri === template
-  return (uri) => uri.length <= maxUri && matches(parts, uri)
+  return (uri, work) => uri.length <= maxUri && work.left > 0 && matches(parts, uri, work)
 }
 
 function parse(template: string): Part[] | undefined {
@@ -43,38 +56,60 @@ function parse(template: string): Part[] | undefined {
     const close = template.indexOf('}', open)
     if (close < 0 || close === open + 1) return undefined
     const operator = operatorTable[template.charAt(open + 1)]
-    const stop = operator ? operator.stop : '/?#'
-    parts.push({ accepts: (char) => !stop.includes(char) })
+    parts.push({ stop: operator ? operator.stop : '/?#' })
     at = close + 1
   }
-  return parts
+  return parts.filter((part) => 'stop' in part).length > maxExpressions ? undefined : parts
 }
 
-/**
- * Set-of-states matching: `reached[i]` is true when the first i characters of the URI are covered by the parts so far.
- * Cost is the product of both lengths at worst, without backtracking.
- */
-function matches(parts: readonly Part[], uri: string): boolean {
-  let reached = new Set([0])
+/** `reached[i]` is 1 when the first i characters of the URI are covered by the parts so far. */
+function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean {
+  const [first] = parts
+  // Most templates of a catalog are told apart by how they begin.
+  if (first && 'literal' in first && !uri.startsWith(first.literal)) return false
+  let reached = new Uint8Array(uri.length + 1)
+  reached[0] = 1
   for (const part of parts) {
-    const next = new Set<number>()
-    if ('literal' in part) {
-      for (const at of reached) {
-        if (uri.startsWith(part.literal, at)) next.add(at + part.literal.length)
-      }
-    } else {
-      let last = -1
-      for (const at of reached) {
-        for (let i = Math.max(at, last); i <= uri.length; i++) {
-          next.add(i)
-          last = i
-          const char = uri[i]
-          if (char === undefined || !part.accepts(char)) break
-        }
-      }
-    }
-    if (next.size === 0) return false
+    work.left -= reached.length * ('stop' in part ? expressionCost : 1)
+    if (work.left < 0) return false
+    const next =
+      'literal' in part
+        ? afterLiteral(reached, part.literal, uri, work)
+        : afterExpression(reached, part.stop, uri)
+    if (!next) return false
     reached = next
   }
-  return reached.has(uri.length)
+  return reached[uri.length] === 1
+}
+
+/** Undefined when the literal stands nowhere that can be reached. */
+function afterLiteral(
+  reached: Uint8Array,
+  literal: string,
+  uri: string,
+  work: MatchWork,
+): Uint8Array<ArrayBuffer> | undefined {
+  const next = new Uint8Array(reached.length)
+  let found = false
+  for (let at = reached.indexOf(1); at >= 0; at = reached.indexOf(1, at + 1)) {
+    work.left -= literal.length
+    if (work.left < 0) return undefined
+    if (!uri.startsWith(literal, at)) continue
+    next[at + literal.length] = 1
+    found = true
+  }
+  return found ? next : undefined
+}
+
+/** Everything from each reached place up to the first character that the expression cannot produce. */
+function afterExpression(reached: Uint8Array, stop: string, uri: string): Uint8Array<ArrayBuffer> {
+  const next = new Uint8Array(reached.length)
+  let covers = false
+  for (let i = 0; i < reached.length; i++) {
+    if (reached[i] === 1) covers = true
+    if (!covers) continue
+    next[i] = 1
+    if (stop.includes(uri.charAt(i)) && i < uri.length) covers = false
+  }
+  return next
 }
