@@ -14,7 +14,8 @@ const room = join(root, 'runtime/vmcp')
 const from = (path: string) => JSON.stringify(join(room, path))
 
 const script = `
-import { makeCodeMode, codeModeViolations } from ${from('codemode/index.ts')}
+import { makeCodeMode } from ${from('codemode/feature.ts')}
+import { codeModeViolations } from ${from('codemode/index.ts')}
 import { ownOperation, resultOutcome } from ${from('pipeline/operation.ts')}
 const settings = { stepLimit: 1000, parallelMaxConcurrency: 2, toolCallTimeoutMs: 5000, scriptTimeoutMs: 5000, maxBytes: 1e7, maxScriptLength: 1e4 }
 const problems = codeModeViolations({ enabled: true })
