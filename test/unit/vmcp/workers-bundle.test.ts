@@ -33,7 +33,8 @@ await feature.close()
 
 const workflow = `
 import { workerViolations, workflowWorker } from ${from('workers/index.ts')}
-import { bufferOf, compileProgram, Evaluator, evaluatorLimits, shared } from ${from('workflows/evaluation/index.ts')}
+import { compileProgram, shared } from ${from('workflows/evaluation/index.ts')}
+import { Evaluator, evaluatorLimits } from ${from('workflows/evaluation/evaluator.ts')}
 const problems = workerViolations(workflowWorker)
 if (problems.length > 0) throw new Error(problems.join())
 const program = compileProgram({
@@ -47,7 +48,7 @@ const state = { args: shared(Buffer.from('{"s":"aaa"}')), steps: new Map(), work
 const requester = { client: { caller: { key: 'k' } }, signal: new AbortController().signal, budget: { spent: 0 } }
 await evaluator.evaluate(program, state, { kind: 'check' }, requester)
 const result = await evaluator.evaluate(program, state, { kind: 'output' }, requester)
-console.log(bufferOf(result).toString())
+console.log(Buffer.from(result).toString())
 await evaluator.close()
 `
 
