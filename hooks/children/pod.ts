@@ -128,3 +128,15 @@ export function unlessEmpty<K extends string, T>(
 ): { readonly [P in K]?: readonly T[] } {
   return (list.length > 0 ? { [key]: list } : {}) as { readonly [P in K]?: readonly T[] }
 }
+
+/** The Secrets that images are pulled with: those of the resource, then those of the installation, each once. */
+export function pullSecrets(
+  own: readonly { readonly name: string }[] | undefined,
+  installation: readonly string[],
+): { readonly imagePullSecrets?: readonly { readonly name: string }[] } {
+  const names = new Set([...(own ?? []).map(({ name }) => name), ...installation])
+  return unlessEmpty(
+    'imagePullSecrets',
+    [...names].filter((name) => name !== '').map((name) => ({ name })),
+  )
+}

@@ -3,8 +3,8 @@
  * are answered meanwhile.
  *
  * One thread, one task at a time, the others wait in a queue; who is allowed into it is bounded before, with what the bodies
- * hold. After a very large body the thread is replaced, so that its heap goes back to the system. A thread that ends (its heap is full, say) or exceeds the deadline fails the task that it had, and the next task gets
- * a new thread.
+ * hold. After a very large body the thread is replaced, so that its heap goes back to the system. A thread that ends (its
+ * heap is full, say) or exceeds the deadline fails the task that it had, and the next task gets a new thread.
  */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,5 @@
 /** Public API of the config module. */
+export { canStart } from './executable.ts'
 export {
   type AuthServerConfig,
   type AuthServerSecrets,

@@ -10,7 +10,7 @@ export {
   type StatelessMeta,
 } from './era.ts'
 export * from './eras/index.ts'
-export { type Changes, JsonObject } from './json-object.ts'
+export { type Changes, emptyObject, JsonObject } from './json-object.ts'
 export { DuplicateMember, JsonError, scanElements } from './json-scan.ts'
 export { inTurns, joined, largeBytes, visitElementsInTurns } from './json-turns.ts'
 export { readServerMessage } from './large-message.ts'

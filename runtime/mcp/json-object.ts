@@ -109,3 +109,6 @@ function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void
     if (names.indexOf(names[i] ?? '') < i) throw new DuplicateMember()
   }
 }
+
+/** `{}` */
+export const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))

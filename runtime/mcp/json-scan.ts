@@ -6,6 +6,16 @@
  * Strings are checked for control characters and escapes, not for UTF-8: the caller does that once per message.
  * Every error is thrown as JsonError.
  */
+import {
+  backslashByte,
+  closeArray,
+  closeObject,
+  colonByte,
+  commaByte,
+  openArray,
+  openObject,
+  quoteByte,
+} from './json-bytes.ts'
 import { ModuleError } from '../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
@@ -40,15 +50,6 @@ export const maxDepth = 256
 
 /** An object that is read member by member has at most this many; comparing the names of more holds the event loop. */
 export const maxMembers = 10_000
-
-const quoteByte = 0x22
-const backslashByte = 0x5c
-const openObject = 0x7b
-const closeObject = 0x7d
-const openArray = 0x5b
-const closeArray = 0x5d
-const colonByte = 0x3a
-const commaByte = 0x2c
 
 /** 1 = inside an object, 0 = inside an array; one entry per open container. Scanning is synchronous, so one is enough. */
 const nesting = new Uint8Array(maxDepth + 1)

@@ -3,6 +3,16 @@
  * read in many turns of the event loop. Accepts what json-scan.ts accepts, but for numbers of more than 64 KiB.
  */
 import {
+  backslashByte,
+  closeArray,
+  closeObject,
+  colonByte,
+  commaByte,
+  openArray,
+  openObject,
+  quoteByte,
+} from './json-bytes.ts'
+import {
   afterEscape,
   JsonError,
   longRun,
@@ -14,24 +24,15 @@ import {
 
 const maxNumber = 64 * 1024
 
-const quoteByte = 0x22
-const backslashByte = 0x5c
-const openObject = 0x7b
-const closeObject = 0x7d
-const openArray = 0x5b
-const closeArray = 0x5d
-const colonByte = 0x3a
-const commaByte = 0x2c
-
 /** What comes next. */
-const valueState = 0
+const anyValue = 0
 /** A value, or the end of an array. */
 const firstItem = 1
-const namePattern = 2
+const anyName = 2
 /** A name, or the end of an object. */
 const firstName = 3
 const afterName = 4
-const afterValueState = 5
+const afterValue = 5
 const inString = 6
 const inName = 7
 const done = 8
@@ -57,7 +58,7 @@ export class JsonWalk {
   start(at: number): void {
     this.#at = at
     this.#depth = 0
-    this.#next = valueState
+    this.#next = anyValue
   }
 
   /** Goes on to about `limit`. True when the value has ended. Throws JsonError. */
@@ -87,20 +88,20 @@ export class JsonWalk {
         if (c === closeArray) this.#close()
         else this.#value(c, wide)
         return
-      case valueState:
+      case anyValue:
         this.#value(c, wide)
         return
       case firstName:
         if (c === closeObject) this.#close()
         else this.#name(c)
         return
-      case namePattern:
+      case anyName:
         this.#name(c)
         return
       case afterName:
         if (c !== colonByte) throw new JsonError('colon expected', this.#at)
         this.#at++
-        this.#next = valueState
+        this.#next = anyValue
         return
       default:
         this.#afterValue(c)
@@ -136,7 +137,7 @@ export class JsonWalk {
     const inObject = this.#nesting[this.#depth] === 1
     if (c === commaByte) {
       this.#at++
-      this.#next = inObject ? namePattern : valueState
+      this.#next = inObject ? anyName : anyValue
     } else if (c === (inObject ? closeObject : closeArray)) this.#close()
     else throw new JsonError('comma or end expected', this.#at)
   }
@@ -148,7 +149,7 @@ export class JsonWalk {
   }
 
   #ended(): void {
-    this.#next = this.#depth === 0 ? done : afterValueState
+    this.#next = this.#depth === 0 ? done : afterValue
   }
 
   /** The rest of a string, as far as `part` goes. An escape may go beyond. */

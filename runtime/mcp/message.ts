@@ -9,7 +9,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
-import { JsonObject } from './json-object.ts'
+import { emptyObject, JsonObject } from './json-object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json-scan.ts'
 import { isBatch } from './json-start.ts'
 
@@ -153,7 +153,7 @@ const readObjects = ['ref', 'notifications', 'inputResponses'] as const
  */
 export function paramsOf(message: Message): JsonObject {
   try {
-    const params = new JsonObject(message.params ?? emptyObject, { ignoreCase: true })
+    const params = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
     for (const name of readObjects) params.object(name)
     return params
   } catch (cause) {
@@ -162,5 +162,3 @@ export function paramsOf(message: Message): JsonObject {
     throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
   }
 }
-
-const emptyObject = Buffer.from('{}')

@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Runs `work` once after `ms`; the response cancels it. Never keeps the process alive. */
+  /** Runs `work` once after `ms`; the returned function cancels it. Never keeps the process alive. */
   readonly after: (ms: number, work: () => void) => () => void
 }
 

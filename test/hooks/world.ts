@@ -7,6 +7,14 @@ import { createHash } from 'node:crypto'
 import { makeHooks, type HookSettings, hookSettings, type SyncResponse } from '../../hooks/index.ts'
 import { withDefaults } from '../../schemas/index.ts'
 
+/** A condition of a status. */
+export interface Condition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+}
+
 export interface Stored {
   apiVersion: string
   kind: string

@@ -5,7 +5,7 @@ import type { EmbeddingServer, ModelCache } from '../../../schemas/index.ts'
 import { canonicalQuantity } from '../../children/quantity.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { service, serviceAccount } from '../../children/objects.ts'
-import { type EnvVar, httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
+import { type EnvVar, httpProbe, type PodTemplate, pullSecrets, unlessEmpty } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { statefulSet } from '../../children/workload.ts'
@@ -43,10 +43,7 @@ export function podTemplate(context: Context): PodTemplateResult {
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       securityContext: podSecurity(settings),
-      ...unlessEmpty(
-        'imagePullSecrets',
-        settings.imagePullSecrets.map((secret) => ({ name: secret })),
-      ),
+      ...pullSecrets(undefined, settings.imagePullSecrets),
       containers: [
         {
           name: container,

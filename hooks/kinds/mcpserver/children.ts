@@ -9,6 +9,7 @@ import {
   type Container,
   type EnvVar,
   type PodTemplate,
+  pullSecrets,
   unlessEmpty,
   type Volume,
 } from '../../children/pod.ts'
@@ -72,10 +73,7 @@ export function serverTemplate(
       automountServiceAccountToken: spec.serviceAccount !== undefined,
       enableServiceLinks: false,
       securityContext: podSecurity(settings),
-      ...unlessEmpty(
-        'imagePullSecrets',
-        settings.imagePullSecrets.map((secret) => ({ name: secret })),
-      ),
+      ...pullSecrets(undefined, settings.imagePullSecrets),
       containers: [container],
       ...unlessEmpty(
         'volumes',

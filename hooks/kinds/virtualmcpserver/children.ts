@@ -5,7 +5,7 @@
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
-import { httpProbe, type PodTemplate, unlessEmpty } from '../../children/pod.ts'
+import { httpProbe, type PodTemplate, pullSecrets, unlessEmpty } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'
@@ -27,7 +27,6 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   const names = virtualServerNames(name)
   const selector = selectorLabels(app, name)
   const debug = spec.config?.operational?.logLevel === 'debug'
-  const secrets = [...(spec.imagePullSecrets ?? []).map((item) => item.name), ...settings.imagePullSecrets]
   const generated: PodTemplate = {
     metadata: { labels: selector, annotations: { [restartAnnotation]: restartHash } },
     spec: {
@@ -35,10 +34,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 30,
       securityContext: podSecurity(settings),
-      ...unlessEmpty(
-        'imagePullSecrets',
-        [...new Set(secrets)].filter((item) => item !== '').map((item) => ({ name: item })),
-      ),
+      ...pullSecrets(spec.imagePullSecrets, settings.imagePullSecrets),
       containers: [
         {
           name: container,

@@ -177,7 +177,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
   ],
 }
 
-const titleCases: Readonly<Record<Program, string>> = {
+const programTitles: Readonly<Record<Program, string>> = {
   vmcp: 'Gatehouse: virtual MCP server',
   proxy: 'Gatehouse: proxy',
   authserver: 'Gatehouse: authorization server',
@@ -194,7 +194,7 @@ export function dashboards(): readonly (readonly [string, object])[] {
     `dashboard-${program}.json`,
     {
       uid: `gatehouse-${program}`,
-      title: titleCases[program],
+      title: programTitles[program],
       tags: ['gatehouse'],
       schemaVersion: 39,
       editable: true,

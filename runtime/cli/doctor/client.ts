@@ -2,8 +2,6 @@
  * The file of an MCP client: can it be parsed, can each entry work, and is what it leads to in order. The header of an entry
  * that holds a token is used for that entry's own URL, as the client would.
  */
-import { accessSync, constants } from 'node:fs'
-import { delimiter, isAbsolute, join } from 'node:path'
 import { type ClientEntry, type Host, referencesOf, type Value } from '../../clients/index.ts'
 import {
   type Check,
@@ -15,6 +13,7 @@ import {
   walk,
   warning,
 } from '../../doctor/index.ts'
+import { canStart } from '../../config/index.ts'
 import { shortPath, thisHost } from '../clients/host.ts'
 import { readSources, type Source } from '../clients/sources.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
@@ -65,7 +64,7 @@ function entryOutcome(entry: ClientEntry, host: Host): Outcome {
   if (target.kind === 'remote') return ok(`${entry.name} is a URL`)
   const command = filled(target.command, host)
   if (command === undefined) return skipped(`${entry.name}: only the client knows its program`)
-  return isProgram(command, host)
+  return canStart(command, host)
     ? ok(`${entry.name}: ${command}`)
     : failed('client-file.program', `${entry.name}: no program ${command}`)
 }
@@ -78,26 +77,6 @@ function filled(value: Value, { env, home }: Host): string | undefined {
     return part.kind === 'env' ? (env[part.name] ?? part.fallback) : undefined
   })
   return parts.includes(undefined) ? undefined : parts.join('')
-}
-
-function isProgram(command: string, { env, cwd, platform }: Host): boolean {
-  const folders = isAbsolute(command) || /[/\\]/.test(command) ? [''] : (env['PATH'] ?? '').split(delimiter)
-  const endings = platform === 'win32' ? ['', '.exe', '.cmd', '.bat'] : ['']
-  return folders.some((folder) =>
-    endings.some((ending) => {
-      const path = `${command}${ending}`
-      return isExecutable(folder === '' ? (isAbsolute(path) ? path : join(cwd, path)) : join(folder, path))
-    }),
-  )
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }
 
 async function* remoteOf(

@@ -70,7 +70,7 @@ const settleMs = 50
 
 /**
  * Calls `onChange` after the content of the file has changed, whether it was written in place, renamed over, or is a
- * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The response stops it.
+ * mounted ConfigMap whose link was moved. A file that is missing for a moment changes nothing. The returned function stops it.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
   let last = readIfThere(path)

@@ -91,14 +91,14 @@ async function remove(made: Registration, peers: RemoteFacts['peers']): Promise<
   return !isFailure(reply) && (reply.status === 204 || reply.status === 200)
 }
 
-const knownMethods = new Set(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
+const clientAuthMethods = new Set(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
 
 export async function checkTokenAuth({ server }: RemoteFacts): Promise<Outcome> {
   const methods = strings(server, 'token_endpoint_auth_methods_supported')
   // RFC 8414 section 2: client_secret_basic when it is left out.
   if (methods === undefined) return ok('not listed')
   const seen = `token_endpoint_auth_methods_supported: ${listed(methods)}`
-  if (!methods.some((method) => knownMethods.has(method))) return failed('token-auth.unsupported', seen)
+  if (!methods.some((method) => clientAuthMethods.has(method))) return failed('token-auth.unsupported', seen)
   return methods.includes('none') ? ok(listed(methods)) : warning('token-auth.no-public', seen)
 }
 

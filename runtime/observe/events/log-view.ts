@@ -10,7 +10,7 @@ import type { Events, ServerEvent } from './stream.ts'
 import { eventTable, type EventRow } from './table.ts'
 
 export interface EventLogOptions {
-  /** Runs `work` once after `ms`; the response cancels it. Default a timer that does not keep the process alive. */
+  /** Runs `work` once after `ms`; the returned function cancels it. Default a timer that does not keep the process alive. */
   readonly after?: (ms: number, work: () => void) => () => void
 }
 
@@ -27,7 +27,7 @@ interface Window {
   cancel: () => void
 }
 
-/** Starts writing. The response stops it and tells the repeats that were not told yet. */
+/** Starts writing. The returned function stops it and tells the repeats that were not told yet. */
 export function logEvents(events: Events, log: Log, { after = timer }: EventLogOptions = {}): () => void {
   const windows = new Map<string, Window>()
 

@@ -22,7 +22,7 @@ export type EventListener = (event: ServerEvent) => void
 
 export interface Events {
   emit<T extends EventType>(type: T, fields: EventFields[T]): void
-  /** Hears every event from now on; the response ends that. */
+  /** Hears every event from now on; the returned function ends that. */
   listen(listener: EventListener): () => void
   /** What is wrong now, the oldest first. */
   problems(): readonly Problem[]

@@ -21,7 +21,7 @@ const maxLong = 2n ** 63n - 1n
 const maxDecimal = 922_337_203_685_477
 
 /** Members by which Cedar recognises entities and extension values: they must not come from outside. */
-const escapeTable: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
+const escapeMembers: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 /** How much the policies see of one caller, or of one call: what is beyond it counts as what Cedar cannot hold. */
 export class Budget {
@@ -78,7 +78,7 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
   for (const [name, item] of Object.entries(object) as [string, unknown][]) {
     if (item === null) continue
     const value = toCedar(item, budget, depth + 1)
-    if (value === undefined || escapeTable.has(name) || !name.isWellFormed() || !budget.take(name.length))
+    if (value === undefined || escapeMembers.has(name) || !name.isWellFormed() || !budget.take(name.length))
       return undefined
     members.push([name, value])
   }

@@ -5,8 +5,6 @@
  * The program gets the environment without our own variables: they hold secrets that are none of its business.
  */
 import { spawn } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import type { Environment } from '../../config/index.ts'
@@ -49,23 +47,4 @@ function follow(stream: Readable, onLine: (line: string) => void): void {
 /** The environment for a program that is not ours. */
 export function foreignEnvironment(env: Environment): Environment {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('GATEHOUSE_')))
-}
-
-/** True when the program can be started, as far as that can be told beforehand. */
-export function canRun(program: string, env: Environment): boolean {
-  // There, suffixes are tried too; starting it will tell.
-  if (process.platform === 'win32') return true
-  const paths = program.includes('/')
-    ? [program]
-    : (env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, program))
-  return paths.some((path) => isExecutable(path))
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -4,10 +4,9 @@
  */
 import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'
-import { type Environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
+import { canStart, type Environment, readVariable, rotatingSecret, variables } from '../../config/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { isLoopbackHost, type ProxyEnvironment } from '../../net/index.ts'
-import { canRun } from './child.ts'
 import { execProvider } from './exec.ts'
 import type { TunnelProvider } from './provider.ts'
 import { relayProvider } from './relay-client.ts'
@@ -51,7 +50,7 @@ const makers: Record<
       identityFile: args.file('identity-file'),
       url: args.url('url', /^https?:$/),
     }
-    if (!canRun('ssh', env)) args.violations.push('--tunnel-provider ssh: there is no ssh in PATH')
+    if (!isHere('ssh', env)) args.violations.push('--tunnel-provider ssh: there is no ssh in PATH')
     return () => sshProvider(settings, env)
   },
   relay(args, { env, ca, proxy }) {
@@ -111,7 +110,7 @@ function commandOf(args: Reader, env: Environment): readonly string[] {
       'must have {target} or {port} somewhere, which the address of the proxy takes the place of',
     )
   }
-  if (!canRun(program, env)) args.failure('command', `the program ${program} cannot be found or started`)
+  if (!isHere(program, env)) args.failure('command', `the program ${program} cannot be found or started`)
   return command
 }
 
@@ -245,4 +244,8 @@ class Reader {
 
 function refused(violations: readonly string[]): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
+}
+
+function isHere(program: string, env: Environment): boolean {
+  return canStart(program, { env, cwd: process.cwd(), platform: process.platform })
 }

@@ -7,7 +7,7 @@
  * Source: design, section 3; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, rpcCode } from '../../mcp/index.ts'
+import { emptyObject, JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
@@ -38,7 +38,6 @@ export interface BackendLinks {
   reclassified(backend: Backend): void
 }
 
-const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 const noSender: Sender = { caller: undefined, headers: {} }
 
 export interface BackendOptions {

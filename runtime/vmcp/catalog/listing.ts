@@ -8,6 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   inTurns,
+  emptyObject,
   JsonObject,
   type MirroredArgument,
   mirroredArguments,
@@ -52,7 +53,6 @@ const turnMs = 5
 const maxPages = 1_000
 const maxItems = 10_000
 const maxCursor = 64 * 1024
-const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 
 let serial = 0
 

@@ -35,7 +35,7 @@ import type { Edges } from '../client-codecs/codecs.ts'
 export const mcpPath = '/mcp'
 
 /** Paths that speak MCP, and the methods that each takes. */
-const knownMethods: Readonly<Record<string, readonly string[]>> = {
+const allowedMethods: Readonly<Record<string, readonly string[]>> = {
   [mcpPath]: ['GET', 'POST', 'DELETE'],
   [ssePath]: ['GET'],
   [messagesPath]: ['POST'],
@@ -73,7 +73,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
-  if (knownMethods[exchange.path]) return undefined
+  if (allowedMethods[exchange.path]) return undefined
   const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
   if (builtIn) return builtIn
   return () => {
@@ -85,7 +85,8 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
-  if (method === undefined || !knownMethods[exchange.path]?.includes(method)) throw notAllowed(exchange.path)
+  if (method === undefined || !allowedMethods[exchange.path]?.includes(method))
+    throw notAllowed(exchange.path)
   if (method !== 'POST' && exchange.header('protocolVersion') === statelessVersion)
     throw notAllowed(messagesPath)
   const repeated = repeatedSingleton(rawHeaders)
@@ -100,7 +101,7 @@ function checkHead(exchange: VmcpExchange): void {
 }
 
 function notAllowed(path: string): GatehouseError {
-  const allow = [...(knownMethods[path] ?? []), 'OPTIONS'].join(', ')
+  const allow = [...(allowedMethods[path] ?? []), 'OPTIONS'].join(', ')
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
 }
 
@@ -149,6 +150,6 @@ function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
   if (!(error instanceof GatehouseError) || error.status >= 500)
     parts.events.emit('request_failed', { reason, err: error })
-  if (knownMethods[exchange.path]) respondWithError(exchange, error)
+  if (allowedMethods[exchange.path]) respondWithError(exchange, error)
   else sendProblem(exchange.res, error)
 }

@@ -28,7 +28,7 @@ export interface WireAnswer {
 }
 
 const acceptHeader = 'application/json, text/event-stream'
-const formatVersion = '2026-07-28'
+const revision = '2026-07-28'
 
 /** POSTs a body as it is. */
 export async function post(
@@ -220,7 +220,7 @@ export function statelessRequest(
   options: StatelessOptions = {},
 ) {
   const meta = {
-    'io.modelcontextprotocol/protocolVersion': formatVersion,
+    'io.modelcontextprotocol/protocolVersion': revision,
     'io.modelcontextprotocol/clientInfo': { name: 'wire', version: '1' },
     'io.modelcontextprotocol/clientCapabilities': options.capabilities ?? {},
     ...options.meta,
@@ -229,7 +229,7 @@ export function statelessRequest(
   return {
     body: JSON.stringify({ jsonrpc: '2.0', id: nextId++, method, params: { ...params, _meta: meta } }),
     headers: {
-      'mcp-protocol-version': formatVersion,
+      'mcp-protocol-version': revision,
       'mcp-method': method,
       ...(typeof name === 'string' && /^(tools\/call|prompts\/get|resources\/read)$/.test(method)
         ? { 'mcp-name': name }

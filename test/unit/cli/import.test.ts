@@ -96,19 +96,20 @@ t.test('import: names out of a file reach no terminal as they are, and are no me
   )
 })
 
+const defaults: ImportOptions = {
+  force: false,
+  output: 'text',
+  group: 'imported',
+  target: 'dev',
+  secrets: 'manifest',
+  plain: [],
+  image: [],
+  keepSecretArgs: false,
+  resolveEnv: false,
+  includeDisabled: false,
+}
+
 t.test('import: flags that are wrong are refused before anything is read', async (t) => {
-  const options: ImportOptions = {
-    force: false,
-    output: 'text',
-    group: 'imported',
-    target: 'dev',
-    secrets: 'manifest',
-    plain: [],
-    image: [],
-    keepSecretArgs: false,
-    resolveEnv: false,
-    includeDisabled: false,
-  }
   const cases: readonly (readonly [Partial<ImportOptions>, RegExp])[] = [
     [{ target: 'cluster' }, /^--target cluster: needs --oidc-config NAME and --audience AUDIENCE/],
     [{ image: ['x'] }, /^--image: must be NAME=IMAGE/],
@@ -116,7 +117,7 @@ t.test('import: flags that are wrong are refused before anything is read', async
     [{ as: 'cusror' }, /^cusror: no such client; did you mean cursor\?/],
   ]
   for (const [given, message] of cases) {
-    await t.rejects(importServers(['/dev/null'], { ...options, ...given }), {
+    await t.rejects(importServers(['/dev/null'], { ...defaults, ...given }), {
       code: 'INVALID_CONFIG',
       message,
     })
@@ -125,19 +126,7 @@ t.test('import: flags that are wrong are refused before anything is read', async
 
 t.test('import: a name of an option that nothing has is refused, and nothing is written', async (t) => {
   const folder = t.testdir({ 'x.json': '{"mcpServers": {"a": {"command": "x", "env": {"MODE": "on"}}}}' })
-  const options = {
-    force: false,
-    output: 'json',
-    group: 'imported',
-    target: 'dev',
-    secrets: 'manifest',
-    plain: [],
-    image: [],
-    keepSecretArgs: false,
-    resolveEnv: false,
-    includeDisabled: false,
-    save: join(folder, 'out'),
-  } as const satisfies ImportOptions
+  const options = { ...defaults, output: 'json', save: join(folder, 'out') } as const
   const words = [join(folder, 'x.json')]
   await t.rejects(
     importServers(words, { ...options, image: ['b=img:1'] }),

@@ -15,14 +15,8 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
-import type { World } from '../../hooks/world.ts'
+import type { Condition, World } from '../../hooks/world.ts'
 
-interface Condition {
-  readonly type: string
-  readonly status: string
-  readonly reason: string
-  readonly message: string
-}
 interface Status {
   readonly phase: string
   readonly conditions: readonly Condition[]

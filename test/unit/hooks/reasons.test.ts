@@ -16,14 +16,7 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
-import type { World } from '../../hooks/world.ts'
-
-interface Condition {
-  readonly type: string
-  readonly status: string
-  readonly reason: string
-  readonly message: string
-}
+import type { Condition, World } from '../../hooks/world.ts'
 
 function conditionOf(w: World, kind: string, name: string, type: string): Condition | undefined {
   const { conditions } = w.get(kind, name)['status'] as { conditions: Condition[] }

@@ -10,7 +10,7 @@ import type {
 import { hashOf } from '../../../../schemas/index.ts'
 import type { Labels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
-import { httpProbe, type PodTemplate, unlessEmpty } from '../../../children/pod.ts'
+import { httpProbe, type PodTemplate, pullSecrets, unlessEmpty } from '../../../children/pod.ts'
 import { mergePodTemplate } from '../../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
 import { deployment, replicasToApply } from '../../../children/workload.ts'
@@ -133,10 +133,6 @@ function template(
   const { settings, deploymentOverrides: overrides } = options
   const own = new Set(needs.env.map((entry) => entry.name))
   const extra = (overrides?.env ?? []).filter((entry) => !own.has(entry.name))
-  const secrets = [
-    ...(overrides?.imagePullSecrets ?? []).map((item) => item.name),
-    ...settings.imagePullSecrets,
-  ]
   const metadata = overrides?.podTemplateMetadataOverrides
   return {
     metadata: {
@@ -153,10 +149,7 @@ function template(
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 30,
       securityContext: podSecurity(settings),
-      ...unlessEmpty(
-        'imagePullSecrets',
-        [...new Set(secrets)].filter((item) => item !== '').map((item) => ({ name: item })),
-      ),
+      ...pullSecrets(overrides?.imagePullSecrets, settings.imagePullSecrets),
       containers: [
         {
           name: proxyContainer,

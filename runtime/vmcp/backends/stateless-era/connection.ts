@@ -12,6 +12,7 @@ import {
   type Changes,
   type EventSourceMessage,
   headerName,
+  emptyObject,
   JsonObject,
   type Message,
   namedMethods,
@@ -36,7 +37,6 @@ import { errorOf } from '../transport/status-error.ts'
 const maxRounds = 16
 /** How long a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
-const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
 
 export interface StatelessConnectionOptions {
   readonly target: ChannelTarget

@@ -27,9 +27,9 @@ import {
 import { inputForms, outputForms } from './schemas.ts'
 
 /** No client could use what is larger, and looking at it would keep others waiting. */
-const maxHeldBytes = 1024 * 1024
+const maxItemBytes = 1024 * 1024
 /** Looking at so many values takes some 20 ms, in one turn of the event loop. */
-const mostValues = 50_000
+const maxItemValues = 50_000
 
 export interface UsableItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
@@ -112,8 +112,8 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
-    if (json.length > maxHeldBytes) return { key, failure: `it is larger than ${maxHeldBytes} bytes` }
-    const item = new JsonObject(json, { maxValues: mostValues })
+    if (json.length > maxItemBytes) return { key, failure: `it is larger than ${maxItemBytes} bytes` }
+    const item = new JsonObject(json, { maxValues: maxItemValues })
     const [named = ''] = requiredMembers[kind]
     key = item.text(named) || undefined
     const lacking = requiredMembers[kind].find((name) => !item.text(name))
