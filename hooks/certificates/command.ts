@@ -29,8 +29,8 @@ interface IssueFlags extends TargetFlags {
   readonly force: boolean
 }
 
-/** Adds `certificates issue` and `certificates publish` to the hooks program. */
-export function addCertificatesCommand(program: Command): void {
+/** Adds `certificates issue` and `certificates publish` to the hooks program. `report` gets each line of what is done. */
+export function addCertificatesCommand(program: Command, report: (line: string) => void = printLine): void {
   const certificates = program
     .command('certificates')
     .description('issue, spread and rotate the serving certificate of the hooks server')
@@ -115,6 +115,6 @@ function hours(count: number): number {
   return count * 3_600_000
 }
 
-function report(line: string): void {
+function printLine(line: string): void {
   process.stdout.write(`${line}\n`)
 }

@@ -157,8 +157,9 @@ await t.test('dev: a folder for temporary files that cannot be written is named,
 await t.test('dev: files that cannot be written are told, and nothing waits for them', async (t) => {
   const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
   const port = String(await freePort())
-  // The system refuses every write to a file, as it does when the disk is full.
-  const line = `ulimit -f 0; exec '${process.execPath}' runtime/cli/main.ts dev -f '${folder}' --port ${port}`
+  // The system refuses every write to a file, as it does when the disk is full. What tap loads into each Node through
+  // NODE_OPTIONS would write one at its end.
+  const line = `unset NODE_OPTIONS; ulimit -f 0; exec '${process.execPath}' runtime/cli/main.ts dev -f '${folder}' --port ${port}`
   const child = spawn('bash', ['-c', line], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill())
   let text = ''

@@ -50,7 +50,7 @@ function jobOf(kube: KubeApiserver): readonly string[] {
 
 async function certificates(args: readonly string[]): Promise<void> {
   const program = new Command().exitOverride()
-  addCertificatesCommand(program)
+  addCertificatesCommand(program, () => {})
   await program.parseAsync(args, { from: 'user' })
 }
 

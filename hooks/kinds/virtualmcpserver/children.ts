@@ -5,7 +5,7 @@
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
-import { httpProbe, type PodTemplate, pullSecrets, unlessEmpty } from '../../children/pod.ts'
+import { httpProbe, type PodTemplate, pullSecrets } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'

