@@ -6,7 +6,7 @@
  * revision that is not spoken is -32022. All are answered with HTTP 400.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { JsonObject } from './json-object.ts'
+import { JsonObject } from './json/object.ts'
 import { type Message, MessageError, whyUnread } from './message.ts'
 import { readHeaderValue } from './mirrored-headers.ts'
 import { headerName, metaKey, statelessVersion } from './protocol.ts'

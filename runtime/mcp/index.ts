@@ -10,11 +10,11 @@ export {
   type StatelessMeta,
 } from './era.ts'
 export * from './eras/index.ts'
-export { type Changes, emptyObject, JsonObject } from './json-object.ts'
-export { DuplicateMember, JsonError, scanElements } from './json-scan.ts'
-export { inTurns, joined, largeBytes, visitElementsInTurns } from './json-turns.ts'
+export { type Changes, emptyObject, JsonObject } from './json/object.ts'
+export { DuplicateMember, JsonError, scanElements } from './json/scan.ts'
+export { inTurns, joined, largeBytes, visitElementsInTurns } from './json/turns.ts'
 export { readServerMessage } from './large-message.ts'
-export { isBatch, startsAsJson } from './json-start.ts'
+export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
 export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
 export {

@@ -2,9 +2,9 @@
  * Reads a message of a server, which may be large: a result in as many turns of the event loop as it takes. Everything else
  * in a message is read further on at once, and is held to what can be read at once.
  */
-import { JsonObject } from './json-object.ts'
-import { JsonError } from './json-scan.ts'
-import { bytesOf, checkUtf8, inTurns, largeBytes, readMembers, type Work } from './json-turns.ts'
+import { JsonObject } from './json/object.ts'
+import { JsonError } from './json/scan.ts'
+import { bytesOf, checkUtf8, inTurns, largeBytes, readMembers, type Work } from './json/turns.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 
 const mib = 1024 * 1024

@@ -6,7 +6,7 @@
  * refuses a session has not carried the request out.
  * Source: MCP 2025-11-25, transports, "Session Management"; behaviour of public servers and SDKs.
  */
-import { JsonObject } from './json-object.ts'
+import { JsonObject } from './json/object.ts'
 import { type Message, scanMessage } from './message.ts'
 
 /** What a status says about the session that the request named: gone, not gone, or to be decided by the body. */

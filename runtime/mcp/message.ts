@@ -9,9 +9,9 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
-import { emptyObject, JsonObject } from './json-object.ts'
-import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json-scan.ts'
-import { isBatch } from './json-start.ts'
+import { emptyObject, JsonObject } from './json/object.ts'
+import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/scan.ts'
+import { isBatch } from './json/start.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 

@@ -6,8 +6,8 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { GatehouseError, isFields } from '../../schemas/index.ts'
-import type { JsonObject } from './json-object.ts'
-import { JsonError, readString } from './json-scan.ts'
+import type { JsonObject } from './json/object.ts'
+import { JsonError, readString } from './json/scan.ts'
 import { whyUnread } from './message.ts'
 import { headerName } from './protocol.ts'
 

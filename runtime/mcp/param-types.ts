@@ -7,8 +7,8 @@
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonObject } from './json-object.ts'
-import { JsonError, scanElements } from './json-scan.ts'
+import { JsonObject } from './json/object.ts'
+import { JsonError, scanElements } from './json/scan.ts'
 import { whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 

@@ -14,7 +14,7 @@ import {
   sessionResult,
   sessionResultInTurns,
 } from '../../runtime/mcp/index.ts'
-import { JsonWalk } from '../../runtime/mcp/json-walk.ts'
+import { JsonWalk } from '../../runtime/mcp/json/walk.ts'
 
 t.setTimeout(900_000)
 

@@ -4,7 +4,7 @@
  * Source: MCP 2025-11-25, lifecycle "Capability Negotiation"; MCP 2026-07-28, basic "_meta".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject } from '../json-object.ts'
+import { JsonObject } from '../json/object.ts'
 import type { Ask } from './questions.ts'
 
 export interface Abilities {

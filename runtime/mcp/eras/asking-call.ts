@@ -4,7 +4,7 @@
  * Source: MCP 2026-07-28, patterns/mrtr.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { JsonObject } from '../json-object.ts'
+import type { JsonObject } from '../json/object.ts'
 import { type Abilities, requireAbility } from './abilities.ts'
 import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
 

@@ -4,8 +4,8 @@
  * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL Elicitation
  * Required Error".
  */
-import { JsonObject } from '../json-object.ts'
-import { visitElements } from '../json-scan.ts'
+import { JsonObject } from '../json/object.ts'
+import { visitElements } from '../json/scan.ts'
 import { rpcCode } from '../protocol.ts'
 
 /** The error object in the words of the stateless era; `subject` is the URI that was asked for. */

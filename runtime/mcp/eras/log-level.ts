@@ -1,5 +1,5 @@
 /** Levels of log messages. Source: MCP 2025-11-25 and 2026-07-28, server/utilities/logging. */
-import { JsonObject } from '../json-object.ts'
+import { JsonObject } from '../json/object.ts'
 import { logLevels } from '../protocol.ts'
 
 /** True when a log message is at least as severe as the level; without a level everything passes. */

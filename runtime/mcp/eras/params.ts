@@ -2,7 +2,7 @@
  * Params on their way to a server: what belongs to the client's own conversation with us is taken out, what the server's
  * revision needs is put in, and everything else keeps its bytes.
  */
-import { type Changes, emptyObject, JsonObject } from '../json-object.ts'
+import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey, statelessVersion } from '../protocol.ts'
 
 /** A request of a client, and what differs towards the server. */

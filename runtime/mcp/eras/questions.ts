@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Changes, JsonObject } from '../json-object.ts'
+import { type Changes, JsonObject } from '../json/object.ts'
 
 /** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {

@@ -3,9 +3,9 @@
  * gateway. Those that mean the same at both ends pass.
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
-import { type Changes, JsonObject } from '../json-object.ts'
-import { JsonError } from '../json-scan.ts'
-import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type Work } from '../json-turns.ts'
+import { type Changes, JsonObject } from '../json/object.ts'
+import { JsonError } from '../json/scan.ts'
+import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type Work } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])

@@ -5,8 +5,8 @@
  * Everything is marked private: what one caller may see is nobody else's business, whatever a server says.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
-import { JsonObject } from '../json-object.ts'
-import { atOnce, joined, largeBytes, readMembers, type Work } from '../json-turns.ts'
+import { JsonObject } from '../json/object.ts'
+import { atOnce, joined, largeBytes, readMembers, type Work } from '../json/turns.ts'
 import { metaKey, rpcCode } from '../protocol.ts'
 import { withoutReservedMetaInTurns } from './reserved-meta.ts'
 import { withStructuredObject } from './structured.ts'

@@ -3,9 +3,9 @@
  * no object stands in the content as text, where nothing else says it.
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
-import { JsonObject } from '../json-object.ts'
-import { JsonError } from '../json-scan.ts'
-import { joined, largeBytes, readMembers, type Work } from '../json-turns.ts'
+import { JsonObject } from '../json/object.ts'
+import { JsonError } from '../json/scan.ts'
+import { joined, largeBytes, readMembers, type Work } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 

@@ -1,6 +1,6 @@
 /** Headers of MCPServerEntries: their variables in the pod, and entries that are left out. */
 import t from 'tap'
-import { configOf, door, statusOf } from '../../helpers/hooks/door.ts'
+import { configOf, door, statusOf } from '../../hooks/rendered.ts'
 import { entry } from '../../hooks/resources.ts'
 
 t.test('headerForward: each entry has variables of its own, and ambiguous names are left out', async (t) => {

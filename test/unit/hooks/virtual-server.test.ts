@@ -4,7 +4,7 @@
 import t from 'tap'
 import { virtualServerViolations } from '../../../hooks/kinds/virtualmcpserver/validate.ts'
 import { formatViolations, withDefaults } from '../../../schemas/index.ts'
-import { condition, configOf, dataOf, door, statusOf } from '../../helpers/hooks/door.ts'
+import { condition, configOf, dataOf, door, statusOf } from '../../hooks/rendered.ts'
 import { proves } from '../../helpers/proves.ts'
 import {
   auth,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { DuplicateMember, JsonError, JsonObject, scanElements } from '../../../runtime/mcp/index.ts'
-import { maxDepth } from '../../../runtime/mcp/json-scan.ts'
+import { maxDepth } from '../../../runtime/mcp/json/scan.ts'
 
 function object(text: string): JsonObject {
   return new JsonObject(Buffer.from(text))

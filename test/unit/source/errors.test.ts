@@ -26,7 +26,7 @@ const modules: readonly string[] = [
   'runtime/authserver/upstream/token-store.ts Gone',
   'runtime/cli/dev/unwritable.ts UnwritableFile',
   'runtime/clients/convert/context.ts NotTaken',
-  'runtime/mcp/json-scan.ts JsonError',
+  'runtime/mcp/json/scan.ts JsonError',
   'runtime/net/outgoing/connector.ts AddressRefusedError',
   'runtime/net/outgoing/fetch.ts FetchRefusedError',
   'runtime/oauth/jwt.ts TokenRefused',

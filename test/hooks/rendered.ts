@@ -1,7 +1,7 @@
 /** What a rendered virtual server called "door" has become: its file, its status, its conditions. */
 import { parse } from 'yaml'
-import { virtual, world } from '../../hooks/resources.ts'
-import type { Condition, Stored, World } from '../../hooks/world.ts'
+import { virtual, world } from './resources.ts'
+import type { Condition, Stored, World } from './world.ts'
 
 export type Json = Record<string, never>
 

@@ -5,7 +5,7 @@
  * Unicode space, or decode another charset. So whatever could be skipped is skipped before a batch is looked for, and a
  * JSON body must begin as JSON text in UTF-8 does.
  */
-import { skipWhitespace } from './json-scan.ts'
+import { skipWhitespace } from './scan.ts'
 
 const openArray = 0x5b
 

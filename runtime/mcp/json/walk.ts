@@ -1,6 +1,6 @@
 /**
- * Walks a JSON value as bytes, like json-scan.ts, but stops wherever it is told to and goes on from there: a large value is
- * read in many turns of the event loop. Accepts what json-scan.ts accepts, but for numbers of more than 64 KiB.
+ * Walks a JSON value as bytes, like scan.ts, but stops wherever it is told to and goes on from there: a large value is
+ * read in many turns of the event loop. Accepts what scan.ts accepts, but for numbers of more than 64 KiB.
  */
 import {
   backslashByte,
@@ -11,16 +11,8 @@ import {
   openArray,
   openObject,
   quoteByte,
-} from './json-bytes.ts'
-import {
-  afterEscape,
-  JsonError,
-  longRun,
-  maxDepth,
-  skipPlain,
-  skipScalar,
-  skipWhitespace,
-} from './json-scan.ts'
+} from './bytes.ts'
+import { afterEscape, JsonError, longRun, maxDepth, skipPlain, skipScalar, skipWhitespace } from './scan.ts'
 
 const maxNumber = 64 * 1024
 

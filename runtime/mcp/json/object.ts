@@ -4,8 +4,8 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { DuplicateMember, JsonError, type Member, readString, skipWhitespace } from './json-scan.ts'
-import { membersOf } from './json-turns.ts'
+import { DuplicateMember, JsonError, type Member, readString, skipWhitespace } from './scan.ts'
+import { membersOf } from './turns.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>

@@ -15,8 +15,8 @@ import {
   openArray,
   openObject,
   quoteByte,
-} from './json-bytes.ts'
-import { ModuleError } from '../../schemas/index.ts'
+} from './bytes.ts'
+import { ModuleError } from '../../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
   constructor(what: string, offset: number) {

@@ -15,8 +15,8 @@ import {
   skipString,
   skipWhitespace,
   TooManyMembers,
-} from './json-scan.ts'
-import { JsonWalk } from './json-walk.ts'
+} from './scan.ts'
+import { JsonWalk } from './walk.ts'
 
 /** Yields where other work may have a turn. */
 export type Work<T> = Generator<undefined, T, undefined>
