@@ -1,0 +1,95 @@
+/** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
+import { type Fields, fieldsOf, isFields, invalidConfig } from '../../../schemas/index.ts'
+import type { SourceDocument } from '../../migration/index.ts'
+import { clusterAccess, type CustomObjects, statusOf } from '../kubeconfig.ts'
+
+const group = 'toolhive.stacklok.dev'
+/** The newest first; both have one schema. */
+const versions = ['v1beta1', 'v1alpha1']
+const plurals: Readonly<Record<string, string>> = {
+  MCPGroup: 'mcpgroups',
+  MCPOIDCConfig: 'mcpoidcconfigs',
+  MCPExternalAuthConfig: 'mcpexternalauthconfigs',
+  MCPAuthzConfig: 'mcpauthzconfigs',
+  MCPTelemetryConfig: 'mcptelemetryconfigs',
+  MCPToolConfig: 'mcptoolconfigs',
+  MCPWebhookConfig: 'mcpwebhookconfigs',
+  MCPServer: 'mcpservers',
+  MCPRemoteProxy: 'mcpremoteproxies',
+  MCPServerEntry: 'mcpserverentries',
+  EmbeddingServer: 'embeddingservers',
+  VirtualMCPCompositeToolDefinition: 'virtualmcpcompositetooldefinitions',
+  VirtualMCPServer: 'virtualmcpservers',
+  MCPRegistry: 'mcpregistries',
+}
+const pageSize = 500
+
+/** All of them, or those of one namespace. Throws INVALID_CONFIG when the cluster has none of the kinds. */
+export async function readCluster(
+  wanted: string | true,
+  namespace: string | undefined,
+): Promise<readonly SourceDocument[]> {
+  const { api, context } = await clusterAccess(wanted, '--context')
+  const lists = await Promise.all(
+    Object.entries(plurals).map(async ([kind, plural]) => {
+      const items = await listKind(api, plural, namespace)
+      return items?.map((item) => ({ ...item, kind }))
+    }),
+  )
+  if (lists.every((list) => list === undefined)) {
+    throw invalidConfig(`--context: the cluster of ${context} has no kind of ${group}`)
+  }
+  return lists.flatMap((list) => list ?? []).map((doc) => documentOf(doc))
+}
+
+function documentOf(doc: Fields): SourceDocument {
+  const { namespace } = fieldsOf(doc['metadata'])
+  return { doc, file: typeof namespace === 'string' ? namespace : 'cluster', lineOf: () => 0 }
+}
+
+/** undefined when the cluster does not have the kind. */
+async function listKind(
+  api: CustomObjects,
+  plural: string,
+  namespace: string | undefined,
+): Promise<Fields[] | undefined> {
+  for (const version of versions) {
+    const items = await pagesOf(api, { group, version, plural }, namespace)
+    if (items) return items.map((item) => ({ apiVersion: `${group}/${version}`, ...item }))
+  }
+  return undefined
+}
+
+async function pagesOf(
+  api: CustomObjects,
+  kind: { readonly group: string; readonly version: string; readonly plural: string },
+  namespace: string | undefined,
+): Promise<Fields[] | undefined> {
+  const found: Fields[] = []
+  let token = ''
+  do {
+    const page = { ...kind, limit: pageSize, ...(token !== '' && { _continue: token }) }
+    let list: unknown
+    try {
+      list =
+        namespace === undefined
+          ? await api.listClusterCustomObject(page)
+          : await api.listNamespacedCustomObject({ ...page, namespace })
+    } catch (error) {
+      if (statusOf(error) === 404) return undefined
+      throw invalidConfig(`--context: ${kind.plural} cannot be listed: ${reasonOf(error)}`)
+    }
+    const { items, metadata } = fieldsOf(list)
+    if (Array.isArray(items)) found.push(...items.filter(isFields))
+    const next = fieldsOf(metadata)['continue']
+    token = typeof next === 'string' ? next : ''
+  } while (token !== '')
+  return found
+}
+
+function reasonOf(error: unknown): string {
+  const status = statusOf(error)
+  if (status === 401) return 'the credentials are refused'
+  if (status === 403) return 'you may not list them'
+  return status === undefined ? 'the API server cannot be reached' : `status ${status}`
+}

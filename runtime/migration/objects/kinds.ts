@@ -1,0 +1,126 @@
+/**
+ * The kinds of toolhive.stacklok.dev, version v1alpha1 and v1beta1 (one schema), field by field: what has another name or
+ * form here. Fields without a rule are equal.
+ */
+import type { ObjectContext } from './context.ts'
+import type { Draft } from './draft.ts'
+import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
+import {
+  convertAuthServer,
+  convertImage,
+  convertProxyOverrides,
+  convertVirtualServer,
+  noteProfile,
+  renameContainer,
+} from './shared-rules.ts'
+import { convertWorkflow } from './workflow-rules.ts'
+import { convertPolicies } from './policy-rules.ts'
+
+type Rules = (draft: Draft, context: ObjectContext) => void
+
+const same: Rules = () => {}
+
+export const kindRules: Readonly<Record<string, Rules>> = {
+  MCPGroup: same,
+  MCPServerEntry: (draft) => draft.rename('spec.remoteURL', 'remoteUrl'),
+  MCPOIDCConfig: same,
+  MCPTelemetryConfig: same,
+  MCPToolConfig: same,
+  MCPAuthzConfig: (draft) => {
+    convertPolicies(draft, 'spec.config.entities_json')
+    if (draft.value('spec.type') !== 'httpv1') return
+    draft.note(
+      'spec.type',
+      'differs',
+      'httpv1 is not evaluated: servers that refer to it do not start. Write the rules as cedarv1 policies',
+    )
+  },
+  EmbeddingServer: (draft) => draft.rename('spec.resourceOverrides.deployment', 'statefulSet'),
+  VirtualMCPCompositeToolDefinition: (draft, { tools }) => convertWorkflow(draft, 'spec', tools),
+  MCPServer: mcpServer,
+  MCPRemoteProxy: remoteProxy,
+  MCPExternalAuthConfig: externalAuth,
+  VirtualMCPServer: virtualServer,
+}
+
+/** Kinds without a counterpart, and what that means. */
+export const absentKinds: Readonly<
+  Record<string, { readonly effect: 'refused' | 'skipped'; readonly text: string }>
+> = {
+  MCPRegistry: { effect: 'skipped', text: 'the gateway has no registry of servers' },
+  MCPWebhookConfig: { effect: 'refused', text: 'webhooks of requests have no counterpart' },
+}
+
+function mcpServer(draft: Draft, context: ObjectContext): void {
+  draft.rename('spec.port', 'proxyPort')
+  draft.rename('spec.targetPort', 'mcpPort')
+  for (const { path } of draft.places('spec.webhookConfigRef')) {
+    draft.note(path, 'refused', 'its webhooks would no longer see the requests')
+  }
+  proxySettings(draft, context)
+  convertInlineTools(draft, 'spec.tools', context)
+  convertInlineTools(draft, 'spec.toolsFilter', context)
+  noteProfile(draft)
+  convertImage(draft)
+}
+
+function remoteProxy(draft: Draft, context: ObjectContext): void {
+  draft.rename('spec.remoteURL', 'remoteUrl')
+  draft.rename('spec.port', 'proxyPort')
+  proxySettings(draft, context)
+  renameContainer(draft, 'toolhive', 'gatehouse')
+}
+
+function proxySettings(draft: Draft, context: ObjectContext): void {
+  convertInlineOidc(draft, 'spec.oidcConfig', context)
+  convertInlineTelemetry(draft, context)
+  convertProxyOverrides(draft)
+  convertPolicies(draft, 'spec.authzConfig.inline.entitiesJson')
+}
+
+function externalAuth(draft: Draft): void {
+  draft.revalue('spec.type', { awsSts: 'cloudSts' })
+  draft.rename('spec.awsSts', 'cloudSts')
+  const exchange = 'spec.tokenExchange'
+  for (const { parent, key, value, path } of draft.places(`${exchange}.scope`)) {
+    if ('scopes' in parent) continue
+    delete parent[key]
+    parent['scopes'] = String(value).split(/\s+/).filter(Boolean)
+    draft.note(path, 'renamed', 'is the list scopes')
+  }
+  for (const field of [
+    'token_url',
+    'client_id',
+    'client_secret_ref',
+    'external_token_header_name',
+    'subject_token_type',
+  ]) {
+    draft.rename(`${exchange}.${field}`, camelCase(field))
+  }
+  convertAuthServer(draft, 'spec.embeddedAuthServer')
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Settings that stood beside `config` before it held them. */
+const nowInConfig = [
+  'aggregation',
+  'operational',
+  'compositeTools',
+  'compositeToolRefs',
+  'optimizer',
+  'codeMode',
+  'audit',
+]
+
+function virtualServer(draft: Draft, context: ObjectContext): void {
+  for (const field of nowInConfig) draft.move(`spec.${field}`, ['spec', 'config', field])
+  if (draft.value('spec.groupRef') === undefined)
+    draft.move('spec.config.groupRef', ['spec', 'groupRef', 'name'])
+  convertInlineOidc(draft, 'spec.incomingAuth.oidcConfig', context)
+  convertPolicies(draft, 'spec.incomingAuth.authzConfig.inline.entitiesJson')
+  convertVirtualServer(draft, 'spec.config', context.tools)
+  convertAuthServer(draft, 'spec.authServerConfig')
+}

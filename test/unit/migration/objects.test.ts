@@ -1,0 +1,460 @@
+/** Objects of toolhive.stacklok.dev as ours: field by field, and every result passes admission. */
+import t from 'tap'
+import { stringify } from 'yaml'
+import { validateResource } from '../../../hooks/index.ts'
+import { readYaml } from '../../../runtime/config/index.ts'
+import { type Migration, migrate, type SourceDocument } from '../../../runtime/migration/index.ts'
+import { isFields } from '../../../schemas/index.ts'
+
+/** Documents as a file would have them; paths lead to no line. */
+function documents(...docs: readonly Readonly<Record<string, unknown>>[]): SourceDocument[] {
+  return docs.map((doc) => ({ doc, file: 'given.yaml', lineOf: () => 1 }))
+}
+
+function convert(
+  docs: readonly Readonly<Record<string, unknown>>[],
+  tools: Readonly<Record<string, string>> = {},
+): Migration {
+  return migrate(documents(...docs), {
+    problemsOf: (manifest) => validateResource(manifest).problems,
+    tools: new Map(Object.entries(tools)),
+  })
+}
+
+function object(kind: string, spec: Readonly<Record<string, unknown>>, metadata = {}) {
+  return {
+    apiVersion: 'toolhive.stacklok.dev/v1beta1',
+    kind,
+    metadata: { name: 'one', ...metadata },
+    spec,
+  }
+}
+
+function specs(migration: Migration) {
+  return [...migration.files.values()].flat().map(({ kind, metadata, spec }) => ({ kind, metadata, spec }))
+}
+
+function rowsOf(migration: Migration): readonly string[] {
+  return migration.documents.flatMap(({ rows }) => rows.map(({ effect, field }) => `${effect} ${field}`))
+}
+
+t.test('objects: a field without a rule is equal, and the group is ours', async (t) => {
+  const spec = { image: 'example/notes:1', transport: 'streamable-http', mcpPort: 9000, args: ['--quiet'] }
+  const server = object('MCPServer', spec, { namespace: 'tools', labels: { team: 'a' } })
+  const migration = convert([server, { ...server, apiVersion: 'toolhive.stacklok.dev/v1alpha1' }])
+  t.same(
+    migration.documents.map(({ outcome, subject }) => [outcome, subject]),
+    [
+      ['converted', 'MCPServer/one'],
+      ['converted', 'MCPServer/one'],
+    ],
+  )
+  const [first, second] = [...migration.files.values()].flat()
+  t.equal(first?.['apiVersion'], 'gatehouse.dev/v1beta1')
+  t.same(first, second, 'both versions have one schema')
+  t.same(first?.['spec'], spec)
+  t.same(first?.['metadata'], { name: 'one', namespace: 'tools', labels: { team: 'a' } })
+})
+
+t.test('objects: what a cluster wrote into one stays there', async (t) => {
+  const migration = convert([
+    {
+      ...object(
+        'MCPGroup',
+        { description: 'd' },
+        {
+          uid: 'u',
+          resourceVersion: '7',
+          generation: 2,
+          creationTimestamp: '2026-01-01T00:00:00Z',
+          managedFields: [],
+          finalizers: ['toolhive.stacklok.dev/mcpgroup-finalizer'],
+          annotations: {
+            'kubectl.kubernetes.io/last-applied-configuration': '{}',
+            'mcpserver.toolhive.stacklok.dev/restarted-at': '2026-01-01',
+            'mcpserver.toolhive.stacklok.dev/restart-strategy': 'rolling',
+            note: 'stays',
+          },
+        },
+      ),
+      status: { phase: 'Ready' },
+    },
+  ])
+  const [made] = [...migration.files.values()].flat()
+  t.same(made, {
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPGroup',
+    metadata: {
+      name: 'one',
+      annotations: { 'mcpserver.gatehouse.dev/restarted-at': '2026-01-01', note: 'stays' },
+    },
+    spec: { description: 'd' },
+  })
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the strategy is left out, and told')
+})
+
+t.test('objects: fields and values under another name', async (t) => {
+  const exchange = convert([
+    object('MCPExternalAuthConfig', {
+      type: 'tokenExchange',
+      tokenExchange: {
+        token_url: 'https://idp.example.com/token',
+        client_id: 'c',
+        client_secret_ref: { name: 's', key: 'k' },
+        audience: 'a',
+        scope: 'read write',
+      },
+    }),
+  ])
+  t.same(specs(exchange)[0]?.spec, {
+    type: 'tokenExchange',
+    tokenExchange: {
+      tokenUrl: 'https://idp.example.com/token',
+      clientId: 'c',
+      clientSecretRef: { name: 's', key: 'k' },
+      audience: 'a',
+      scopes: ['read', 'write'],
+    },
+  })
+  const sts = { region: 'eu-west-1', fallbackRoleArn: 'arn:aws:iam::123456789012:role/mcp' }
+  const cloud = convert([object('MCPExternalAuthConfig', { type: 'awsSts', awsSts: sts })])
+  t.match(specs(cloud)[0]?.spec, { type: 'cloudSts', cloudSts: sts })
+  const embedding = convert([
+    object('EmbeddingServer', { resourceOverrides: { deployment: { labels: { a: 'b' } } } }),
+  ])
+  t.same(specs(embedding)[0]?.spec, { resourceOverrides: { statefulSet: { labels: { a: 'b' } } } })
+  const proxy = convert([
+    object('MCPRemoteProxy', {
+      remoteURL: 'https://mcp.example.com',
+      podTemplateSpec: { spec: { containers: [{ name: 'toolhive', resources: {} }] } },
+      resourceOverrides: {
+        proxyDeployment: { env: [{ name: 'TOOLHIVE_DEBUG', value: 'true' }] },
+      },
+    }),
+  ])
+  t.same(specs(proxy)[0]?.spec, {
+    remoteUrl: 'https://mcp.example.com',
+    podTemplateSpec: { spec: { containers: [{ name: 'gatehouse', resources: {} }] } },
+    resourceOverrides: { proxyDeployment: { env: [{ name: 'GATEHOUSE_DEBUG', value: 'true' }] } },
+  })
+  for (const migration of [exchange, cloud, embedding, proxy])
+    t.equal(migration.documents[0]?.outcome, 'converted')
+})
+
+t.test('objects: settings of a virtual server', async (t) => {
+  const migration = convert([
+    object('VirtualMCPServer', {
+      incomingAuth: { type: 'anonymous' },
+      aggregation: { conflictResolution: 'prefix' },
+      config: {
+        groupRef: 'team',
+        optimizer: {
+          embeddingProvider: 'openai',
+          embeddingService: 'https://llm.example.com/v1',
+          embeddingModel: 'm',
+        },
+        outgoingAuth: {
+          source: 'inline',
+          backends: {
+            a: {
+              type: 'aws_sts',
+              awsSts: { region: 'eu-west-1', fallbackRoleArn: 'arn:aws:iam::123456789012:role/mcp' },
+            },
+          },
+        },
+        telemetry: { endpoint: 'collector:4318', prometheusPort: 9464, metricsOnTransportPort: false },
+      },
+    }),
+  ])
+  const [{ spec } = { spec: undefined }] = specs(migration)
+  t.match(spec, {
+    groupRef: { name: 'team' },
+    config: {
+      aggregation: { conflictResolution: 'prefix' },
+      optimizer: { embeddingProvider: 'compat' },
+      outgoingAuth: { backends: { a: { type: 'cloud_sts', cloudSts: { region: 'eu-west-1' } } } },
+      telemetry: { endpoint: 'collector:4318' },
+    },
+  })
+  t.notMatch(stringify(spec), /prometheusPort|metricsOnTransportPort|awsSts/)
+  t.equal(migration.documents[0]?.outcome, 'differs')
+})
+
+t.test('objects: workflows that the other server takes with fields that it ignores', async (t) => {
+  const steps = [
+    {
+      id: 'a',
+      tool: 'echo',
+      arguments: { text: 'at {{.timestamp}}: {{.params.x}}' },
+      onError: { action: 'abort', maxRetries: 2, retryDelay: '5s' },
+    },
+    { id: 'b', tool: 'notes.add', onError: { action: 'retry', maxRetries: 3 }, dependsOn: ['a'] },
+  ]
+  const migration = convert(
+    [
+      object('VirtualMCPCompositeToolDefinition', {
+        name: 'w',
+        description: 'd',
+        failureMode: 'abort',
+        steps,
+      }),
+    ],
+    { echo: 'notes.echo' },
+  )
+  t.match(specs(migration)[0]?.spec, {
+    name: 'w',
+    steps: [
+      {
+        tool: 'notes.echo',
+        arguments: { text: 'at <no value>: {{.params.x}}' },
+        onError: { action: 'abort' },
+      },
+      { tool: 'notes.add', onError: { action: 'retry', retryCount: 3 } },
+    ],
+  })
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the text that is not there is told')
+  const deep = (value: unknown) =>
+    specs(
+      convert([
+        object('VirtualMCPCompositeToolDefinition', {
+          name: 'w',
+          description: 'd',
+          steps: [{ id: 'a', tool: 'notes.echo', arguments: { list: [value] } }],
+        }),
+      ]),
+    )[0]?.spec
+  t.match(deep('{{.params.x}}'), { nestedTemplates: true }, 'templates at any depth go on being such')
+  t.notMatch(deep('plain'), { nestedTemplates: true })
+})
+
+t.test('objects: settings that were inline become objects', async (t) => {
+  const migration = convert([
+    object('MCPServer', {
+      image: 'example/notes:1',
+      transport: 'streamable-http',
+      port: 9090,
+      targetPort: 8081,
+      tools: ['read'],
+      oidcConfig: {
+        type: 'inline',
+        resourceUrl: 'https://mcp.example.com',
+        inline: { issuer: 'https://idp.example.com', audience: 'mcp', clientId: 'c', clientSecret: 'hush' },
+      },
+      telemetry: {
+        openTelemetry: {
+          enabled: true,
+          endpoint: 'collector:4318',
+          serviceName: 'notes',
+          tracing: { enabled: true },
+        },
+      },
+    }),
+  ])
+  t.same(
+    specs(migration).map(
+      ({ kind, metadata }) => `${String(kind)}/${isFields(metadata) ? String(metadata['name']) : ''}`,
+    ),
+    [
+      'MCPOIDCConfig/one-oidc',
+      'MCPTelemetryConfig/one-telemetry',
+      'MCPToolConfig/one-tools',
+      'MCPServer/one',
+    ],
+  )
+  t.match(specs(migration).at(-1)?.spec, {
+    proxyPort: 9090,
+    mcpPort: 8081,
+    oidcConfigRef: { name: 'one-oidc', audience: 'mcp', resourceUrl: 'https://mcp.example.com' },
+    telemetryConfigRef: { name: 'one-telemetry', serviceName: 'notes' },
+    toolConfigRef: { name: 'one-tools' },
+  })
+  t.same(
+    migration.secrets.map(({ metadata, stringData }) => [metadata, stringData]),
+    [[{ name: 'one-oidc' }, { 'client-secret': 'hush' }]],
+  )
+  t.notMatch(JSON.stringify(migration.documents), /hush/, 'no value in the report')
+})
+
+t.test('objects: one whose guard has no counterpart is not written', async (t) => {
+  const server = { image: 'example/notes:1', transport: 'sse' }
+  const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+    'spec.webhookConfigRef': object('MCPServer', { ...server, webhookConfigRef: { name: 'w' } }),
+    kind: object('MCPWebhookConfig', { validating: [] }),
+    'spec.oidcConfig': object('MCPServer', {
+      ...server,
+      oidcConfig: { type: 'configMap', configMap: { name: 'c' } },
+    }),
+    'spec.config.outgoingAuth.source': object('VirtualMCPServer', {
+      groupRef: { name: 'g' },
+      incomingAuth: { type: 'anonymous' },
+      config: { outgoingAuth: { source: 'elsewhere' } },
+    }),
+    'spec.modelCache.accessMode': object('EmbeddingServer', { modelCache: { accessMode: 'ReadOnlyMany' } }),
+  }
+  for (const [field, doc] of Object.entries(cases)) {
+    const migration = convert([doc])
+    t.equal(migration.documents[0]?.outcome, 'not converted', field)
+    t.ok(rowsOf(migration).includes(`refused ${field}`), `${field}: ${rowsOf(migration).join(', ')}`)
+    t.equal(migration.files.size, 0, 'nothing is written')
+  }
+})
+
+t.test('objects: what is lost is told; a default that is lost is not', async (t) => {
+  const provider = {
+    name: 'idp',
+    type: 'oauth2',
+    oauth2Config: {
+      authorizationEndpoint: 'https://idp.example.com/authorize',
+      tokenEndpoint: 'https://idp.example.com/token',
+      clientId: 'c',
+      allowPrivateIPs: true,
+      insecureAllowHTTP: false,
+    },
+  }
+  const migration = convert([
+    object('MCPExternalAuthConfig', {
+      type: 'embeddedAuthServer',
+      embeddedAuthServer: {
+        issuer: 'https://auth.example.com',
+        upstreamProviders: [provider],
+        delegateClients: [{ clientId: 'd' }],
+      },
+    }),
+    object('MCPGroup', { description: 'd', colour: 'red' }, { name: 'two' }),
+  ])
+  t.same(rowsOf(migration), [
+    'lost spec.embeddedAuthServer.delegateClients',
+    'lost spec.embeddedAuthServer.upstreamProviders[0].oauth2Config.allowPrivateIPs',
+    'lost spec.colour',
+  ])
+  t.same(
+    migration.documents.map(({ outcome }) => outcome),
+    ['partly', 'partly'],
+  )
+  t.same(specs(migration).at(-1)?.spec, { description: 'd' })
+})
+
+t.test('objects: a stdio server needs a command; an image that names a package has one', async (t) => {
+  const bare = convert([object('MCPServer', { image: 'example/notes:1' })])
+  t.match(bare.documents[0]?.rows, [{ effect: 'differs', field: 'spec.image', text: /needs a command/ }])
+  const packages: Readonly<Record<string, { readonly command: readonly string[]; readonly local: string }>> =
+    {
+      'npx://@example/notes@1.2.3': {
+        command: ['npx', '-y', '@example/notes@1.2.3'],
+        local: 'npx -y @example/notes@1.2.3',
+      },
+      'uvx://notes@1.2.3': {
+        command: ['env', 'HOME=/tmp', 'uvx', 'notes@1.2.3'],
+        local: 'uvx notes@1.2.3',
+      },
+      'go://example.com/notes': {
+        command: [
+          'env',
+          'HOME=/tmp',
+          'GOCACHE=/tmp/go-build',
+          'GOPATH=/tmp/go',
+          'go',
+          'run',
+          'example.com/notes@latest',
+        ],
+        local: 'go run example.com/notes@latest',
+      },
+    }
+  for (const [image, { command, local }] of Object.entries(packages)) {
+    const migration = convert([object('MCPServer', { image, args: ['--quiet'] })])
+    const [made] = specs(migration)
+    t.match(made?.spec, { podTemplateSpec: { spec: { containers: [{ name: 'mcp', command }] } } }, image)
+    t.match(made?.metadata, { annotations: { 'gatehouse.dev/local-command': `${local} --quiet` } })
+    t.notMatch(JSON.stringify(migration.documents), /needs a command/)
+  }
+  const built = convert([object('MCPServer', { image: 'toolhivelocal/npx-notes:1', transport: 'sse' })])
+  t.same(rowsOf(built), ['lost spec.image'])
+})
+
+t.test(
+  'objects: other groups stay, the registry is skipped, a name that is taken gets a number',
+  async (t) => {
+    const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's' }, stringData: { a: 'b' } }
+    const migration = convert([
+      secret,
+      object('MCPRegistry', {}),
+      object('MCPToolConfig', { toolsFilter: ['x'] }, { name: 'one-tools' }),
+      object('MCPServer', { image: 'i', transport: 'sse', tools: ['read'] }),
+    ])
+    t.same(
+      migration.documents.map(({ outcome }) => outcome),
+      ['unchanged', 'skipped', 'converted', 'converted'],
+    )
+    t.same([...migration.files.values()].flat()[0], secret)
+    t.match(specs(migration).at(-1)?.spec, { toolConfigRef: { name: 'one-tools-2' } })
+  },
+)
+
+t.test('objects: names in another case, and fields that are null', async (t) => {
+  const migration = convert([
+    object('MCPOIDCConfig', {
+      type: 'inline',
+      inline: {
+        issuer: 'https://idp.example.com',
+        clientID: 'c',
+        clientSecretRef: { name: 's', key: 'k' },
+        jwksUrl: null,
+      },
+    }),
+    object('VirtualMCPCompositeToolDefinition', {
+      name: 'w',
+      description: 'd',
+      steps: [{ id: 'a', tool: 'notes.echo', arguments: { none: null }, condition: null }],
+    }),
+  ])
+  t.same(
+    specs(migration).map(({ spec }) => spec),
+    [
+      {
+        type: 'inline',
+        inline: {
+          issuer: 'https://idp.example.com',
+          clientId: 'c',
+          clientSecretRef: { name: 's', key: 'k' },
+        },
+      },
+      { name: 'w', description: 'd', steps: [{ id: 'a', tool: 'notes.echo', arguments: { none: null } }] },
+    ],
+  )
+  t.same(rowsOf(migration), ['renamed spec.inline.clientID'])
+})
+
+t.test('objects: entities of policies in their short form', async (t) => {
+  const entities = '[{"uid":"Tool::weather","attrs":{"owner":"ada"}},{"uid":"Tool::\\"rain\\""}]'
+  const migration = convert([
+    object('MCPAuthzConfig', {
+      type: 'cedarv1',
+      config: { policies: ['permit(principal, action, resource);'], entities_json: entities },
+    }),
+  ])
+  t.equal(migration.documents[0]?.outcome, 'converted')
+  t.match(specs(migration)[0]?.spec, {
+    config: {
+      entities_json: JSON.stringify([
+        { uid: { type: 'Tool', id: 'weather' }, attrs: { owner: 'ada' }, parents: [] },
+        { uid: { type: 'Tool', id: 'rain' }, attrs: {}, parents: [] },
+      ]),
+    },
+  })
+  const external = convert([
+    object('MCPAuthzConfig', {
+      type: 'httpv1',
+      config: { http: { url: 'https://pdp.example.com' }, claim_mapping: 'standard' },
+    }),
+  ])
+  t.same(rowsOf(external), ['differs spec.type'])
+})
+
+t.test('objects: the same documents give the same bytes', async (t) => {
+  const { documents: docs, violations } = readYaml(
+    'apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: i, tools: [b, a]}\n',
+  )
+  t.same(violations, [])
+  const given = docs.flatMap(({ value }) => (isFields(value) ? [value] : []))
+  t.equal(stringify([...convert(given).files]), stringify([...convert(given).files]))
+})
