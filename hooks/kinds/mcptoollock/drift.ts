@@ -1,0 +1,75 @@
+/** What running virtual servers report of the backend of a lock. Reports are data of pods: every member is checked. */
+import type { SyncContext } from '../../sync/context.ts'
+import { byText, type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
+import { presentReports } from '../virtualmcpserver/status/report.ts'
+
+export interface ObservedDrift {
+  readonly lock: string
+  /** Why the lock is not used. */
+  readonly failure: string
+  readonly counts: Readonly<Record<(typeof states)[number], number>>
+  readonly drift: readonly Fields[]
+}
+
+const states = ['pinned', 'new', 'changed', 'removed'] as const
+const maxDrift = 50
+/** What is so much older than the newest report of its server is that of a pod that is gone. */
+const maxAgeMs = 5 * 60_000
+
+/** The report with the most differences; undefined when nobody has listed the backend. */
+export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrift | undefined {
+  const backend = context.parent.spec.backendRef.name
+  const found = [...(context.request.related.get('ConfigMap.v1') ?? [])]
+    .sort((a, b) => byText(a.metadata.name, b.metadata.name))
+    .flatMap((map) => presentReports(map, undefined, maxAgeMs))
+    .flatMap((report) => listOf(report['pinning']).filter(isFields))
+    .filter((entry) => entry['backend'] === backend && entry['lock'] !== 'missing')
+    .filter((entry) => entry['observed'] === true || entry['lock'] === 'invalid')
+    .map(readEntry)
+  return found.reduce<ObservedDrift | undefined>(
+    (worst, one) => (worst && badness(worst) >= badness(one) ? worst : one),
+    undefined,
+  )
+}
+
+function badness({ lock, counts }: ObservedDrift): number {
+  return lock === 'ok' ? counts.changed + counts.new + counts.removed : Number.POSITIVE_INFINITY
+}
+
+function readEntry(entry: Fields): ObservedDrift {
+  const counts = fieldsOf(entry['counts'])
+  const count = (state: string): number => {
+    const value = counts[state]
+    return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value < 2 ** 31
+      ? value
+      : 0
+  }
+  const failure = entry['failure']
+  return {
+    lock: entry['lock'] === 'ok' ? 'ok' : 'invalid',
+    failure:
+      typeof failure === 'string' && failure !== '' ? failure.slice(0, 1_024) : 'the lock cannot be used',
+    counts: {
+      pinned: count('pinned'),
+      new: count('new'),
+      changed: count('changed'),
+      removed: count('removed'),
+    },
+    drift: listOf(entry['drift']).filter(isFields).flatMap(readDrift).slice(0, maxDrift),
+  }
+}
+
+function readDrift({ kind, name, state, parts, digest }: Fields): Fields[] {
+  if (typeof kind !== 'string' || typeof name !== 'string') return []
+  if (state !== 'new' && state !== 'changed' && state !== 'removed') return []
+  const named = listOf(parts).filter((part) => typeof part === 'string' && part.length <= 32)
+  return [
+    {
+      kind: kind.slice(0, 64),
+      name: name.slice(0, 1_024),
+      state,
+      parts: named.slice(0, 8),
+      ...(typeof digest === 'string' && { digest: digest.slice(0, 128) }),
+    },
+  ]
+}

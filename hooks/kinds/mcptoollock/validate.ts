@@ -1,0 +1,38 @@
+/** MCPToolLock: checks of the object alone that need code: each definition is one of the name that it stands under. */
+import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
+import { jsonIn } from '../../json-bounds.ts'
+
+const lists = { tools: 'name', prompts: 'name', resourceTemplates: 'uriTemplate' } as const
+
+export function toolLockViolations({ spec }: MCPToolLock): Violation[] {
+  return (Object.keys(lists) as (keyof typeof lists)[]).flatMap((list) =>
+    (spec[list] ?? []).flatMap((item, at) => {
+      const path = `spec.${list}[${at}]`
+      return [item, ...(item.variants ?? [])].flatMap((form, i) => {
+        const where = i === 0 ? path : `${path}.variants[${i - 1}]`
+        return formViolations(form, { name: item.name, key: lists[list], path: where })
+      })
+    }),
+  )
+}
+
+interface Form {
+  readonly definition?: unknown
+  readonly definitionText?: string | undefined
+}
+
+interface Place {
+  readonly name: string
+  /** Member that names the item. */
+  readonly key: string
+  readonly path: string
+}
+
+function formViolations({ definition, definitionText }: Form, { name, key, path }: Place): Violation[] {
+  if (definition === undefined && definitionText === undefined) return []
+  const field = definitionText === undefined ? 'definition' : 'definitionText'
+  const value = definitionText === undefined ? definition : jsonIn(definitionText)
+  if (!isFields(value)) return [{ path: `${path}.${field}`, message: 'must be a JSON object' }]
+  if (fieldsOf(value)[key] === name) return []
+  return [{ path: `${path}.${field}`, message: `must have ${key} ${JSON.stringify(name.slice(0, 80))}` }]
+}

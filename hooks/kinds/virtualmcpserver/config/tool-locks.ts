@@ -1,0 +1,60 @@
+/**
+ * The MCPToolLocks of the backends, as the running server reads them. A lock that is not valid closes its backend: nothing
+ * of it counts as approved.
+ */
+import { formatViolations, type input, runtimeToolLock } from '../../../../schemas/index.ts'
+import { fieldsOf, type KubeObject } from '../../../kube.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import type { ResolvedBackend } from './backends.ts'
+
+type Context = SyncContext<'VirtualMCPServer'>
+
+/** Undefined while pinning is off, or there are none. */
+export function toolLocks(
+  context: Context,
+  backends: readonly ResolvedBackend[],
+): readonly input.RuntimeToolLock[] | undefined {
+  if (!context.parent.spec.config?.pinning) return undefined
+  const locks = backends
+    .filter(({ backend }) => backend !== undefined)
+    .flatMap((backend) =>
+      context
+        .members('MCPToolLock')
+        .filter((lock) => isFor(lock, backend))
+        .map((lock) => runtimeLock(context, lock, backend.name)),
+    )
+  return locks.length > 0 ? locks : undefined
+}
+
+function isFor(lock: KubeObject, { name, member }: ResolvedBackend): boolean {
+  const ref = fieldsOf(fieldsOf(lock['spec'])['backendRef'])
+  return ref['name'] === name && ref['kind'] === (member?.kind ?? 'Backend')
+}
+
+const maxFailure = 1_024
+
+function runtimeLock(context: Context, lock: KubeObject, backend: string): input.RuntimeToolLock {
+  const { name } = lock.metadata
+  const violations = context.violationsOf(lock)
+  const spec = violations.length > 0 ? undefined : context.filled('MCPToolLock', name)?.spec
+  if (!spec) {
+    const failure = `MCPToolLock ${name} is not valid: ${formatViolations(violations)}`
+    return { backend, failure: failure.slice(0, maxFailure), ...legalSettings(lock) }
+  }
+  return runtimeToolLock(spec, backend)
+}
+
+const settings = {
+  onChanged: ['observe', 'warn', 'freeze', 'block'],
+  onNew: ['observe', 'warn', 'block'],
+  onRemoved: ['observe', 'warn'],
+} as const
+
+/** What a lock that is not valid says of enforcement still counts: without it, a server that only observes would open it. */
+function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {
+  const spec = fieldsOf(lock['spec'])
+  const legal = Object.entries(settings).filter(([name, values]) =>
+    (values as readonly unknown[]).includes(spec[name]),
+  )
+  return Object.fromEntries(legal.map(([name]) => [name, spec[name]]))
+}

@@ -1,0 +1,78 @@
+/** Compares what backends offer with their locks, and prints the differences. */
+import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
+import { runtimeToolLock } from '../../../schemas/index.ts'
+import {
+  compareWithLocks,
+  type LockComparison,
+  type PinDetail,
+  type Surveyed,
+  visibleText,
+} from '../../vmcp/index.ts'
+import type { Target } from './targets.ts'
+
+export interface Checked extends LockComparison {
+  readonly backend: string
+  /** False: there is no lock of this backend. */
+  readonly locked: boolean
+}
+
+export async function checkBackend(
+  target: Target,
+  listing: NonNullable<Surveyed['listing']>,
+  locks: readonly ToolLockSpec[],
+): Promise<Checked> {
+  const own: RuntimeToolLock[] = locks
+    .filter(({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind)
+    .map((spec) => ({ scheme: 'gatehouse.pin.v1', ...runtimeToolLock(spec, target.name) }))
+  const compared = await compareWithLocks(listing, own)
+  return { backend: target.name, locked: own.length > 0, ...compared }
+}
+
+export function isInSync({ locked, failure, drift }: Checked): boolean {
+  return locked && failure === undefined && drift.length === 0
+}
+
+const nouns = {
+  tool: 'tool',
+  prompt: 'prompt',
+  resourceTemplate: 'resource template',
+  instructions: 'instructions',
+}
+
+export function checkText(checked: Checked): string {
+  const { backend, locked, failure, counts, drift } = checked
+  if (!locked) return `${backend}: no lock`
+  if (failure !== undefined) return `${backend}: the lock cannot be used: ${failure}`
+  if (isInSync(checked)) return `${backend}: in sync, ${counts.pinned} pinned`
+  const head = `${backend}: ${counts.changed} changed, ${counts.new} new, ${counts.removed} removed`
+  return [head, ...drift.flatMap(driftLines)].join('\n')
+}
+
+function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail): string[] {
+  const what = `${nouns[kind]}${name === '' ? '' : ` ${visibleText(name)}`}`
+  const more = state === 'changed' ? `: ${parts.join(', ')}` : ''
+  const before = renamedFrom === undefined ? '' : ` (as ${visibleText(renamedFrom)} was)`
+  if (state === 'removed') return [`  ${what} removed`]
+  const lines = diff.flatMap((part) => [`    ${part.part}`, ...part.lines.map((line) => `      ${line}`)])
+  return [`  ${what} ${state}${more}${before}`, ...lines]
+}
+
+/** For programs: the differences with both digests' side of the story, without the definitions. */
+export function checkJson(checked: readonly Checked[]): string {
+  const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
+    backend,
+    locked,
+    failure,
+    counts,
+    drift: drift.map(({ kind, name, state, parts, digest, renamedFrom, diff }) => ({
+      kind,
+      name: visibleText(name),
+      state,
+      parts,
+      digest,
+      renamedFrom,
+      diff,
+    })),
+  }))
+  return JSON.stringify({ inSync: checked.every(isInSync), backends }, undefined, 2)
+}

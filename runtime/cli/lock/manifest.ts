@@ -1,0 +1,94 @@
+/** Locks as manifests: what a backend offers, written so that a reviewer sees every character. */
+import { Document, isScalar, Scalar, visit } from 'yaml'
+import { apiVersion, type ToolLockSpec } from '../../../schemas/index.ts'
+import { atOnce, canonicalText } from '../../mcp/index.ts'
+import { type Surveyed, visibleText } from '../../vmcp/index.ts'
+import type { Target } from './targets.ts'
+
+type Item = NonNullable<ToolLockSpec['tools']>[number]
+type Listing = NonNullable<Surveyed['listing']>
+type Listed = Listing['prompts'][number]
+
+/** The specification of a lock. Settings, notes and variants of the lock before stay where they still fit. */
+export function lockSpec(target: Target, listing: Listing, before: ToolLockSpec | undefined): ToolLockSpec {
+  const {
+    backendRef: _,
+    server,
+    tools,
+    prompts,
+    resourceTemplates,
+    ...settings
+  } = before ?? {
+    scheme: 'gatehouse.pin.v1' as const,
+  }
+  const { instructions } = listing.server
+  const told = { ...server, ...(instructions === undefined ? {} : { instructions }) }
+  if (instructions === undefined) delete told.instructions
+  return {
+    backendRef: { kind: target.kind, name: target.name },
+    ...settings,
+    ...(Object.keys(told).length > 0 ? { server: told } : {}),
+    ...list('tools', listing.tools, tools),
+    ...list('prompts', listing.prompts, prompts),
+    ...list('resourceTemplates', listing.templates, resourceTemplates),
+  }
+}
+
+function list(name: string, items: readonly Listed[], before: readonly Item[] = []): Partial<ToolLockSpec> {
+  if (items.length === 0) return {}
+  const known = new Map(before.map((item) => [item.name, item]))
+  const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1))
+  return { [name]: sorted.map((item) => lockedItem(item, known.get(item.key))) }
+}
+
+function lockedItem({ key, json }: Listed, before: Item | undefined): Item {
+  const forms = before ? [before, ...(before.variants ?? [])] : []
+  const isKnown = forms.some((form) => canonical(textOf(form)) === canonical(json.toString()))
+  if (before && isKnown) return before
+  const form = plainForm(json.toString())
+  return { name: key, ...form, ...(before?.note === undefined ? {} : { note: before.note }) }
+}
+
+function textOf({ definition, definitionText }: Pick<Item, 'definition' | 'definitionText'>): string {
+  return definitionText ?? JSON.stringify(definition ?? {})
+}
+
+/** As an object where readers of YAML and JSON lose nothing of it, else as text. */
+function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
+  const value: object = JSON.parse(json)
+  const survives = canonical(JSON.stringify(value)) === canonical(json) && json.isWellFormed()
+  const hasLoneSurrogate = /\\ud[89a-f]/i.test(JSON.stringify(value))
+  return survives && !hasLoneSurrogate
+    ? { definition: value as Readonly<Record<string, unknown>> }
+    : { definitionText: json }
+}
+
+function canonical(json: string): string {
+  return atOnce(canonicalText(Buffer.from(json)))
+}
+
+/** The manifest as YAML; characters that an editor would not show are escapes. */
+export function manifestText(target: Target, spec: ToolLockSpec): string {
+  const document = new Document({ apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec })
+  visit(document, {
+    Scalar(_key, node) {
+      if (
+        isScalar(node) &&
+        typeof node.value === 'string' &&
+        visibleText(node.value.replaceAll('\n', '')) !== node.value.replaceAll('\n', '')
+      )
+        node.type = Scalar.QUOTE_DOUBLE
+    },
+  })
+  return escaped(document.toString({ lineWidth: 0, aliasDuplicateObjects: false } as never))
+}
+
+/** Hidden characters stand in double-quoted scalars only, where YAML has escapes for them. */
+function escaped(yaml: string): string {
+  return yaml
+    .split('\n')
+    .map((line) =>
+      visibleText(line).replace(/\\u\{([0-9a-f]+)\}/g, (_all, hex: string) => `\\U${hex.padStart(8, '0')}`),
+    )
+    .join('\n')
+}

@@ -1,0 +1,96 @@
+/** Which backends are locked: those of manifests, and those that flags name; with the locks that the manifests have. */
+import {
+  formatViolations,
+  fieldsOf,
+  type ToolLockSpec,
+  type Violation,
+  withDefaults,
+  invalidConfig,
+} from '../../../schemas/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import type { Manifest } from '../manifests/read.ts'
+
+export type BackendKind = ToolLockSpec['backendRef']['kind']
+
+export interface Target {
+  readonly kind: BackendKind
+  readonly name: string
+  readonly url: string
+  readonly transport: 'sse' | 'streamable-http'
+}
+
+export interface Known {
+  readonly targets: readonly Target[]
+  /** Backends without an address that can be reached from here. */
+  readonly unreachable: readonly string[]
+  /** The locks among the manifests, as they are written. */
+  readonly locks: readonly ToolLockSpec[]
+}
+
+const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
+
+/** `urls` has addresses by name of backend. Throws INVALID_CONFIG for a lock that is not valid. */
+export function targetsOf(
+  manifests: readonly Manifest[],
+  urls: ReadonlyMap<string, string>,
+  problemsOf: (doc: unknown) => readonly Violation[],
+): Known {
+  const targets: Target[] = []
+  const unreachable: string[] = []
+  const locks: ToolLockSpec[] = []
+  for (const { doc, file, line } of manifests) {
+    const { kind } = doc
+    const name = fieldsOf(doc['metadata'])['name']
+    if (kind === 'MCPToolLock') {
+      const problems = problemsOf(doc)
+      if (problems.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(problems)}`)
+      locks.push(withDefaults(doc as { readonly kind: 'MCPToolLock' }).spec)
+    }
+    const member = memberKinds.find((one) => one === kind)
+    if (!member || typeof name !== 'string') continue
+    const target = targetOf(member, name, fieldsOf(doc['spec']), urls.get(name))
+    if (target) targets.push(target)
+    else unreachable.push(name)
+  }
+  const named = new Set([...targets.map(({ name }) => name), ...unreachable])
+  for (const [name, url] of urls)
+    if (!named.has(name)) targets.push({ kind: 'Backend', name, url, transport: 'streamable-http' })
+  return { targets, unreachable, locks }
+}
+
+function targetOf(
+  kind: BackendKind,
+  name: string,
+  { remoteUrl, transport }: Readonly<Record<string, unknown>>,
+  given: string | undefined,
+): Target | undefined {
+  const url = given ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
+  if (url === undefined) return undefined
+  const isSse = given === undefined && transport === 'sse'
+  return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
+}
+
+/** Variable with the value of the Authorization header for backends. */
+export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
+
+/** A configuration for listing the targets, and nothing else. Throws INVALID_CONFIG. */
+export function surveyConfig(
+  targets: readonly Target[],
+  { credentials }: { readonly credentials: boolean },
+): VmcpConfig {
+  const headerInjection = { headerName: 'Authorization', headerValueEnv: authorizationVariable }
+  return parseVmcpConfig(
+    JSON.stringify({
+      name: 'lock',
+      groupRef: 'lock',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: {
+        source: 'inline',
+        ...(credentials && { default: { type: 'header_injection', headerInjection } }),
+      },
+      aggregation: {},
+      backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
+      pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
+    }),
+  )
+}

@@ -1,0 +1,186 @@
+/**
+ * The locks in force: compiled in the background when they change, applied to listings, and reported.
+ *
+ * A changed lock takes effect once it is compiled; until then the one before stays in force, and a backend that is listed
+ * for the first time waits. Nothing is ever opened by a lock that is not ready.
+ */
+import { createHash } from 'node:crypto'
+import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
+import type { Listing } from '../listing.ts'
+import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
+import { compileLocks } from './compile.ts'
+import { evaluate, type Evaluation, offeredBy } from './evaluate.ts'
+import type { PinKind } from './parts.ts'
+import { detailOf, gather, type PinDetail, type PinReport } from './report.ts'
+import { type CompiledLock, pinKey, type PinState } from './types.ts'
+
+export interface PinningConfig {
+  readonly pinning?: Pinning | undefined
+  readonly toolLocks?: readonly RuntimeToolLock[] | undefined
+}
+
+interface Held {
+  readonly digest: string
+  readonly lock: CompiledLock
+}
+
+interface Known {
+  readonly lock: CompiledLock
+  readonly evaluation: Evaluation
+}
+
+/** A backend, and all listings that are known of it. */
+export interface SeenBackend {
+  readonly backend: string
+  readonly listings: readonly Listing[]
+  /** It may show callers different things. */
+  readonly perCaller: boolean
+}
+
+interface KnownReport {
+  readonly lock: CompiledLock | undefined
+  readonly pinning: Pinning
+  readonly seen: SeenBackend
+  readonly report: PinReport
+}
+
+export class PinBook {
+  readonly #onReady: (backend: string) => void
+  #pinning: Pinning | undefined
+  readonly #locks = new Map<string, Held>()
+  readonly #compiling = new Map<string, { readonly digest: string; readonly done: Promise<void> }>()
+  /** What listings were found to be; they are immutable. */
+  readonly #evaluations = new WeakMap<Listing, Known>()
+  readonly #reports = new Map<string, KnownReport>()
+  #version = 0
+
+  /** `onReady`: a changed lock is in force. */
+  constructor(onReady: (backend: string) => void) {
+    this.#onReady = onReady
+  }
+
+  get enabled(): boolean {
+    return this.#pinning !== undefined
+  }
+
+  /** Another number for whatever may make another listing of the same one. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** Takes a configuration; changed locks are compiled. */
+  replace({ pinning, toolLocks = [] }: PinningConfig): void {
+    this.#pinning = pinning
+    this.#version++
+    const wanted = Map.groupBy(pinning ? toolLocks : [], ({ backend }) => backend)
+    for (const name of new Set([...this.#locks.keys(), ...this.#compiling.keys()])) {
+      if (wanted.has(name)) continue
+      this.#locks.delete(name)
+      this.#compiling.delete(name)
+      this.#reports.delete(name)
+    }
+    for (const [backend, locks] of wanted) this.#compile(backend, locks)
+  }
+
+  #compile(backend: string, locks: readonly RuntimeToolLock[]): void {
+    const digest = digestOf(locks)
+    const present = this.#compiling.get(backend)?.digest ?? this.#locks.get(backend)?.digest
+    if (present === digest) return
+    const done = compileLocks(backend, locks).then((lock) => {
+      if (this.#compiling.get(backend)?.digest !== digest) return
+      this.#compiling.delete(backend)
+      this.#locks.set(backend, { digest, lock })
+      this.#version++
+      this.#onReady(backend)
+    })
+    this.#compiling.set(backend, { digest, done })
+  }
+
+  /** Settles once the lock of a backend can be applied for the first time. */
+  async ready(backend: string): Promise<void> {
+    while (!this.#locks.has(backend)) {
+      const compiling = this.#compiling.get(backend)
+      if (!compiling) return
+      await compiling.done
+    }
+  }
+
+  /** What may be offered of a listing. */
+  apply(listing: Listing): Listing {
+    const pinning = this.#pinning
+    if (!pinning) return listing
+    const lock = this.#locks.get(listing.backend)?.lock
+    const settings = settingsFor(pinning, lock)
+    const closed = closedBy(settings, lock)
+    const evaluation = lock && !settings.invalid ? this.#evaluationOf(listing, lock) : undefined
+    return applyPins(listing, evaluation, settings, closed)
+  }
+
+  #evaluationOf(listing: Listing, lock: CompiledLock): Evaluation {
+    const known = this.#evaluations.get(listing)
+    if (known?.lock === lock) return known.evaluation
+    const evaluation = evaluate(offeredBy(listing), lock)
+    this.#evaluations.set(listing, { lock, evaluation })
+    return evaluation
+  }
+
+  /** How a backend compares with its lock; undefined while pinning is off. */
+  report(seen: SeenBackend): PinReport | undefined {
+    const pinning = this.#pinning
+    if (!pinning) return undefined
+    const { backend, listings, perCaller } = seen
+    const lock = this.#locks.get(backend)?.lock
+    const known = this.#reports.get(backend)
+    if (known && known.lock === lock && known.pinning === pinning && isSame(known.seen, seen))
+      return known.report
+    const settings = settingsFor(pinning, lock)
+    const failure = lock?.failure
+    const report: PinReport = {
+      backend,
+      lock: !lock ? 'missing' : failure === undefined ? 'ok' : 'invalid',
+      failure,
+      observed: listings.length > 0,
+      quiet: isQuiet(settings),
+      ...gather(backend, this.#evaluationsOf(seen), { perCaller }),
+    }
+    this.#reports.set(backend, { lock, pinning, seen, report })
+    return report
+  }
+
+  /** One difference in full, with both definitions; undefined when there is none of that name. */
+  detail(seen: SeenBackend, kind: PinKind, name: string): PinDetail | undefined {
+    return detailOf(seen.backend, this.#evaluationsOf(seen), { perCaller: seen.perCaller, kind, name })
+  }
+
+  #evaluationsOf({ backend, listings }: SeenBackend): readonly Evaluation[] {
+    const lock = this.#pinning ? this.#locks.get(backend)?.lock : undefined
+    if (!lock || lock.failure !== undefined) return []
+    return listings.map((listing) => this.#evaluationOf(listing, lock))
+  }
+
+  /** The worst state of what a backend offers under its original name; undefined where nothing is compared. */
+  stateOf(seen: SeenBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
+    const states = this.#evaluationsOf(seen).flatMap(
+      ({ items }) => items.get(pinKey(kind, original))?.state ?? [],
+    )
+    return states.find((state) => state !== 'pinned') ?? states[0]
+  }
+}
+
+function isSame(a: SeenBackend, b: SeenBackend): boolean {
+  return (
+    a.perCaller === b.perCaller &&
+    a.listings.length === b.listings.length &&
+    a.listings.every((listing, i) => listing === b.listings[i])
+  )
+}
+
+function isQuiet({ onChanged, onNew, onRemoved }: PinSettings): boolean {
+  return onChanged === 'observe' && onNew === 'observe' && onRemoved === 'observe'
+}
+
+function digestOf(locks: readonly RuntimeToolLock[]): string {
+  const hash = createHash('sha256')
+  for (const lock of locks) hash.update(JSON.stringify(lock))
+  return hash.digest('base64')
+}

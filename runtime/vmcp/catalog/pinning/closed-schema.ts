@@ -1,0 +1,99 @@
+/**
+ * A schema that takes no members but those that it names: wherever an object says nothing of further members, it takes
+ * none. What only describes an object as a whole (`type: object` without members) stays as open as it was approved.
+ *
+ * Schemas that are applied to the same object (branches of anyOf and oneOf) are closed together, by the schema around them.
+ * Undefined where that cannot be done rightly: allOf, a reference with rules beside it or to a place that is not closed
+ * here, and schemas nested deeper than 32.
+ * Source: JSON Schema 2020-12, core, "unevaluatedProperties".
+ */
+import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
+
+const maxDepth = 32
+const maps = ['properties', 'patternProperties', '$defs', 'definitions'] as const
+const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'unevaluatedItems'] as const
+/** Applied to the value itself. */
+const branchLists = ['anyOf', 'oneOf'] as const
+const branchSingle = ['then', 'else'] as const
+
+/** What may stand beside a reference: it says nothing of members. */
+const besideReference: ReadonlySet<string> = new Set(
+  '$comment $defs $ref $schema default definitions deprecated description examples readOnly title type writeOnly'.split(
+    ' ',
+  ),
+)
+/** Where definitions are closed; a reference elsewhere could lead to one that is not. */
+const closedPlace = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
+const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
+
+export function closedSchema(schema: Fields): Fields | undefined {
+  try {
+    return fieldsOf(closed(schema, { depth: 0, isBranch: false }))
+  } catch (error) {
+    if (error === cannotClose) return undefined
+    throw error
+  }
+}
+
+const cannotClose = new Error('the schema cannot be closed')
+
+interface Place {
+  readonly depth: number
+  /** The schema around it closes it. */
+  readonly isBranch: boolean
+}
+
+function closed(schema: unknown, { depth, isBranch }: Place): unknown {
+  if (!isFields(schema)) return schema
+  if (depth > maxDepth || unsupported.some((keyword) => schema[keyword] !== undefined)) throw cannotClose
+  requireClosedTarget(schema)
+  const part = (value: unknown): unknown => closed(value, { depth: depth + 1, isBranch: false })
+  const branch = (value: unknown): unknown => closed(value, { depth: depth + 1, isBranch: true })
+  const made: Fields = {
+    ...mapped(schema, single, part),
+    ...mapped(schema, ['prefixItems'], (list) => (Array.isArray(list) ? list.map(part) : list)),
+    ...mapped(schema, maps, (value) => eachMember(value, part)),
+    ...mapped(schema, branchSingle, branch),
+    ...mapped(schema, branchLists, (list) => (Array.isArray(list) ? list.map(branch) : list)),
+    ...mapped(schema, ['dependentSchemas'], (value) => eachMember(value, branch)),
+  }
+  const isOpen = schema['additionalProperties'] === undefined && schema['unevaluatedProperties'] === undefined
+  const closes = isOpen && !isBranch && (depth === 0 || namesMembers(schema))
+  return { ...schema, ...made, ...(closes && { unevaluatedProperties: false }) }
+}
+
+function requireClosedTarget(schema: Fields): void {
+  const { $ref } = schema
+  if ($ref === undefined) return
+  if (typeof $ref !== 'string' || !closedPlace.test($ref)) throw cannotClose
+  if (Object.keys(schema).some((keyword) => !besideReference.has(keyword))) throw cannotClose
+}
+
+function mapped(
+  schema: Fields,
+  keywords: readonly string[],
+  change: (value: unknown) => unknown,
+): Record<string, unknown> {
+  const present = keywords.filter((keyword) => schema[keyword] !== undefined)
+  return Object.fromEntries(present.map((keyword) => [keyword, change(schema[keyword])]))
+}
+
+function eachMember(value: unknown, change: (value: unknown) => unknown): unknown {
+  if (!isFields(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, change(one)]))
+}
+
+/** The schema, or one that is applied to the same object, names members. */
+function namesMembers(schema: unknown): boolean {
+  if (!isFields(schema)) return false
+  if (isFields(schema['properties']) || isFields(schema['patternProperties'])) return true
+  const branches = [
+    ...branchLists.flatMap((keyword) => {
+      const list = schema[keyword]
+      return Array.isArray(list) ? list : []
+    }),
+    ...branchSingle.map((keyword) => schema[keyword]),
+    ...Object.values(fieldsOf(schema['dependentSchemas'])),
+  ]
+  return branches.some(namesMembers)
+}

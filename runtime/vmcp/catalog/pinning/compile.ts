@@ -1,0 +1,136 @@
+/**
+ * Makes locks ready for comparing: definitions checked and digested as the items of a list are, in turns, so that a large
+ * lock keeps nobody waiting. A lock that cannot be used in full is not used in part.
+ */
+import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
+import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
+import { checkItem } from '../items/check.ts'
+import type { Item, ToolItem } from '../types.ts'
+import { callableTool } from '../items/mirrored.ts'
+import { promptArgumentCheck, toolArgumentCheck } from './arguments.ts'
+import { digestsOf } from './digest.ts'
+import type { ArgumentCheck, PinKind } from './parts.ts'
+import { type Approved, type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
+
+const maxNamed = 120
+
+const strictestFirst = ['block', 'freeze', 'warn', 'observe'] as const
+
+const lists = [
+  ['tools', 'tool'],
+  ['prompts', 'prompt'],
+  ['resourceTemplates', 'resourceTemplate'],
+] as const
+
+/** Made here, in turns, since looking whether a schema can be checked takes time. */
+const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefined>> = {
+  tool: toolArgumentCheck,
+  prompt: promptArgumentCheck,
+}
+
+const catalogKinds = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'templates' } as const
+
+/** What the locks of one backend say together. Never rejects: what is wrong is in `failure`. */
+export async function compileLocks(
+  backend: string,
+  locks: readonly RuntimeToolLock[],
+): Promise<CompiledLock> {
+  const compiler = new Compiler(locks.flatMap(({ ignore = [] }) => ignore))
+  for (const lock of locks) await compiler.add(lock)
+  const settings = <K extends 'onChanged' | 'onNew' | 'onRemoved'>(name: K) => compiler.one(locks, name)
+  const [onChanged, onNew, onRemoved] = [settings('onChanged'), settings('onNew'), settings('onRemoved')]
+  return {
+    backend,
+    items: compiler.items,
+    accept: new Set(locks.flatMap(({ accept = [] }) => accept)),
+    onChanged,
+    onNew,
+    onRemoved,
+    failure: compiler.failures.length > 0 ? compiler.failures.join('; ') : undefined,
+  }
+}
+
+class Compiler {
+  readonly items = new Map<string, Approved>()
+  readonly failures: string[] = []
+  readonly #ignore: readonly string[]
+
+  constructor(ignore: readonly string[]) {
+    this.#ignore = ignore
+  }
+
+  async add(lock: RuntimeToolLock): Promise<void> {
+    if (lock.failure !== undefined) this.#fail(lock.failure)
+    for (const [member, kind] of lists)
+      for (const item of lock[member] ?? []) await this.#item(kind, member, item)
+    if (lock.instructions !== undefined) await this.#instructions(lock.instructions)
+  }
+
+  /** A setting that several locks of a backend may have: where they disagree, the strictest closes the backend. */
+  one<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
+    locks: readonly RuntimeToolLock[],
+    name: K,
+  ): RuntimeToolLock[K] | undefined {
+    const values = new Set<string>(locks.flatMap((lock) => lock[name] ?? []))
+    if (values.size > 1) this.#fail(`the locks of one backend have different values of ${name}`)
+    return strictestFirst.find((value) => values.has(value)) as RuntimeToolLock[K] | undefined
+  }
+
+  async #item(
+    kind: Exclude<PinKind, 'instructions'>,
+    member: string,
+    { name, definition, variants = [] }: RuntimeLockedItem,
+  ): Promise<void> {
+    const path = `${member}[${JSON.stringify(name.slice(0, maxNamed))}]`
+    if (this.items.has(pinKey(kind, name))) {
+      this.#fail(`${path}: the name stands in the locks of this backend twice`)
+      return
+    }
+    const forms: ApprovedForm[] = []
+    for (const text of [definition, ...variants]) {
+      const form = await this.#form(kind, name, text)
+      if (typeof form === 'string') this.#fail(`${path}: ${form}`)
+      else forms.push(form)
+    }
+    const [first, ...more] = forms
+    if (first) this.items.set(pinKey(kind, name), { kind, name, forms: [first, ...more] })
+  }
+
+  async #form(
+    kind: Exclude<PinKind, 'instructions'>,
+    name: string,
+    text: string,
+  ): Promise<ApprovedForm | string> {
+    await this.#turn()
+    const checked = checkItem(catalogKinds[kind], Buffer.from(text))
+    if ('failure' in checked) return `the definition cannot be used: ${checked.failure}`
+    if (checked.key !== name)
+      return `the definition is one of ${JSON.stringify(checked.key.slice(0, maxNamed))}`
+    try {
+      const { json, sessionJson } = checked
+      const item: Item = { key: name, json, ...(sessionJson && { sessionJson }) }
+      const listed: Item | ToolItem | string = kind === 'tool' ? callableTool(item) : item
+      if (typeof listed === 'string') return `the definition cannot be used: ${listed}`
+      return { digests: await digestsOf(kind, json, this.#ignore), item: listed, check: checks[kind]?.(json) }
+    } catch (error) {
+      if (error instanceof JsonError) return `the definition cannot be used: ${error.message}`
+      throw error
+    }
+  }
+
+  async #instructions(text: string): Promise<void> {
+    const json = Buffer.from(JSON.stringify(text))
+    const form = { digests: await digestsOf('instructions', json), item: { key: '', json }, check: undefined }
+    if (this.items.has(pinKey('instructions', '')))
+      this.#fail('server.instructions: stand in more than one lock of this backend')
+    this.items.set(pinKey('instructions', ''), { kind: 'instructions', name: '', forms: [form] })
+  }
+
+  async #turn(): Promise<void> {
+    if (shareIsOver()) await nextShare()
+  }
+
+  #fail(what: string): void {
+    if (this.failures.length < 10) this.failures.push(what)
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What changed between two definitions, for people: a unified diff for each part, with characters that a terminal or a
+ * browser would hide written out. Bounded for texts of any size.
+ */
+import { JsonError } from '../../../mcp/index.ts'
+import { partsOf } from './digest.ts'
+import { type Part, type PinKind, parts } from './parts.ts'
+
+export interface PartDiff {
+  readonly part: Part
+  /** Lines that begin with a space, `-` (approved) or `+` (offered), and `@@` where lines are left out. */
+  readonly lines: readonly string[]
+}
+
+const context = 3
+const maxLines = 400
+const maxLine = 2_000
+/** Pairs of lines that are compared; beyond them the middle is shown as replaced. */
+const maxPairs = 1_000_000
+
+/** The parts that differ. An item that is not there is undefined: all its lines are new, or gone. */
+export function pinDiff(
+  kind: PinKind,
+  approved: string | undefined,
+  offered: string | undefined,
+): readonly PartDiff[] {
+  const before = textsOf(kind, approved)
+  const after = textsOf(kind, offered)
+  return parts.flatMap((part) => {
+    const own = before.get(part) ?? []
+    const now = after.get(part) ?? []
+    if (own.length === now.length && own.every((line, i) => line === now[i])) return []
+    return [{ part, lines: unified(own, now) }]
+  })
+}
+
+function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<Part, readonly string[]> {
+  if (json === undefined) return new Map()
+  try {
+    const raw = partsOf(kind, Buffer.from(json))
+    return new Map([...raw].map(([part, text]) => [part, linesOf(part, text)]))
+  } catch (error) {
+    if (error instanceof JsonError) return new Map([['other', [visibleText(json)]]])
+    throw error
+  }
+}
+
+/** Texts are shown line by line, everything else as indented JSON with sorted names. */
+function linesOf(part: Part, raw: Buffer): readonly string[] {
+  const value: unknown = JSON.parse(raw.toString())
+  if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
+  if (part === 'text' && typeof value === 'object' && value !== null)
+    return Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([name, text]) => `${name}: ${String(text)}`.split('\n').map(visibleText))
+  return JSON.stringify(sorted(value), undefined, 2).split('\n').map(visibleText)
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(members.map(([name, member]) => [name, sorted(member)]))
+}
+
+/** Controls, marks of direction, zero-width and tag characters, other formats, and lone surrogates. */
+const hidden =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029\u115f\u1160\u3164\uffa0]|\p{Variation_Selector}|\p{Default_Ignorable_Code_Point}/gu
+
+/** The text with every character that is not seen as `\u{…}`. Other characters stay, whatever they look like. */
+export function visibleText(text: string): string {
+  return text.replace(hidden, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+function unified(before: readonly string[], after: readonly string[]): string[] {
+  let start = 0
+  while (start < before.length && start < after.length && before[start] === after[start]) start++
+  let end = 0
+  while (
+    end < before.length - start &&
+    end < after.length - start &&
+    before[before.length - 1 - end] === after[after.length - 1 - end]
+  )
+    end++
+  const own = before.slice(start, before.length - end)
+  const now = after.slice(start, after.length - end)
+  const middle = own.length * now.length <= maxPairs ? compared(own, now) : replaced(own, now)
+  const head = before.slice(0, start).map(unchanged)
+  const tail = before.slice(before.length - end).map(unchanged)
+  return shortened([...head, ...middle, ...tail])
+}
+
+function unchanged(line: string): string {
+  return ` ${line}`
+}
+
+function replaced(before: readonly string[], after: readonly string[]): string[] {
+  return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
+}
+
+/** By the longest common subsequence. */
+function compared(before: readonly string[], after: readonly string[]): string[] {
+  const width = after.length + 1
+  const common = new Uint32Array((before.length + 1) * width)
+  for (let i = before.length - 1; i >= 0; i--)
+    for (let k = after.length - 1; k >= 0; k--)
+      common[i * width + k] =
+        before[i] === after[k]
+          ? (common[(i + 1) * width + k + 1] ?? 0) + 1
+          : Math.max(common[(i + 1) * width + k] ?? 0, common[i * width + k + 1] ?? 0)
+  const lines: string[] = []
+  let [i, k] = [0, 0]
+  while (i < before.length || k < after.length) {
+    if (i < before.length && k < after.length && before[i] === after[k]) {
+      lines.push(` ${before[i++]}`)
+      k++
+    } else if (
+      k >= after.length ||
+      (i < before.length && (common[(i + 1) * width + k] ?? 0) >= (common[i * width + k + 1] ?? 0))
+    )
+      lines.push(`-${before[i++]}`)
+    else lines.push(`+${after[k++]}`)
+  }
+  return lines
+}
+
+/** Changed lines with some around them; long lines and long diffs are cut, and say so. */
+function shortened(lines: readonly string[]): string[] {
+  const shown = new Set<number>()
+  lines.forEach((line, at) => {
+    if (line.startsWith(' ')) return
+    for (let near = at - context; near <= at + context; near++) shown.add(near)
+  })
+  const result: string[] = []
+  let gap = false
+  for (const [at, line] of lines.entries()) {
+    if (!shown.has(at)) {
+      gap = true
+      continue
+    }
+    if (gap) result.push('@@')
+    gap = false
+    result.push(line.length > maxLine ? `${line.slice(0, maxLine)}… (${line.length} characters)` : line)
+  }
+  if (result.length <= maxLines) return result
+  return [...result.slice(0, maxLines), `@@ ${result.length - maxLines} more lines`]
+}

@@ -1,0 +1,141 @@
+/**
+ * Digests of what clients rely on, part by part: equal exactly when nothing that a client or a model can see has changed.
+ *
+ * A part is digested as SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text; the whole as that of the object of
+ * its parts' digests, under the name `item`. A formula that changes gets another name.
+ * Source: RFC 8785; docs/guides/tool-pinning.md.
+ */
+import { createHash } from 'node:crypto'
+import { atOnce, canonicalText, inTurns, JsonObject, type Work } from '../../../mcp/index.ts'
+import { type Part, type PinDigests, type PinKind, parts } from './parts.ts'
+
+const pinScheme = 'gatehouse.pin.v1'
+
+/** What is larger is digested in turns of its own. */
+const largeItemBytes = 16 * 1024
+/** As many as an item of a list may have, with those that are filled in. */
+const maxValues = 60_000
+
+/** Hints count as what they mean when they are not given. */
+const hintDefaults = {
+  readOnlyHint: 'false',
+  destructiveHint: 'true',
+  idempotentHint: 'false',
+  openWorldHint: 'true',
+} as const
+
+type PartOf = Readonly<Record<string, Part>>
+
+const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = {
+  tool: {
+    title: 'text',
+    description: 'text',
+    inputSchema: 'input',
+    outputSchema: 'output',
+    annotations: 'hints',
+    execution: 'execution',
+    icons: 'icons',
+    _meta: 'meta',
+  },
+  prompt: { title: 'text', description: 'text', arguments: 'input', icons: 'icons', _meta: 'meta' },
+  resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
+}
+
+/** Members by which an item is known: its key, and no part of it. */
+const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
+  tool: 'name',
+  prompt: 'name',
+  resourceTemplate: 'uriTemplate',
+}
+
+/** The JSON text of each part of an item, not canonical yet. `ignore` has JSON pointers to members of `_meta`. */
+export function partsOf(
+  kind: PinKind,
+  json: Buffer,
+  ignore: readonly string[] = [],
+): ReadonlyMap<Part, Buffer> {
+  if (kind === 'instructions') return new Map([['text', json]])
+  const grouped = new Map<Part, [string, Buffer][]>()
+  for (const [name, raw] of new JsonObject(json).entries()) {
+    if (name === keyMembers[kind]) continue
+    const table = memberParts[kind]
+    const part = Object.hasOwn(table, name) ? (table[name] ?? 'other') : 'other'
+    grouped.set(part, [...(grouped.get(part) ?? []), [name, raw]])
+  }
+  const found = new Map<Part, Buffer>()
+  for (const [part, members] of grouped) {
+    const [first] = members
+    const text = part === 'text' || part === 'other' ? objectOf(members) : (first?.[1] ?? Buffer.from('null'))
+    found.set(part, text)
+  }
+  if (kind === 'tool') found.set('hints', withDefaults(found.get('hints')))
+  const meta = found.get('meta')
+  if (meta && ignore.length > 0) {
+    const rest = withoutIgnored(meta, ignore)
+    if (rest) found.set('meta', rest)
+    else found.delete('meta')
+  }
+  return found
+}
+
+function objectOf(members: readonly (readonly [string, Buffer])[]): Buffer {
+  const pieces = members.flatMap(([name, raw]) => [Buffer.from(`,${JSON.stringify(name)}:`), raw])
+  const all = Buffer.concat([...pieces, Buffer.from('}')])
+  all[0] = 0x7b
+  return all
+}
+
+function withDefaults(annotations: Buffer | undefined): Buffer {
+  const own = new JsonObject(annotations ?? Buffer.from('{}'))
+  const given = own.names()
+  const missing = Object.entries(hintDefaults).filter(([name]) => !given.includes(name))
+  return own.with(Object.fromEntries(missing))
+}
+
+/** Undefined when nothing is left. */
+function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undefined {
+  if (meta[0] !== 0x7b) return meta
+  const own = new JsonObject(meta)
+  const names = own.names()
+  const gone = ignore.map(nameIn).filter((name) => name !== undefined && names.includes(name))
+  if (gone.length === 0) return meta
+  if (gone.length === names.length) return undefined
+  return own.with(Object.fromEntries(gone.map((name) => [name, undefined])))
+}
+
+/** The member of `_meta` that a pointer names. */
+function nameIn(pointer: string): string | undefined {
+  const found = /^\/_meta\/([^/]+)$/.exec(pointer)?.[1]
+  return found?.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+/** The digests of one item. Throws JsonError for a member that stands twice, however deep. */
+export function* digestWork(kind: PinKind, json: Buffer, ignore: readonly string[] = []): Work<PinDigests> {
+  const digests: Partial<Record<Part, string>> = {}
+  for (const [part, raw] of partsOf(kind, json, ignore)) {
+    const schema = kind === 'tool' && (part === 'input' || part === 'output')
+    digests[part] = hashed(part, yield* canonicalText(raw, { schema, maxValues }))
+  }
+  const sorted = parts.filter((part) => digests[part] !== undefined).toSorted()
+  const whole = JSON.stringify(Object.fromEntries(sorted.map((part) => [part, digests[part]])))
+  return { digest: hashed('item', whole), parts: digests }
+}
+
+function hashed(part: string, text: string): string {
+  return `sha256:${createHash('sha256').update(`${pinScheme}\0${part}\0${text}`).digest('hex')}`
+}
+
+/** As `digestWork`; what is small is done within this turn. */
+export async function digestsOf(
+  kind: PinKind,
+  json: Buffer,
+  ignore: readonly string[] = [],
+): Promise<PinDigests> {
+  const work = digestWork(kind, json, ignore)
+  return json.length > largeItemBytes ? inTurns(work) : atOnce(work)
+}
+
+/** Parts of which the digests differ, in a fixed order. */
+export function differingParts(a: PinDigests, b: PinDigests): readonly Part[] {
+  return parts.filter((part) => a.parts[part] !== b.parts[part])
+}

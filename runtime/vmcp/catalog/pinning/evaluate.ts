@@ -1,0 +1,124 @@
+/**
+ * Compares what a backend offers with what was approved. Pure; compares digests, so that it is cheap for many items.
+ */
+import { JsonError, JsonObject } from '../../../mcp/index.ts'
+import type { Listing } from '../listing.ts'
+import type { Item } from '../types.ts'
+import { differingParts } from './digest.ts'
+import { isNarrower } from './narrower.ts'
+import { type Part, type PinDigests, type PinKind, parts } from './parts.ts'
+import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
+
+/** One item of a listing, as far as pinning sees it. */
+export interface Offered {
+  readonly kind: PinKind
+  readonly name: string
+  readonly json: Buffer
+  /** Undefined: they could not be made, and nothing equals it. */
+  readonly pin: PinDigests | undefined
+}
+
+export interface Evaluated extends Offered {
+  readonly state: Exclude<PinState, 'removed'>
+  readonly parts: readonly Part[]
+  /** The approved form that is nearest; undefined for a new item. */
+  readonly form: ApprovedForm | undefined
+  readonly renamedFrom: string | undefined
+}
+
+export interface Evaluation {
+  readonly items: ReadonlyMap<string, Evaluated>
+  /** Approved, and not offered. */
+  readonly removed: readonly Approved[]
+}
+
+/** Everything of a listing that is pinned; resources are data. */
+export function offeredBy({ tools, prompts, templates, server, instructionsPin }: Listing): Offered[] {
+  const of = (kind: PinKind, items: readonly Item[]): Offered[] =>
+    items.map(({ key, json, pin }) => ({ kind, name: key, json, pin }))
+  const { instructions } = server
+  return [
+    ...of('tool', tools),
+    ...of('prompt', prompts),
+    ...of('resourceTemplate', templates),
+    ...(instructions === undefined
+      ? []
+      : [
+          {
+            kind: 'instructions' as const,
+            name: '',
+            json: Buffer.from(JSON.stringify(instructions)),
+            pin: instructionsPin,
+          },
+        ]),
+  ]
+}
+
+export function evaluate(offered: readonly Offered[], lock: CompiledLock): Evaluation {
+  const names = new Set(offered.map(({ kind, name }) => pinKey(kind, name)))
+  const removed = [...lock.items].filter(([key]) => !names.has(key)).map(([, approved]) => approved)
+  const goneByDigest = new Map(
+    removed.flatMap(({ kind, name, forms }) =>
+      forms.map(({ digests }) => [`${kind} ${digests.digest}`, name] as const),
+    ),
+  )
+  const items = new Map<string, Evaluated>()
+  for (const one of offered) {
+    const key = pinKey(one.kind, one.name)
+    const renamedFrom = goneByDigest.get(`${one.kind} ${one.pin?.digest}`)
+    items.set(key, { ...one, ...evaluateOne(one, lock.items.get(key), lock.accept, renamedFrom) })
+  }
+  return { items, removed }
+}
+
+type Verdict = Pick<Evaluated, 'state' | 'parts' | 'form' | 'renamedFrom'>
+
+function evaluateOne(
+  offered: Offered,
+  approved: Approved | undefined,
+  accept: ReadonlySet<string>,
+  renamedFrom: string | undefined,
+): Verdict {
+  const { pin } = offered
+  if (!approved) {
+    const own = parts.filter((part) => pin?.parts[part] !== undefined)
+    return { state: 'new', parts: own, form: undefined, renamedFrom }
+  }
+  const [first] = approved.forms
+  if (!pin) return { state: 'changed', parts, form: first, renamedFrom: undefined }
+  let nearest: { readonly form: ApprovedForm; readonly parts: readonly Part[] } | undefined
+  for (const form of approved.forms) {
+    if (form.digests.digest === pin.digest)
+      return { state: 'pinned', parts: [], form, renamedFrom: undefined }
+    const differing = differingParts(form.digests, pin)
+    if (!nearest || differing.length < nearest.parts.length) nearest = { form, parts: differing }
+  }
+  const { form, parts: differing } = nearest ?? { form: first, parts }
+  const state = isAccepted(offered, form, differing, accept) ? 'pinned' : 'changed'
+  return { state, parts: state === 'pinned' ? [] : differing, form, renamedFrom: undefined }
+}
+
+/** A difference that the lock accepts: narrower arguments, other icons; never texts, hints or results. */
+function isAccepted(
+  { kind, json }: Offered,
+  { item }: ApprovedForm,
+  differing: readonly Part[],
+  accept: ReadonlySet<string>,
+): boolean {
+  return differing.every((part) => {
+    if (part === 'icons') return accept.has('icons')
+    if (part !== 'input' || kind !== 'tool' || !accept.has('schemaNarrower')) return false
+    return isNarrowerInput(item.json, json)
+  })
+}
+
+function isNarrowerInput(approved: Buffer, offered: Buffer): boolean {
+  try {
+    const before = new JsonObject(approved).raw('inputSchema')
+    const after = new JsonObject(offered).raw('inputSchema')
+    return before !== undefined && after !== undefined && isNarrower(before, after)
+  } catch (error) {
+    if (error instanceof JsonError) return false
+    throw error
+  }
+}

@@ -1,0 +1,91 @@
+/** Tells the event stream how backends compare with their locks: when that changes, not each time it is looked at. */
+import type { Events } from '../../../observe/index.ts'
+import { visibleText } from './diff.ts'
+import type { PinReport } from './report.ts'
+import type { PinDrift } from './types.ts'
+
+const maxExamples = 5
+const maxName = 100
+const inOrder = {
+  tool: 'tool',
+  prompt: 'prompt',
+  resourceTemplate: 'resource template',
+  instructions: 'instructions',
+}
+
+export class PinsTold {
+  readonly #events: Events
+  readonly #drifted = new Map<string, string>()
+  readonly #failures = new Map<string, string>()
+
+  constructor(events: Events) {
+    this.#events = events
+  }
+
+  /** Something was told and not taken back. */
+  get isOpen(): boolean {
+    return this.#drifted.size + this.#failures.size > 0
+  }
+
+  /** `reports` are those of all backends; empty while pinning is off. */
+  note(reports: readonly PinReport[]): void {
+    for (const report of reports) {
+      this.#lock(report.backend, report.failure)
+      if (report.observed) this.#drift(report)
+    }
+    const present = new Set(reports.map(({ backend }) => backend))
+    for (const backend of [...this.#failures.keys()])
+      if (!present.has(backend)) this.#lock(backend, undefined)
+    for (const backend of [...this.#drifted.keys()]) if (!present.has(backend)) this.#inSync(backend)
+  }
+
+  #lock(backend: string, failure: string | undefined): void {
+    if (this.#failures.get(backend) === failure) return
+    if (failure === undefined) this.#failures.delete(backend)
+    else this.#failures.set(backend, failure)
+    this.#events.emit('tool_lock', { backend, failure })
+  }
+
+  #drift({ backend, counts, drift, quiet }: PinReport): void {
+    const { changed, new: added, removed } = counts
+    if (changed + added + removed === 0) {
+      this.#inSync(backend)
+      return
+    }
+    const present = JSON.stringify([
+      counts,
+      quiet,
+      drift.map(({ state, digest, name }) => [state, digest, name]),
+    ])
+    if (this.#drifted.get(backend) === present) return
+    this.#drifted.set(backend, present)
+    const examples = drift.slice(0, maxExamples).map(describe)
+    this.#events.emit('tools_drifted', { backend, changed, new: added, removed, quiet, examples })
+  }
+
+  #inSync(backend: string): void {
+    if (!this.#drifted.delete(backend)) return
+    this.#events.emit('tools_drifted', {
+      backend,
+      changed: 0,
+      new: 0,
+      removed: 0,
+      quiet: false,
+      examples: [],
+    })
+  }
+}
+
+/** In words: `tool x changed (text, input)`. */
+function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
+  const what = name === '' ? inOrder[kind] : `${inOrder[kind]} ${shown(name)}`
+  if (state === 'changed') return `${what} changed (${parts.join(', ')})`
+  if (state === 'removed') return `${what} is removed`
+  return renamedFrom === undefined
+    ? `${what} is new`
+    : `${what} is new, with the definition of ${shown(renamedFrom)}`
+}
+
+function shown(name: string): string {
+  return visibleText(name).slice(0, maxName)
+}

@@ -1,0 +1,30 @@
+/** A lock as the runtime reads it, made of the specification of an MCPToolLock. */
+import { canonicalJson } from './canonical.ts'
+import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
+import type { ToolLockSpec } from './generated/types.ts'
+
+export function runtimeToolLock(spec: ToolLockSpec, backend: string): RuntimeToolLock {
+  const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec
+  return {
+    backend,
+    ...settings,
+    ...(server?.instructions !== undefined && { instructions: server.instructions }),
+    ...(tools && { tools: tools.map(runtimeItem) }),
+    ...(prompts && { prompts: prompts.map(runtimeItem) }),
+    ...(resourceTemplates && { resourceTemplates: resourceTemplates.map(runtimeItem) }),
+  }
+}
+
+type LockedItem = NonNullable<ToolLockSpec['tools']>[number]
+
+function runtimeItem({ name, variants, ...form }: LockedItem): RuntimeLockedItem {
+  return {
+    name,
+    definition: textOf(form),
+    ...(variants && variants.length > 0 && { variants: variants.map(textOf) }),
+  }
+}
+
+function textOf({ definition, definitionText }: Pick<LockedItem, 'definition' | 'definitionText'>): string {
+  return definitionText ?? canonicalJson(definition ?? {})
+}

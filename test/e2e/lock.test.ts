@@ -1,0 +1,128 @@
+/** `gatehouse lock`: writes what backends offer, checks them against it, and shows what changed, hidden characters too. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t, { type Test } from 'tap'
+import { parse } from 'yaml'
+import { approved, changed, other, startChanging } from '../helpers/vmcp/pinning.ts'
+
+t.setTimeout(300_000)
+
+const main = resolve(import.meta.dirname, '../../runtime/cli/main.ts')
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+function gatehouse(...args: string[]): Promise<Ended> {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const text = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => void (text.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => void (text.err += chunk.toString()))
+  return new Promise((end) => child.on('close', (code) => end({ code, ...text })))
+}
+
+function folder(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
+  t.teardown(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+const big = '{"name":"big","inputSchema":{"type":"object","properties":{"n":{"maximum":9007199254740993}}}}'
+const hidden = changed(other, { description: 'Lists\u200b files\u{e0041}\nof a folder' })
+
+t.test('written, in sync, changed: exit codes 0, 0 and 1, with the difference by part', async (t) => {
+  const path = folder(t)
+  const backend = await startChanging(t, [approved, hidden, big])
+  const manifest = `apiVersion: gatehouse.dev/v1beta1\nkind: MCPServerEntry\nmetadata: {name: files}\nspec: {groupRef: {name: g}, remoteUrl: '${backend.url}', transport: streamable-http, allowPrivateEndpoint: true}\n`
+  writeFileSync(join(path, 'server.yaml'), manifest)
+  const written = await gatehouse('lock', '-f', path, '-o', path)
+  t.match(written, { code: 0, err: '' })
+  t.match(written.out, /files\.lock\.yaml: 3 tools, about \d+ tokens/)
+  t.strictSame(readdirSync(path).sort(), ['files.lock.yaml', 'server.yaml'])
+  const text = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
+  t.notMatch(text, /[\u200b\u{e0041}]/u, 'hidden characters are escapes')
+  const spec = parse(text).spec
+  t.match(spec, { backendRef: { kind: 'MCPServerEntry', name: 'files' }, scheme: 'gatehouse.pin.v1' })
+  t.strictSame(
+    spec.tools.map(({ name }: { name: string }) => name),
+    ['big', 'list', 'read'],
+  )
+  t.equal(spec.tools[0].definitionText, big, 'a number that no object would hold')
+  t.strictSame(spec.tools[1].definition, JSON.parse(hidden), 'the same text')
+  t.match(await gatehouse('lock', '-f', path, '--check'), { code: 0, out: /files: in sync, 3 pinned/ })
+  t.match(await gatehouse('validate', '-f', join(path, 'files.lock.yaml')), { code: 0 })
+  backend.tools = [
+    changed(approved, { description: 'Reads a file\u202e and more' }),
+    hidden,
+    big.replace('993', '992'),
+    changed(other, { name: 'new' }),
+  ]
+  const checked = await gatehouse('lock', '-f', path, '--check')
+  t.equal(checked.code, 1)
+  t.match(checked.out, /files: 2 changed, 1 new, 0 removed/)
+  t.match(
+    checked.out,
+    /tool read changed: text\n +text\n +-description: Reads a file\n +\+description: Reads a file\\u\{202e\} and more/,
+  )
+  t.match(checked.out, /tool big changed: input/)
+  t.match(checked.out, /tool new new/)
+  const json = JSON.parse((await gatehouse('lock', '-f', path, '--check', '--format', 'json')).out)
+  t.match(json, {
+    inSync: false,
+    backends: [{ backend: 'files', locked: true, counts: { changed: 2, new: 1 } }],
+  })
+  t.match(json.backends[0].drift[0].digest, /^sha256:/)
+})
+
+t.test('settings and notes stay when a lock is written again', async (t) => {
+  const path = folder(t)
+  const backend = await startChanging(t, [approved, other])
+  const flags = ['--url', `files=${backend.url}`]
+  t.match(await gatehouse('lock', ...flags, '-o', path), { code: 0 })
+  const file = join(path, 'files.lock.yaml')
+  const noted = readFileSync(file, 'utf8').replace(
+    '    - name: read',
+    '    - name: read\n      note: reviewed',
+  )
+  writeFileSync(file, noted.replace('spec:', 'spec:\n  onChanged: block\n  accept: [icons]'))
+  backend.tools = [changed(approved, { title: 'Read' }), other]
+  t.match(await gatehouse('lock', ...flags, '-f', path, '-o', path), { code: 0 })
+  const { spec } = parse(readFileSync(file, 'utf8'))
+  t.match(spec, { onChanged: 'block', accept: ['icons'], backendRef: { kind: 'Backend' } })
+  t.match(spec.tools[1], { name: 'read', note: 'reviewed', definition: { title: 'Read' } })
+})
+
+t.test('what cannot be read or reached is exit code 2, with what to do', async (t) => {
+  const path = folder(t)
+  const file = join(path, 'x.yaml')
+  const lock = (spec: string) =>
+    `apiVersion: gatehouse.dev/v1beta1\nkind: MCPToolLock\nmetadata: {name: files}\nspec: {backendRef: {kind: Backend, name: files}, ${spec}}\n`
+  const backend = await startChanging(t, [approved])
+  const rows: readonly (readonly [string, RegExp])[] = [
+    [lock('scheme: gatehouse.pin.v2'), /x\.yaml:1: spec\.scheme/],
+    [lock('tools: [{name: read, definitionText: "{]"}]'), /definitionText: must be a JSON object/],
+    ['a: [', /x\.yaml:1: not valid YAML/],
+  ]
+  for (const [text, message] of rows) {
+    writeFileSync(file, text)
+    t.match(await gatehouse('lock', '-f', path, '--url', `files=${backend.url}`, '--check'), {
+      code: 2,
+      err: message,
+    })
+  }
+  t.match(await gatehouse('lock'), { code: 2, err: /give -f with manifests, or --url NAME=URL/ })
+  t.match(await gatehouse('lock', '--url', 'files=http://127.0.0.1:1/mcp'), {
+    code: 2,
+    err: /files: cannot be listed/,
+  })
+  t.match(await gatehouse('lock', '--url', 'files'), { code: 2, err: /must be NAME=URL/ })
+  writeFileSync(
+    file,
+    'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\nmetadata: {name: files}\nspec: {image: x}\n',
+  )
+  t.match(await gatehouse('lock', '-f', path), { code: 2, err: /give --url files=URL/ })
+})
