@@ -8,8 +8,14 @@
  * so a caller's new token changes nothing as long as no policy reads what changed.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
  */
+import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type AuthorizationCall, EngineFailure, PreparedPolicies } from '../../schemas/cedar/index.ts'
+import {
+  type AuthorizationCall,
+  EngineFailure,
+  originTypes,
+  PreparedPolicies,
+} from '../../schemas/cedar/index.ts'
 import { formatViolations, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
 import {
@@ -23,25 +29,39 @@ import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claim
 import { EvaluationErrors } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
-import { type Action, hintNames, type AccessRequest, resourceOf } from './requests.ts'
+import { type Action, type AccessRequest, hintNames, originAttributes, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { longestText } from './cedar/values.ts'
-
-/**
- * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
- * anything, which is a no as well.
- */
-export type Decision = 'permitted' | 'forbidden' | 'unmentioned'
+import { type Decision, maxListed, undecided, type Verdict } from './verdict.ts'
 
 export interface Authorizer {
   /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
   subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
+  /** Short hash of policies and entities: equal for authorizers that decide alike. */
+  readonly digest: string
+  /** Names of attributes that come with a request (claims, arguments) and that some policy reads. */
+  readonly reads: ReadonlySet<string>
   /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
   decide(subject: PolicySubject, question: AccessRequest): Decision
-  /** True when a tool's hints can change the decision. */
-  readsHints(subject: PolicySubject, question: AccessRequest): boolean
+  /** The decision with its reasons. Throws like `decide`. */
+  verdict(subject: PolicySubject, question: AccessRequest): Verdict
+  /** True when what is known of the thing named (a tool's hints, where it comes from) can change the decision. */
+  readsFacts(subject: PolicySubject, question: AccessRequest): boolean
+  /** What the engine is told for a question. Throws like `decide`. */
+  evidence(subject: PolicySubject, question: AccessRequest): Evidence
 }
+
+/** What a decision rests on. */
+export interface Evidence {
+  readonly policies: readonly Policy[]
+  readonly call: AuthorizationCall
+  /** Attributes of the request whose value cannot be told to the policies. */
+  readonly unusable: ReadonlySet<string>
+  readonly target: PolicyTarget
+}
+
+export type { Decision, Verdict }
 
 export interface AuthorizerConfig extends Omit<RuntimeAuthz, 'type'> {
   /** Claims that also appear as the set `claimset_<name>`. */
@@ -56,6 +76,8 @@ export interface AuthorizerParts {
   /** Called with each failure of the engine. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
+  /** Id of a policy by its place; default `policies[3]`. */
+  readonly nameOf?: ((index: number) => string) | undefined
 }
 
 const memoBytes = 16 * 1024 * 1024
@@ -65,7 +87,7 @@ const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
 /** Throws INVALID_CONFIG naming every policy and entity document that cannot be used. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
-  const { policies, problems } = readPolicySet(config.policies ?? [])
+  const { policies, problems } = readPolicySet(config.policies ?? [], parts.nameOf)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
   const all = [...problems, ...entityViolations]
   if (policies.length === 0 && problems.length === 0)
@@ -76,6 +98,22 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
     })
   }
   return new CedarAuthorizer(config, parts, policies, entities)
+}
+
+/**
+ * Decides as if the shadow policies were in force, beside the enforced ones or in their place; undefined where there are
+ * none. Throws INVALID_CONFIG like `makeAuthorizer`.
+ */
+export function makeShadowAuthorizer(
+  config: AuthorizerConfig,
+  parts: Pick<AuthorizerParts, 'serverName' | 'upstreamTokens'>,
+): Authorizer | undefined {
+  const { shadowPolicies = [], shadowReplaces = false, policies = [] } = config
+  if (shadowPolicies.length === 0) return undefined
+  const enforced = shadowReplaces ? [] : policies
+  const nameOf = (index: number): string =>
+    index < enforced.length ? `policies[${index}]` : `shadowPolicies[${index - enforced.length}]`
+  return makeAuthorizer({ ...config, policies: [...enforced, ...shadowPolicies] }, { ...parts, nameOf })
 }
 
 /** A subject made from the tokens of an upstream provider, good as long as these stay the same. */
@@ -92,16 +130,20 @@ class CedarAuthorizer implements Authorizer {
   readonly #policies: readonly Policy[]
   readonly #argumentPolicies: readonly Policy[]
   readonly #hintPolicies: readonly Policy[]
+  readonly #originPolicies: readonly Policy[]
   readonly #wanted: Wanted
   readonly #maxText: number
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
   readonly #violations: EvaluationErrors
-  readonly #memo = new LRUCache<string, Decision>({
+  readonly #memo = new LRUCache<string, Verdict>({
     maxSize: memoBytes,
-    sizeCalculation: (_decision, key) => 64 + 2 * key.length,
+    sizeCalculation: ({ reason, errors, missing }, key) =>
+      160 + 2 * key.length + 64 * (reason.length + errors.length + missing.length),
   })
+  readonly digest: string
+  readonly reads: ReadonlySet<string>
   /** By the claims of the presented token, which are never changed in place. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
@@ -116,10 +158,14 @@ class CedarAuthorizer implements Authorizer {
     this.#parts = parts
     this.#log = parts.log ?? silentLog
     this.#policies = policies
+    const { policies: texts, entitiesJson, groupEntityType } = config
+    this.digest = hash('sha256', JSON.stringify([texts, entitiesJson, groupEntityType]), 'hex').slice(0, 16)
     this.#violations = new EvaluationErrors(policies, this.#log)
     const reads = policies.map((policy) => policy.reads)
+    const names = new Set(reads.flatMap(({ attributes }) => [...attributes]))
+    this.reads = new Set([...names].filter((name) => /^(?:claim_|claimset_|arg_)/.test(name)))
     this.#wanted = wantedNames(
-      new Set(reads.flatMap(({ attributes }) => [...attributes])),
+      names,
       reads.some(({ wholeContext }) => wholeContext),
     )
     this.#maxText = longestText(reads.reduce((sum, { patternLength }) => sum + patternLength, 0))
@@ -128,6 +174,8 @@ class CedarAuthorizer implements Authorizer {
         reads.wholeContext || [...reads.attributes].some((name) => name.startsWith(argumentPrefix)),
     )
     this.#hintPolicies = policies.filter(({ reads }) => hintNames.some((hint) => reads.attributes.has(hint)))
+    const placesOrigins = configured.mentions(originTypes)
+    this.#originPolicies = policies.filter((policy) => placesOrigins || readsOrigin(policy))
     this.#prepared = prepare(policies)
     this.#entities = new RequestEntities({
       configured,
@@ -171,10 +219,12 @@ class CedarAuthorizer implements Authorizer {
     return makeSubject(claims, caller.subject, this.#config, (name) => this.#wanted.has(name))
   }
 
-  readsHints(subject: PolicySubject, question: AccessRequest): boolean {
-    if (question.action !== 'call_tool' || this.#hintPolicies.length === 0) return false
+  readsFacts(subject: PolicySubject, question: AccessRequest): boolean {
+    const hints = question.action === 'call_tool' ? this.#hintPolicies : []
+    if (hints.length + this.#originPolicies.length === 0) return false
     const target = this.#target(subject, question)
-    return this.#hintPolicies.some((policy) => mayApply(policy, target))
+    const applies = (policy: Policy): boolean => mayApply(policy, target)
+    return hints.some(applies) || this.#originPolicies.some(applies)
   }
 
   #target(subject: PolicySubject, question: AccessRequest): PolicyTarget {
@@ -186,17 +236,26 @@ class CedarAuthorizer implements Authorizer {
   }
 
   decide(subject: PolicySubject, question: AccessRequest): Decision {
-    if (subject.denyAll || question.id.length > this.#maxText || !question.id.isWellFormed())
-      return 'forbidden'
+    return this.verdict(subject, question).decision
+  }
+
+  verdict(subject: PolicySubject, question: AccessRequest): Verdict {
+    if (subject.denyAll || !this.#canBeNamed(question)) return undecided
     const given = this.#argumentsOf(subject, question)
     const memorable =
-      question.id.length <= memoName && given.unusable.size + Object.keys(given.attributes).length === 0
+      namesLength(question) <= memoName && given.unusable.size + Object.keys(given.attributes).length === 0
     const key = memorable ? this.#memoKey(subject, question) : undefined
     const known = key === undefined ? undefined : this.#memo.get(key)
     if (known) return known
-    const decision = this.#evaluate(subject, question, given)
-    if (key !== undefined && decision) this.#memo.set(key, decision)
-    return decision ?? 'forbidden'
+    const verdict = this.#evaluate(subject, question, given)
+    if (key !== undefined && verdict) this.#memo.set(key, verdict)
+    return verdict ?? undecided
+  }
+
+  #canBeNamed({ id, origin }: AccessRequest): boolean {
+    return [id, origin?.original, origin?.template].every(
+      (name) => name === undefined || (name.length <= this.#maxText && name.isWellFormed()),
+    )
   }
 
   /** The arguments that a policy which can apply reads. */
@@ -207,39 +266,74 @@ class CedarAuthorizer implements Authorizer {
     return argumentAttributes(question.arguments, this.#wanted, this.#maxText)
   }
 
-  #memoKey(subject: PolicySubject, { action, id, hints }: AccessRequest): string {
+  #memoKey(subject: PolicySubject, { action, id, hints, origin }: AccessRequest): string {
     let marks = ''
     for (const hint of hintNames) {
       const value = this.#wanted.has(hint) ? hints?.[hint] : undefined
       marks += value === undefined ? '-' : value ? '1' : '0'
     }
-    return `${subject.fingerprint}${marks}${action}\0${id}`
+    const { backend = '', template = '', original = '' } = origin ?? {}
+    const from = origin ? `${backend}\0${template.length}\0${template}${original}` : ''
+    return `${subject.fingerprint}${marks}${action}\0${id.length}\0${id}\0${from}`
   }
 
-  /** Undefined when the engine failed, which another time it may not. */
-  #evaluate(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): Decision | undefined {
-    const unheard = this.#unheard(subject, question, given)
-    if (unheard) {
-      this.#violations.untold(unheard.policy, unheard.attribute)
-      return 'forbidden'
+  evidence(subject: PolicySubject, question: AccessRequest): Evidence {
+    const given = this.#argumentsOf(subject, question)
+    return {
+      policies: this.#policies,
+      call: this.#call(subject, question, given),
+      unusable: new Set([...subject.unusable, ...given.unusable]),
+      target: this.#target(subject, question),
     }
-    const response = this.#authorize({
+  }
+
+  #call(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): AuthorizationCall {
+    return {
       principal: subject.principal,
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
       context: { ...subject.attributes, ...given.attributes },
       // The engine only reads them; its type forgets to say so.
       entities: this.#entities.of(subject, question, given.attributes) as never,
-    })
+    }
+  }
+
+  /** Undefined when the engine failed, which another time it may not. */
+  #evaluate(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): Verdict | undefined {
+    const unheard = this.#unheard(subject, question, given)
+    if (unheard) {
+      this.#violations.untold(unheard.policy, unheard.attribute)
+      return { ...undecided, errors: [unheard.policy.id] }
+    }
+    const call = this.#call(subject, question, given)
+    const response = this.#authorize(call)
     if (!response) return undefined
     if (response.type === 'failure') {
       this.#violations.refused(response.errors)
-      return 'forbidden'
+      return undecided
     }
     const { decision, diagnostics } = response.response
-    if (this.#violations.failed(diagnostics.errors)) return 'forbidden'
-    if (decision === 'allow') return 'permitted'
-    return diagnostics.reason.length > 0 ? 'forbidden' : 'unmentioned'
+    const failed = this.#violations.failed(diagnostics.errors)
+    const reasons = {
+      reason: diagnostics.reason.slice(0, maxListed),
+      errors: diagnostics.errors.slice(0, maxListed).map(({ policyId }) => policyId),
+    }
+    if (decision === 'allow' && !failed) return { decision: 'permitted', ...reasons, missing: [] }
+    const forbidden = failed || diagnostics.reason.length > 0
+    // What a permit says counts for nothing when a forbid failed.
+    const reason = decision === 'allow' ? [] : reasons.reason
+    const missing = this.#missing(subject, question, call)
+    return { decision: forbidden ? 'forbidden' : 'unmentioned', ...reasons, reason, missing }
+  }
+
+  /** What permits that could have applied read, and the request does not have. */
+  #missing(subject: PolicySubject, question: AccessRequest, call: AuthorizationCall): readonly string[] {
+    const target = this.#target(subject, question)
+    const read = this.#policies
+      .filter((policy) => policy.effect === 'permit' && mayApply(policy, target))
+      .flatMap(({ reads }) => [...reads.attributes])
+    const present = attributesIn(call)
+    return [...new Set(read)].filter((name) => !present.has(name)).slice(0, maxListed)
   }
 
   #authorize(call: AuthorizationCall): ReturnType<PreparedPolicies['authorize']> | undefined {
@@ -269,6 +363,24 @@ class CedarAuthorizer implements Authorizer {
     }
     return undefined
   }
+}
+
+function namesLength({ id, origin }: AccessRequest): number {
+  return id.length + (origin ? origin.original.length + (origin.template?.length ?? 0) : 0)
+}
+
+/** True when a decision of a policy can depend on where something comes from. */
+export function readsOrigin({ reads: { attributes, types, computedEntities } }: Policy): boolean {
+  return (
+    computedEntities ||
+    originAttributes.some((name) => attributes.has(name)) ||
+    [...types].some((type) => originTypes.has(type))
+  )
+}
+
+/** Names of all attributes that the engine is told. */
+export function attributesIn({ context, entities }: AuthorizationCall): ReadonlySet<string> {
+  return new Set([...Object.keys(context), ...entities.flatMap(({ attrs }) => Object.keys(attrs))])
 }
 
 /** Throws INVALID_CONFIG when the policies cannot be used together. */

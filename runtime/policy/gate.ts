@@ -12,19 +12,40 @@ import type { JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import { type ListedItem, type ParsedList, parseList, withItems } from './list-filter.ts'
-import { lists, type AccessRequest, accessRequestsOf, refusal, type ToolHints } from './requests.ts'
+import { inputsOf, type InputsMode, type PolicyInputs } from './inputs.ts'
+import { type AccessRequest, accessRequestsOf, type Facts, lists, type Origin, refusal } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
+import { undecided, type Verdict } from './verdict.ts'
 
 /**
- * What is known of a tool's hints: the hints, that there is no such tool, or nothing. `later`: the request goes no
- * further than where it is checked again, with a response. An error: why they cannot be known now.
+ * What is known of the thing that a request names: the facts, that there is no such thing, or nothing. `later`: the
+ * request goes no further than where it is checked again, with a response. An error: why they cannot be known now.
  */
-export type HintsResponse = ToolHints | GatehouseError | 'no such tool' | 'later' | undefined
+export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
-  /** Asked only when a policy that can apply reads hints. Where nothing is known, such a call is refused. */
-  readonly hintsOf?: ((tool: string) => HintsResponse | Promise<HintsResponse>) | undefined
+  /**
+   * Asked only when a policy that can apply reads hints or where things come from. Where nothing is known, such a
+   * request is refused.
+   */
+  readonly factsOf?: ((request: AccessRequest) => FactsResponse | Promise<FactsResponse>) | undefined
+  /** Called with each decision, before a refusal is thrown. */
+  readonly decided?: ((report: DecisionReport) => void) | undefined
+}
+
+/** One decision, for operators. */
+export interface DecisionReport {
+  /** With the facts that the decision rests on. */
+  readonly request: AccessRequest
+  readonly allowed: boolean
+  readonly verdict: Verdict
+  /** Of the policies in force. */
+  readonly digest: string
+  /** What the shadow policies would have said; undefined where there are none. */
+  readonly shadow: { readonly allowed: boolean; readonly verdict: Verdict } | undefined
+  /** What the policies were told, for the audit log. */
+  inputs(mode: InputsMode, facts?: Facts): PolicyInputs
 }
 
 export interface GateOptions {
@@ -35,6 +56,8 @@ export interface GateOptions {
   readonly unknownMethods: 'pass' | 'refuse'
   /** Tools of the gateway itself, permitted by switching them on; a policy can still forbid them. */
   readonly granted?: ((tool: string) => boolean) | undefined
+  /** Policies that are asked about every request that is checked, and decide nothing. */
+  readonly shadow?: Authorizer | undefined
 }
 
 export interface Gate {
@@ -47,7 +70,12 @@ export interface Gate {
    * The raw result of a list as this caller may see it; the same buffer when nothing had to go, or when the method is
    * no list. Rejects with BACKEND_PROTOCOL when it is no list although it should be.
    */
-  filter(caller: Caller, method: string, result: Buffer, signal?: AbortSignal): Promise<Buffer>
+  filter(
+    caller: Caller,
+    method: string,
+    result: Buffer,
+    options?: { readonly signal?: AbortSignal; readonly originOf?: (id: string) => Origin | undefined },
+  ): Promise<Buffer>
 }
 
 /** After so long a filter lets others have a turn. */
@@ -60,48 +88,95 @@ interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
 
+/** The caller as each set of policies sees it. */
+interface Subjects {
+  readonly caller: Caller
+  readonly enforced: PolicySubject
+  readonly shadow: PolicySubject | undefined
+}
+
 export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
   const pages = new WeakMap<Buffer, Page>()
 
-  function allows(subject: PolicySubject, question: AccessRequest): boolean {
-    const decision = authorizer.decide(subject, question)
+  function isAllowed({ action, id }: AccessRequest, { decision }: Verdict): boolean {
     if (decision === 'permitted') return true
-    return (
-      decision === 'unmentioned' && question.action === 'call_tool' && options.granted?.(question.id) === true
-    )
+    return decision === 'unmentioned' && action === 'call_tool' && options.granted?.(id) === true
+  }
+
+  function allows(subject: PolicySubject, question: AccessRequest): boolean {
+    return isAllowed(question, authorizer.verdict(subject, question))
+  }
+
+  /** Undefined where there are no shadow policies. Never throws: what goes wrong with them concerns no request. */
+  function shadowed(subjects: Subjects, question: AccessRequest): DecisionReport['shadow'] {
+    if (!options.shadow) return undefined
+    try {
+      const verdict = subjects.shadow ? options.shadow.verdict(subjects.shadow, question) : undecided
+      return { allowed: isAllowed(question, verdict), verdict }
+    } catch {
+      return { allowed: false, verdict: undecided }
+    }
+  }
+
+  async function subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
+    const enforced = await authorizer.subject(caller, signal)
+    // Without the claims of the upstream provider the shadow policies permit nothing.
+    const shadow = await options.shadow?.subject(caller, signal).catch(() => undefined)
+    return { caller, enforced, shadow }
+  }
+
+  function shadowReadsFacts({ shadow }: Subjects, question: AccessRequest): boolean {
+    try {
+      return shadow !== undefined && options.shadow?.readsFacts(shadow, question) === true
+    } catch {
+      return false
+    }
   }
 
   async function checkOne(
-    subject: PolicySubject,
+    subjects: Subjects,
     question: AccessRequest,
-    { hintsOf }: CheckOptions,
+    { factsOf, decided }: CheckOptions,
   ): Promise<void> {
-    if (!authorizer.readsHints(subject, question) || options.granted?.(question.id) === true) {
-      if (!allows(subject, question)) throw refusal(question.action)
-      return
-    }
-    const hints = await hintsOf?.(question.id)
-    if (hints === 'later') return
-    const known = hints === 'no such tool' || hints instanceof GatehouseError ? undefined : hints
-    if (!allows(subject, { ...question, hints: known })) throw refusal(question.action)
-    if (known) return
-    // Permitted only as long as nothing is known of the tool: it must not come into being on the way to it.
-    if (hints === undefined) throw refusal(question.action)
-    if (hints instanceof GatehouseError) throw hints
-    throw new GatehouseError('INVALID_PARAMS', { detail: `tool ${JSON.stringify(question.id)} not found` })
+    const subject = subjects.enforced
+    const isGranted = options.granted?.(question.id) === true
+    const isRead = !isGranted && authorizer.readsFacts(subject, question)
+    const isAsked = isRead || (!isGranted && shadowReadsFacts(subjects, question))
+    const facts = isAsked ? await factsOf?.(question) : undefined
+    if (facts === 'later') return
+    const known = facts === 'no such thing' || facts instanceof GatehouseError ? undefined : facts
+    const request = { ...question, ...known }
+    const verdict = authorizer.verdict(subject, request)
+    const allowed = isAllowed(request, verdict)
+    decided?.({
+      request,
+      allowed,
+      verdict,
+      digest: authorizer.digest,
+      shadow: shadowed(subjects, request),
+      inputs: (mode, more) =>
+        inputsOf(mode, { authorizer, subject, caller: subjects.caller, request: { ...more, ...request } }),
+    })
+    if (!allowed) throw refusal(question.action)
+    if (known || !isRead) return
+    // Permitted only as long as nothing is known of the thing: it must not come into being on the way to it.
+    if (facts === undefined) throw refusal(question.action)
+    if (facts instanceof GatehouseError) throw facts
+    throw notFound(question)
   }
 
   async function allowedOf(
     subject: PolicySubject,
     items: readonly ListedItem[],
     method: string,
-    signal: AbortSignal | undefined,
+    { signal, originOf }: NonNullable<Parameters<Gate['filter']>[3]>,
   ): Promise<ListedItem[]> {
     const action = lists[method]?.action ?? 'call_tool'
     const allowed: ListedItem[] = []
     let began = performance.now()
     for (const item of items) {
-      if (allows(subject, { action, id: item.id, hints: item.hints })) allowed.push(item)
+      const { id, hints } = item
+      if (allows(subject, { action, id, hints, origin: originOf?.(id) })) allowed.push(item)
       if (performance.now() - began < turnMs) continue
       await setImmediate()
       signal?.throwIfAborted()
@@ -118,19 +193,19 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
         return
       }
       if (questions.length === 0) return
-      const subject = await authorizer.subject(caller, checkOptions.signal)
-      for (const question of questions) await checkOne(subject, question, checkOptions)
+      const subjects = await subjectsOf(caller, checkOptions.signal)
+      for (const question of questions) await checkOne(subjects, question, checkOptions)
     },
 
-    async filter(caller, method, result, signal) {
+    async filter(caller, method, result, filterOptions = {}) {
       const row = lists[method]
       if (!row) return result
-      const subject = await authorizer.subject(caller, signal)
+      const subject = await authorizer.subject(caller, filterOptions.signal)
       const page: Page = pages.get(result) ?? { ...parseList(row, result), views: new Map() }
       pages.set(result, page)
       const known = page.views.get(subject.fingerprint)
       if (known) return known
-      const allowed = await allowedOf(subject, page.items, method, signal)
+      const allowed = await allowedOf(subject, page.items, method, filterOptions)
       const isWhole = allowed.length === page.items.length && !page.incomplete
       const view = isWhole ? result : withItems(row, page, allowed)
       if (page.views.size >= maxViews) page.views.clear()
@@ -138,4 +213,11 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       return view
     },
   }
+}
+
+/** The same words as of the core, so that nothing is told by the difference. */
+function notFound({ action, id }: AccessRequest): GatehouseError {
+  if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
+  const what = action === 'call_tool' ? 'tool' : 'prompt'
+  return new GatehouseError('INVALID_PARAMS', { detail: `${what} ${JSON.stringify(id)} not found` })
 }

@@ -1,7 +1,7 @@
 /** Public API of the policy module: who may do what (Cedar), and how often (token buckets). */
-export { makeAuthorizer } from './authorizer.ts'
+export { makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
 export type { UpstreamTokenSource } from './claims.ts'
-export { type Gate, type HintsResponse, makeGate } from './gate.ts'
+export { type DecisionReport, type FactsResponse, type Gate, makeGate } from './gate.ts'
 export {
   type LimitRefusal,
   makeRateLimiter,
@@ -9,4 +9,12 @@ export {
   type RateLimiter,
   type RateLimitEvent,
 } from './rate-limit.ts'
-export { hintsIn } from './requests.ts'
+export { type AccessRequest, type Facts, hintsIn, type Origin } from './requests.ts'
+export {
+  type DecisionExplanation,
+  explainDecision,
+  type PolicyQuestion,
+  type PolicySet,
+} from './explain.ts'
+export { type PolicyTest, type PolicyTestRun, runPolicyTests } from './fixtures.ts'
+export { type Flip, type Replay, replayDecisions } from './replay.ts'

@@ -5,7 +5,7 @@
  * Source: docs/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { JsonError, JsonObject, scanElements } from '../mcp/index.ts'
+import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../mcp/index.ts'
 import { hintsIn, type ListRow, type ToolHints } from './requests.ts'
 
 export interface ListedItem {
@@ -48,10 +48,6 @@ function readItem(json: Buffer, key: string, isTool: boolean): ListedItem | unde
   }
 }
 
-const comma = Buffer.from(',')
-const opening = Buffer.from('[')
-const closing = Buffer.from(']')
-
 /** The result with only some of its items. */
 export function withItems(
   { member }: ListRow,
@@ -59,5 +55,5 @@ export function withItems(
   allowed: readonly ListedItem[],
 ): Buffer {
   const parts = allowed.flatMap(({ json }, index) => (index === 0 ? [json] : [comma, json]))
-  return result.with({ [member]: Buffer.concat([opening, ...parts, closing]) })
+  return result.with({ [member]: Buffer.concat([arrayStart, ...parts, arrayEnd]) })
 }

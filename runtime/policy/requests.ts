@@ -48,6 +48,35 @@ export interface AccessRequest {
   readonly arguments?: Buffer | undefined
   /** What the tool says of itself. */
   readonly hints?: ToolHints | undefined
+  /** Where it comes from; undefined where that is not known. */
+  readonly origin?: Origin | undefined
+}
+
+/** What a name of clients leads to. It stays the same whatever clients call it. */
+export interface Origin {
+  /** Empty for a workflow, which is the gateway's own. */
+  readonly backend: string
+  /** Name or URI at the backend; the name of a workflow. */
+  readonly original: string
+  /** The URI template that a resource was found by. */
+  readonly template?: string | undefined
+}
+
+/** What is known of something that a request names. */
+export interface Facts {
+  readonly hints: ToolHints
+  readonly origin: Origin
+}
+
+/** Attributes of a resource that the gateway alone gives. */
+export const originAttributes = ['backend', 'original'] as const
+
+/** The parents that a resource has by its origin. */
+export function originUids({ action }: AccessRequest, { backend, original, template }: Origin): Uid[] {
+  if (backend === '') return [{ type: 'Workflow', id: original }]
+  const type = `Backend${actions[action].entityType}`
+  const named = [original, ...(template === undefined || template === original ? [] : [template])]
+  return [{ type: 'Backend', id: backend }, ...named.map((name) => ({ type, id: `${backend}/${name}` }))]
 }
 
 export const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const

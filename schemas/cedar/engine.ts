@@ -14,8 +14,10 @@ export type Engine = Pick<
   typeof Cedar,
   | 'checkParseEntities'
   | 'checkParsePolicySet'
+  | 'isAuthorized'
   | 'policySetTextToParts'
   | 'policyToJson'
+  | 'policyToText'
   | 'preparsePolicySet'
   | 'statefulIsAuthorized'
 >
@@ -32,7 +34,7 @@ export class EngineFailure extends ModuleError {
   /** What to say of the input at hand, after its name. */
   readonly verdict: string
 
-  constructor(cause: unknown, loaded = true) {
+  constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {
     super(loaded ? 'the policy engine failed' : 'the policy engine cannot be loaded', { cause })
     this.verdict = loaded
       ? 'could not be processed by the policy engine; simplify it'
@@ -90,7 +92,7 @@ function load(): Loaded {
     return { engine: require(packageName) as Engine, forget: () => delete require.cache[path] }
   } catch (cause) {
     failures += 1
-    throw new EngineFailure(cause, false)
+    throw new EngineFailure(cause, { loaded: false })
   }
 }
 

@@ -19,6 +19,15 @@ const maxLevels = 32
 /** Steps from an entity to something above it, over all entities and ways. */
 const maxSteps = 100_000
 
+/** Types of entities that say where a tool, prompt or resource comes from: the gateway alone places things under them. */
+export const originTypes: ReadonlySet<string> = new Set([
+  'Backend',
+  'BackendTool',
+  'BackendPrompt',
+  'BackendResource',
+  'Workflow',
+])
+
 export interface EntitiesRead {
   /** Undefined when there is a message. */
   readonly entities?: readonly Fields[]
@@ -35,7 +44,7 @@ export function readEntities(text: string): EntitiesRead {
     return { message: 'is not JSON' }
   }
   if (!isListOfFields(document)) return { message: 'must be a JSON list of Cedar entities' }
-  const violation = valueViolation(document) ?? hierarchyViolation(document)
+  const violation = valueViolation(document) ?? hierarchyViolation(document) ?? originViolation(document)
   if (violation !== undefined) return { message: violation }
   try {
     // The engine says what an entity is; the cast only lets it have a look.
@@ -90,6 +99,20 @@ function hierarchyViolation(document: readonly Fields[]): string | undefined {
       if (steps > maxSteps) return 'form a hierarchy with too many ways from entities to those above them'
       level = [...new Set(above)].filter((key) => !seen.has(key))
       for (const key of level) seen.add(key)
+    }
+  }
+  return undefined
+}
+
+/** Else an entity could claim to come from a backend that it does not come from. */
+function originViolation(document: readonly Fields[]): string | undefined {
+  for (const { uid, parents } of document) {
+    for (const parent of Array.isArray(parents) ? parents : []) {
+      const { type } = toUid(parent) ?? { type: '' }
+      if (!originTypes.has(type)) continue
+      const child = toUid(uid)
+      const name = `${child?.type}::${JSON.stringify(child?.id)}`.slice(0, 100)
+      return `place ${name} under an entity of type ${type}; the gateway alone places entities under this type`
     }
   }
   return undefined

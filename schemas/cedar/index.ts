@@ -5,6 +5,7 @@
 export { cedarViolations } from './check.ts'
 export {
   type AuthorizationCall,
+  callEngine,
   type CedarValue,
   engineAnswers,
   EngineFailure,
@@ -12,7 +13,8 @@ export {
   type EngineError,
   type PolicyJson,
 } from './engine.ts'
-export { readEntities } from './entities.ts'
+export { originTypes, readEntities } from './entities.ts'
+export { cedarWarnings } from './lint.ts'
 export { policyJson, readPolicies } from './policies.ts'
 export { PreparedPolicies } from './prepared.ts'
 export { keyOf, toUid, type Uid } from './uid.ts'

@@ -22,6 +22,7 @@ export interface Policy {
   readonly effect: 'permit' | 'forbid'
   readonly reads: Reads
   readonly scope: Pick<PolicyJson, 'principal' | 'action' | 'resource'>
+  readonly conditions: PolicyJson['conditions']
 }
 
 export interface PolicySetRead {
@@ -29,13 +30,16 @@ export interface PolicySetRead {
   readonly problems: readonly Violation[]
 }
 
-/** Never throws. A text may hold several policies. */
-export function readPolicySet(texts: readonly string[]): PolicySetRead {
+/** Never throws. A text may hold several policies; `nameOf` names a text by its place. */
+export function readPolicySet(
+  texts: readonly string[],
+  nameOf: (index: number) => string = (index) => `policies[${index}]`,
+): PolicySetRead {
   const { policies: read, problems } = readPolicies(texts)
   if (problems.length > 0) return { policies: [], problems }
   const policies: Policy[] = []
   for (const [index, parts] of read.entries()) {
-    const path = `policies[${index}]`
+    const path = nameOf(index)
     try {
       for (const [part, text] of parts.entries())
         policies.push(policyOf(parts.length === 1 ? path : `${path}.${part}`, text))
@@ -49,7 +53,7 @@ export function readPolicySet(texts: readonly string[]): PolicySetRead {
 
 function policyOf(id: string, text: string): Policy {
   const json = policyJson(text)
-  return { id, text, effect: json.effect, reads: readsOf(json), scope: json }
+  return { id, text, effect: json.effect, reads: readsOf(json), scope: json, conditions: json.conditions }
 }
 
 /** A request as far as the scope of a policy can be compared with it. */

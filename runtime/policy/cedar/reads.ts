@@ -17,9 +17,15 @@ export interface Reads {
   readonly entities: readonly Uid[]
   /** Characters of its patterns: the engine compares a text with each in time text × pattern. */
   readonly patternLength: number
+  /** Types of the entities that it names, wherever. */
+  readonly types: ReadonlySet<string>
+  /** It looks for something above or beside an entity that is not written out, such as `in principal.teams`. */
+  readonly computedEntities: boolean
 }
 
 interface Found {
+  readonly types: Set<string>
+  computedEntities: boolean
   readonly attributes: Set<string>
   wholeContext: boolean
   patternLength: number
@@ -29,7 +35,15 @@ interface Found {
 type Node = Readonly<Record<string, unknown>>
 
 export function readsOf(policy: PolicyJson): Reads {
-  const found: Found = { attributes: new Set(), wholeContext: false, patternLength: 0, entities: [] }
+  const found: Found = {
+    attributes: new Set(),
+    wholeContext: false,
+    patternLength: 0,
+    entities: [],
+    types: new Set(),
+    computedEntities: false,
+  }
+  for (const constraint of [policy.principal, policy.action, policy.resource]) collectTypes(constraint, found)
   for (const { body } of policy.conditions) visit(body, found)
   return found
 }
@@ -67,10 +81,12 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
       visit(operand['left'], found)
       break
     case 'is':
+      if (operand['in'] !== undefined && !isPlainEntity(operand['in'])) found.computedEntities = true
       visit(operand['left'], found)
       visitNamed(operand['in'], found)
       break
     case 'in':
+      if (!isPlainEntity(operand['right'])) found.computedEntities = true
       visit(operand['left'], found)
       visitNamed(operand['right'], found)
       break
@@ -104,7 +120,16 @@ function visitAccess({ left, attr }: Node, found: Found): void {
 
 /** An entity that something is compared with, or looked for above something else, is not looked into itself. */
 function visitNamed(value: unknown, found: Found): void {
-  if (!isPlainEntity(value)) visit(value, found)
+  if (isPlainEntity(value)) collectTypes(value, found)
+  else visit(value, found)
+}
+
+/** The types of all entities in a part of a policy that holds no expression. */
+function collectTypes(value: unknown, found: Found): void {
+  if (typeof value !== 'object' || value === null) return
+  const uid = toUid(value)
+  if (uid) found.types.add(uid.type)
+  else for (const inner of Object.values(value)) collectTypes(inner, found)
 }
 
 /** An entity, or a set of nothing but entities, written out in the policy. */
@@ -119,6 +144,8 @@ function visitLiteral(literal: unknown, found: Found): void {
   if (typeof literal !== 'object' || literal === null) return
   const { __entity: entity }: { __entity?: unknown } = literal
   const uid = toUid(entity)
-  if (uid) found.entities.push(uid)
-  else for (const inner of Object.values(literal)) visitLiteral(inner, found)
+  if (uid) {
+    found.entities.push(uid)
+    found.types.add(uid.type)
+  } else for (const inner of Object.values(literal)) visitLiteral(inner, found)
 }

@@ -8,7 +8,14 @@
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import type { Attributes, Entity } from './entity.ts'
-import { type Action, actions, type AccessRequest, resourceOf } from '../requests.ts'
+import {
+  type Action,
+  actions,
+  type AccessRequest,
+  originAttributes,
+  originUids,
+  resourceOf,
+} from '../requests.ts'
 import { referencesIn, type StaticEntities } from './static-entities.ts'
 import type { PolicySubject } from '../subject.ts'
 
@@ -45,17 +52,29 @@ export class RequestEntities {
     const uid = resourceOf(question)
     const { feature, operation } = actions[question.action]
     const configured = this.#options.configured.get(uid)
-    const own = { name: uid.id, operation, feature, ...(uid.type === 'Resource' ? { uri: uid.id } : {}) }
+    const { origin } = question
+    const own = {
+      name: uid.id,
+      operation,
+      feature,
+      ...(uid.type === 'Resource' ? { uri: uid.id } : {}),
+      ...(origin ? { original: origin.original } : {}),
+      ...(origin && origin.backend !== '' ? { backend: origin.backend } : {}),
+    }
     const resource: Entity = {
       ...configured,
       uid,
       attrs: {
         ...this.#wanted({ ...question.hints }),
-        ...configured?.attrs,
+        ...(configured && withoutOrigin(configured.attrs)),
         ...this.#wanted(own),
         ...argumentAttributes,
       },
-      parents: [...this.#server, ...(configured?.parents ?? [])],
+      parents: [
+        ...this.#server,
+        ...(origin ? this.#options.configured.withAncestors(originUids(question, origin)) : []),
+        ...(configured?.parents ?? []),
+      ],
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
@@ -97,6 +116,13 @@ export class RequestEntities {
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
     )
   }
+}
+
+/** What a configuration says of an origin counts for nothing. */
+function withoutOrigin(attrs: Attributes): Attributes {
+  if (!originAttributes.some((name) => Object.hasOwn(attrs, name))) return attrs
+  const { backend: _backend, original: _original, ...rest } = attrs
+  return rest
 }
 
 function actionUid(action: Action): Uid {

@@ -24,6 +24,13 @@ export class StaticEntities {
     )
   }
 
+  /** True when an entity of one of these types is configured or referred to. */
+  mentions(types: ReadonlySet<string>): boolean {
+    return [...this.#entities.values()].some((entity) =>
+      [entity.uid, ...entity.parents, ...referencesIn(entity)].some(({ type }) => types.has(type)),
+    )
+  }
+
   get(uid: Uid): Entity | undefined {
     return this.#entities.get(keyOf(uid))
   }

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { type Gate, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
+import { type Facts, type Gate, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
 import type { GateOptions } from '../../../runtime/policy/gate.ts'
 import { proves } from '../../helpers/proves.ts'
 
@@ -14,6 +14,10 @@ function gateOf(policies: readonly string[], options: Partial<GateOptions> = {})
     { serverName: 'front' },
   )
   return makeGate(authorizer, { unknownMethods: 'refuse', ...options })
+}
+
+function factsWith<T extends string>(hints: Facts['hints'] | T | undefined): Facts | T | undefined {
+  return typeof hints === 'object' ? { hints, origin: { backend: 'b', original: 'o' } } : hints
 }
 
 const paramsOf = (value: unknown): JsonObject => new JsonObject(Buffer.from(JSON.stringify(value)))
@@ -111,24 +115,21 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
     'forbid(principal, action == Action::"call_tool", resource) when { resource has destructiveHint && resource.destructiveHint };',
   ])
   const asked: string[] = []
-  const call = (
-    name: string,
-    hints: Awaited<ReturnType<NonNullable<Parameters<Gate['check']>[3]>['hintsOf'] & {}>>,
-  ) =>
+  const call = (name: string, hints: Facts['hints'] | 'no such thing' | 'later' | undefined) =>
     gate.check(ada, 'tools/call', paramsOf({ name }), {
-      hintsOf: (tool) => {
-        asked.push(tool)
-        return Promise.resolve(hints)
+      factsOf: ({ id }) => {
+        asked.push(id)
+        return Promise.resolve(factsWith(hints))
       },
     })
   await t.resolves(call('a', {}))
   await t.rejects(call('b', { destructiveHint: true }), { code: 'FORBIDDEN' })
   await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
-  await t.rejects(call('d', 'no such tool'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
+  await t.rejects(call('d', 'no such thing'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
   await t.resolves(call('e', 'later'), 'it is checked again')
   t.strictSame(asked, ['a', 'b', 'c', 'd', 'e'])
   await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
-    hintsOf: () => t.fail('nobody needs them') as never,
+    factsOf: () => t.fail('nobody needs them') as never,
   })
 })
 
@@ -136,11 +137,11 @@ t.test('check: under default deny a tool that does not exist is refused like one
   const gate = gateOf([
     'permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
   ])
-  const call = (hints: {} | 'no such tool' | undefined) =>
-    gate.check(ada, 'tools/call', paramsOf({ name: 'x' }), { hintsOf: () => hints })
+  const call = (hints: Facts['hints'] | 'no such thing' | undefined) =>
+    gate.check(ada, 'tools/call', paramsOf({ name: 'x' }), { factsOf: () => factsWith(hints) })
   const refusal = { code: 'FORBIDDEN', message: 'call denied by authorization policy' }
   await t.rejects(call({ readOnlyHint: false }), refusal)
-  await t.rejects(call('no such tool'), refusal)
+  await t.rejects(call('no such thing'), refusal)
   await t.rejects(call(undefined), refusal)
 })
 
@@ -268,7 +269,7 @@ t.test('filter: a long list lets others have a turn', async (t) => {
   t.ok(turns > 1, `others had ${turns} turns`)
   const gone = AbortSignal.abort(new Error('gone'))
   const fresh = gateOf(['permit(principal, action, resource) when { resource.name like "*2" };'])
-  await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), gone), {
+  await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), { signal: gone }), {
     message: 'gone',
   })
 })

@@ -1,0 +1,88 @@
+/**
+ * Where policies are read from: manifests, the file of a virtual server, a document with the members of `authz`, or plain
+ * Cedar text. Manifests are rendered by the hooks, so that references and shared policies are resolved as in a cluster.
+ */
+import { readFileSync } from 'node:fs'
+import { type Fields, GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import type { PolicySet } from '../../policy/index.ts'
+import { settledCluster } from '../dev/settled.ts'
+import { readManifests } from '../manifests/read.ts'
+
+/** The file of a virtual server, in the ConfigMap that the hooks make. */
+const configKey = 'config.yaml'
+
+/** Rejects with INVALID_CONFIG when there are no policies, or several servers have some and none is named. */
+export async function readPolicies(paths: readonly string[], server?: string): Promise<PolicySet> {
+  const cedar = paths.filter((path) => path.endsWith('.cedar'))
+  if (cedar.length > 0) {
+    if (cedar.length < paths.length)
+      throw invalidConfig('give either .cedar files or manifests and configuration files')
+    return setOf({ policies: cedar.map((path) => readText(path)) }, server ?? 'gatehouse', cedar.join(', '))
+  }
+  const documents = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const [only] = documents
+  if (documents.length === 1 && only && Array.isArray(only.doc['policies']))
+    return setOf(only.doc, server ?? textOf(only.doc['name']) ?? 'gatehouse', only.file)
+  const configs = await readServers(paths)
+  const withPolicies = configs.filter(({ incomingAuth }) => incomingAuth.authz?.type === 'cedar')
+  const named = server === undefined ? withPolicies : withPolicies.filter(({ name }) => name === server)
+  const [config] = named
+  if (!config)
+    throw invalidConfig(
+      `${paths.join(', ')}: no virtual server ${server ?? ''} with policies`.replace('  ', ' '),
+    )
+  if (named.length > 1)
+    throw invalidConfig(
+      `several virtual servers have policies: name one with --server (${named.map(({ name }) => name).join(', ')})`,
+    )
+  return setOfConfig(config)
+}
+
+/** Policies of a virtual server. Throws INVALID_CONFIG when it has none. */
+function setOfConfig({ name, incomingAuth: { authz } }: VmcpConfig): PolicySet {
+  if (authz?.type !== 'cedar') throw invalidConfig(`${name}: has no policies`)
+  const { type: _type, ...config } = authz
+  return { ...config, serverName: name }
+}
+
+/** The configurations of all virtual servers behind some paths. */
+export async function readServers(paths: readonly string[]): Promise<readonly VmcpConfig[]> {
+  const documents = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const files = documents.filter(({ doc }) => doc['incomingAuth'] !== undefined && doc['kind'] === undefined)
+  if (files.length > 0) return files.map(({ doc, file }) => parseVmcpConfig(JSON.stringify(doc), file))
+  const { cluster, invalid } = await settledCluster(paths)
+  if (!cluster) throw invalidConfig(invalid)
+  return cluster.objects.flatMap(({ kind, data, metadata }: Fields) => {
+    const text = isFields(data) ? data[configKey] : undefined
+    if (kind !== 'ConfigMap' || typeof text !== 'string') return []
+    return [parseVmcpConfig(text, isFields(metadata) ? textOf(metadata['name']) : undefined)]
+  })
+}
+
+function setOf(document: Fields, serverName: string, source: string): PolicySet {
+  const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName } = document
+  const texts = Array.isArray(policies) ? policies : []
+  if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
+    throw invalidConfig(`${source}: policies must be a list of at least one text`)
+  return {
+    serverName,
+    policies: texts,
+    entitiesJson: textOf(entitiesJson) ?? '[]',
+    groupEntityType: textOf(groupEntityType) ?? 'ServiceGroup',
+    ...(textOf(groupClaimName) === undefined ? {} : { groupClaimName: textOf(groupClaimName) ?? '' }),
+    ...(textOf(roleClaimName) === undefined ? {} : { roleClaimName: textOf(roleClaimName) ?? '' }),
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${path}: cannot be read`, cause })
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,0 +1,185 @@
+/**
+ * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
+ * credential, backend.
+ */
+import { type DecisionExplanation, explainDecision } from '../policy/index.ts'
+import type { BackendFacts, ExplainQuestion, Explanation, Item, Snapshot, Step } from './types.ts'
+
+/** Rejects with INVALID_CONFIG when policies cannot be used, and with INVALID_PARAMS when arguments are no object. */
+export async function explain(snapshot: Snapshot, question: ExplainQuestion): Promise<Explanation> {
+  const { action, name } = question
+  if (action === 'call_tool' && snapshot.own.includes(name)) {
+    const steps = [
+      pass('name', `${name} is a tool of the server itself`),
+      ...(await policySteps(snapshot, question, undefined)),
+      ...limitSteps(snapshot, name),
+    ]
+    return { decision: decisionOf(steps), steps }
+  }
+  const item = snapshot.items.find((one) => one.action === action && one.name === name)
+  if (!item) return { decision: 'not_found', steps: missingSteps(snapshot, question) }
+  const { backend, original } = item
+  const steps = [
+    pass('name', backend === '' ? `${name} is a workflow` : `${name} is ${original} of backend ${backend}`),
+    ...snapshot.conflicts
+      .filter((conflict) => conflict.name === name)
+      .map(({ message }) => note('conflict', message)),
+    ...filterSteps(snapshot, item),
+    ...pinSteps(item),
+    ...(await policySteps(snapshot, question, item)),
+    ...limitSteps(snapshot, name),
+    ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
+  ]
+  return { decision: decisionOf(steps), target: { backend, original }, steps }
+}
+
+function decisionOf(steps: readonly Step[]): 'allow' | 'deny' {
+  return steps.some(({ verdict }) => verdict === 'stop') ? 'deny' : 'allow'
+}
+
+function pass(stage: Step['stage'], message: string): Step {
+  return { stage, verdict: 'pass', message }
+}
+
+function note(stage: Step['stage'], message: string): Step {
+  return { stage, verdict: 'note', message }
+}
+
+function stop(stage: Step['stage'], message: string): Step {
+  return { stage, verdict: 'stop', message }
+}
+
+/** Why nothing has this name: lost in a conflict, a backend that is not known, or another name. */
+function missingSteps(
+  { items, conflicts, backends, prefixes }: Snapshot,
+  { action, name }: ExplainQuestion,
+): Step[] {
+  const lost = conflicts.filter((conflict) => conflict.name === name)
+  if (lost.length > 0) return lost.map(({ message }) => stop('conflict', message))
+  const unknown = backends.filter(
+    (backend) => (!backend.listed || backend.excluded) && name.startsWith(prefixes[backend.name] ?? ''),
+  )
+  const otherwise = items
+    .filter(
+      (item) => item.action === action && (item.original === name || item.original === bare(name, prefixes)),
+    )
+    .map((item) => note('name', `${item.original} of backend ${item.backend} is called ${item.name}`))
+  return [
+    stop('name', `nothing is called ${name}`),
+    ...otherwise.slice(0, 5),
+    ...unknown.flatMap((backend) => [
+      note('backend', `what backend ${backend.name} offers is not known, and it may offer ${name}`),
+      ...backendSteps(backend).filter(({ verdict }) => verdict !== 'pass'),
+    ]),
+  ]
+}
+
+function bare(name: string, prefixes: Snapshot['prefixes']): string | undefined {
+  const prefix = Object.values(prefixes).find((one) => one !== '' && name.startsWith(one))
+  return prefix === undefined ? undefined : name.slice(prefix.length)
+}
+
+function filterSteps({ searchOnly }: Snapshot, { action, hidden, name }: Item): Step[] {
+  if (hidden !== undefined) return [stop('filter', hidden)]
+  if (!searchOnly || action !== 'call_tool') return [pass('filter', 'no filter hides it')]
+  return [
+    note('filter', `it is not listed: clients find it with find_tool and call it with call_tool as ${name}`),
+  ]
+}
+
+const refusals: Readonly<Record<string, string>> = {
+  tool_changed:
+    'its definition is not the approved one; look at the difference, then approve it or ask its maintainer',
+  tool_new: 'it is new, and new tools are blocked until they are approved',
+  lock_invalid: 'the lock of its backend cannot be used',
+  no_lock: 'its backend has no lock, and backends without one are blocked',
+}
+
+function pinSteps({ refused }: Item): Step[] {
+  return refused === undefined ? [] : [stop('pin', refusals[refused] ?? refused)]
+}
+
+async function policySteps(
+  { policies, own }: Snapshot,
+  { name, action, claims, subject, arguments: args }: ExplainQuestion,
+  item: Item | undefined,
+): Promise<Step[]> {
+  if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
+  const about = {
+    action,
+    id: name,
+    claims,
+    subject,
+    ...(item ? { origin: { backend: item.backend, original: item.original }, hints: item.hints ?? {} } : {}),
+  }
+  const call = await explainDecision(policies, { ...about, arguments: args })
+  const isGranted = call.decision === 'unmentioned' && own.includes(name)
+  if (isGranted) return [pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]
+  const steps: Step[] = [
+    { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
+  ]
+  if (args === undefined) return steps
+  // Lists have no arguments, so a policy about arguments can hide what may be called.
+  const list = await explainDecision(policies, about)
+  if ((list.decision === 'permitted') === (call.decision === 'permitted')) return steps
+  const listed = list.decision === 'permitted' ? 'it is listed' : 'it is not listed'
+  return [...steps, note('policy', `${listed}: lists are filtered without arguments`)]
+}
+
+const maxDetails = 20
+
+function policyText({
+  decision,
+  determining,
+  refused,
+  policies,
+  missing,
+}: DecisionExplanation): Pick<Step, 'message' | 'details'> {
+  const verdict = {
+    permitted: `permitted by ${determining.join(', ')}`,
+    forbidden: `forbidden by ${determining.join(', ') || 'a policy that fails'}`,
+    unmentioned: 'no policy permits it',
+  }[decision]
+  const lines = policies
+    .filter(({ effect }) => decision === 'unmentioned' || effect === 'forbid' || decision === 'forbidden')
+    .map(({ id, effect, outcome, because, absent }) => {
+      const lack = absent ? `; the request has no ${absent.join(', ')}` : ''
+      return `${effect} ${id} ${outcome}${because === undefined ? '' : `: ${because}`}${lack}`
+    })
+  const absent = missing.length > 0 ? [`permits read what the request has not: ${missing.join(', ')}`] : []
+  return {
+    message: refused === undefined ? verdict : `refused: ${refused}`,
+    details: decision === 'permitted' ? [] : [...lines.slice(0, maxDetails), ...absent],
+  }
+}
+
+function limitSteps({ limits }: Snapshot, name: string): Step[] {
+  return limits
+    .filter(({ tool }) => tool === undefined || tool === name)
+    .map(({ text }) => note('limits', text))
+}
+
+function backendSteps(backend: BackendFacts | undefined): Step[] {
+  if (!backend) return []
+  const { name, health, since, error, circuit, authType, excluded } = backend
+  const reason = `${error === undefined ? '' : `: ${error}`}${since === undefined ? '' : ` (since ${since})`}`
+  if (excluded) return [stop('backend', `backend ${name} is excluded: ${excluded.join('; ')}`)]
+  const credential =
+    health === 'unauthenticated'
+      ? stop('credential', `backend ${name} refuses the credential of ${authType}${reason}`)
+      : pass(
+          'credential',
+          authType === 'unauthenticated'
+            ? `backend ${name} is called without a credential`
+            : `backend ${name} is called with ${authType}`,
+        )
+  if (circuit === 'open')
+    return [
+      credential,
+      stop('backend', `the circuit of backend ${name} is open${reason}: calls are held back`),
+    ]
+  if (health === 'unhealthy') return [credential, stop('backend', `backend ${name} is unhealthy${reason}`)]
+  if (health === 'healthy' || health === 'unauthenticated')
+    return [credential, ...(health === 'healthy' ? [pass('backend', `backend ${name} is healthy`)] : [])]
+  return [credential, note('backend', `backend ${name} is ${health}${reason}`)]
+}

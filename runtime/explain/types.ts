@@ -1,0 +1,78 @@
+/** What an explanation is made of: a server as data, a question about it, and the steps of the response. */
+import type { PolicySet } from '../policy/index.ts'
+
+type Action = 'call_tool' | 'get_prompt' | 'read_resource'
+
+export interface Item {
+  readonly action: Action
+  /** As clients call it. */
+  readonly name: string
+  /** Empty for a workflow. */
+  readonly backend: string
+  readonly original: string
+  /** The rule that keeps it from clients. */
+  readonly hidden?: string | undefined
+  /** Why pinning keeps it from clients. */
+  readonly refused?: string | undefined
+  readonly hints?: Readonly<Record<string, boolean>> | undefined
+}
+
+export interface BackendFacts {
+  readonly name: string
+  readonly health: 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
+  /** RFC 3339 time of the last change of health. */
+  readonly since?: string | undefined
+  /** What went wrong the last time, in words. */
+  readonly error?: string | undefined
+  readonly circuit?: string | undefined
+  readonly authType: string
+  /** Why it is not served. */
+  readonly excluded?: readonly string[] | undefined
+  /** False: what it offers is not known. */
+  readonly listed: boolean
+}
+
+export interface Snapshot {
+  readonly server: string
+  readonly items: readonly Item[]
+  /** Names that could not be offered as they stand. */
+  readonly conflicts: readonly { readonly name: string; readonly message: string }[]
+  /** Tools of the server itself. */
+  readonly own: readonly string[]
+  readonly backends: readonly BackendFacts[]
+  /** Undefined: everybody may do everything. */
+  readonly policies?: PolicySet | undefined
+  readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
+  /** True when clients see the tools of a search in place of all others. */
+  readonly searchOnly: boolean
+  /** Begins the names of each backend, where names tell their backend. */
+  readonly prefixes: Readonly<Record<string, string>>
+}
+
+export interface ExplainQuestion {
+  /** Claims of the caller in question. */
+  readonly claims: Readonly<Record<string, unknown>>
+  /** Name of the caller where the claims have no `sub`. */
+  readonly subject?: string | undefined
+  readonly action: Action
+  readonly name: string
+  /** Of a call. */
+  readonly arguments?: unknown
+}
+
+type Stage = 'name' | 'conflict' | 'filter' | 'pin' | 'policy' | 'limits' | 'credential' | 'backend'
+
+export interface Step {
+  readonly stage: Stage
+  /** The first `stop` is the reason; later ones would stop the call too. */
+  readonly verdict: 'pass' | 'stop' | 'note'
+  readonly message: string
+  readonly details?: readonly string[]
+}
+
+export interface Explanation {
+  readonly decision: 'allow' | 'deny' | 'not_found'
+  /** Where the name leads. */
+  readonly target?: { readonly backend: string; readonly original: string } | undefined
+  readonly steps: readonly Step[]
+}

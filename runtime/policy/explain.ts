@@ -1,0 +1,267 @@
+/**
+ * Why the policies decide a question as they do: which determined it, and for each other one the first part of its scope
+ * or condition that does not hold. For operators only.
+ *
+ * The engine says which policies matched, not why others did not. So every part of a policy is asked as a policy of its
+ * own, in few calls of bounded size with turns for others between them.
+ * Source: docs/guides/policies.md; Cedar, JSON policy format.
+ */
+import { setImmediate } from 'node:timers/promises'
+import {
+  type AuthorizationCall,
+  callEngine,
+  EngineFailure,
+  type PolicyJson,
+} from '../../schemas/cedar/index.ts'
+import { makeCaller } from '../net/index.ts'
+import { attributesIn, type Authorizer, type AuthorizerConfig, makeAuthorizer } from './authorizer.ts'
+import type { Policy } from './cedar/policies.ts'
+import { mayApply } from './cedar/policies.ts'
+import type { AccessRequest, Action } from './requests.ts'
+import type { PolicySubject } from './subject.ts'
+import type { Decision } from './verdict.ts'
+
+/** Policies that are looked at one by one. */
+const maxCandidates = 200
+/** Parts of one policy. */
+const maxParts = 64
+/** Parts that the engine is asked about in one turn of the event loop. */
+const partsAtOnce = 48
+const maxText = 300
+
+export interface PolicyExplanation {
+  /** `policies[3]`, or `policies[3].1` for the second policy of one text. */
+  readonly id: string
+  readonly effect: 'permit' | 'forbid'
+  /** `unknown`: beyond the bounds, or the engine failed. */
+  readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
+  /** The first part that does not hold, or fails, in the language of policies. */
+  readonly because?: string | undefined
+  /** Attributes that the part reads and the request does not have. */
+  readonly absent?: readonly string[] | undefined
+}
+
+export interface DecisionExplanation {
+  readonly decision: Decision
+  /** Ids of the policies that determined the decision; empty when no policy says anything. */
+  readonly determining: readonly string[]
+  readonly errors: readonly string[]
+  /** Attributes that permits read and the request does not have. */
+  readonly missing: readonly string[]
+  /** Policies that could have applied, in their order; at most 200. */
+  readonly policies: readonly PolicyExplanation[]
+  /** How many more could have applied. */
+  readonly leftOut: number
+  /** Why nothing can be permitted whatever the policies say. */
+  readonly refused?: string | undefined
+}
+
+/** A question about somebody, as fixtures and commands ask it. */
+export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
+  readonly claims: Readonly<Record<string, unknown>>
+  /** Name of the caller where the claims have no `sub`. */
+  readonly subject?: string | undefined
+  readonly arguments?: unknown
+}
+
+export interface PolicySet extends AuthorizerConfig {
+  /** Name of the server: the parent `MCP::"<name>"` of everything it offers. */
+  readonly serverName: string
+}
+
+/** Rejects with INVALID_CONFIG naming every policy that cannot be used, and with INVALID_PARAMS for arguments that are no object. */
+export async function explainDecision(
+  set: PolicySet,
+  question: PolicyQuestion,
+): Promise<DecisionExplanation> {
+  const { serverName, ...config } = set
+  const authorizer = makeAuthorizer(config, { serverName })
+  const { subject, request } = await asked(authorizer, question)
+  return explainRequest(authorizer, subject, request)
+}
+
+/** The question in the form that the authorizer takes. */
+export async function asked(
+  authorizer: Authorizer,
+  { claims, subject: name, arguments: args, ...request }: PolicyQuestion,
+): Promise<{ readonly subject: PolicySubject; readonly request: AccessRequest }> {
+  const caller = makeCaller({ issuer: '', subject: name ?? 'anonymous', claims })
+  return {
+    subject: await authorizer.subject(caller),
+    request: {
+      ...request,
+      ...(args === undefined ? {} : { arguments: Buffer.from(JSON.stringify(args)) }),
+    },
+  }
+}
+
+/** Of the policies in force. Rejects with INVALID_PARAMS when policies read arguments and these cannot be read. */
+async function explainRequest(
+  authorizer: Authorizer,
+  subject: PolicySubject,
+  request: AccessRequest,
+): Promise<DecisionExplanation> {
+  const { decision, reason, errors, missing } = authorizer.verdict(subject, request)
+  const told = { decision, determining: reason, errors, missing }
+  if (subject.denyAll)
+    return {
+      ...told,
+      policies: [],
+      leftOut: 0,
+      refused: 'the claims of the caller cannot be told to the policies',
+    }
+  const { policies, call, unusable, target } = authorizer.evidence(subject, request)
+  const candidates = policies.filter((policy) => mayMatter(policy, request.action, target.actions))
+  const unheard = [...unusable].find((name) =>
+    candidates.some(({ reads }) => reads.wholeContext || reads.attributes.has(name)),
+  )
+  return {
+    ...told,
+    policies: await explainPolicies(candidates.slice(0, maxCandidates), call),
+    leftOut: Math.max(0, candidates.length - maxCandidates),
+    refused:
+      unheard === undefined
+        ? undefined
+        : `the value of ${unheard.slice(0, maxText)} cannot be told to the policies, and a policy reads it`,
+  }
+}
+
+/** Policies about other actions explain nothing. */
+function mayMatter(policy: Policy, action: Action, actions: ReadonlySet<string>): boolean {
+  const anybody = { op: 'All' } as const
+  const scope = { principal: anybody, action: policy.scope.action, resource: anybody }
+  const uid = { type: 'Action', id: action }
+  return mayApply({ ...policy, scope }, { principal: uid, actions, resource: uid })
+}
+
+type Conditions = PolicyJson['conditions']
+
+/** A part of a policy, as a policy that matches exactly when the part holds. */
+interface Part {
+  readonly policy: PolicyJson
+  readonly isScope: boolean
+}
+
+const anything = { principal: { op: 'All' }, action: { op: 'All' }, resource: { op: 'All' } } as const
+
+function partsOf({ scope, conditions }: Policy): Part[] {
+  const scopes = (['principal', 'action', 'resource'] as const)
+    .filter((name) => scope[name].op !== 'All')
+    .map((name) => ({
+      isScope: true,
+      policy: { ...anything, effect: 'permit', conditions: [], [name]: scope[name] } as PolicyJson,
+    }))
+  const clauses = conditions.flatMap(clausesOf).map((clause) => ({
+    isScope: false,
+    policy: { ...anything, effect: 'permit', conditions: [clause] } as PolicyJson,
+  }))
+  return [...scopes, ...clauses]
+}
+
+interface Operands {
+  readonly left: Conditions[number]['body']
+  readonly right: Conditions[number]['body']
+}
+
+/** `when { a && b }` is two clauses, and so is `unless { a || b }`. */
+function clausesOf({ kind, body }: Conditions[number]): Conditions {
+  const operator = kind === 'when' ? '&&' : '||'
+  const operands = (body as unknown as Readonly<Record<string, Operands | undefined>>)[operator]
+  if (!operands) return [{ kind, body }]
+  return [...clausesOf({ kind, body: operands.left }), ...clausesOf({ kind, body: operands.right })]
+}
+
+async function explainPolicies(
+  policies: readonly Policy[],
+  call: AuthorizationCall,
+): Promise<PolicyExplanation[]> {
+  const present = attributesIn(call)
+  const explained: PolicyExplanation[] = []
+  let batch: { policy: Policy; parts: readonly Part[] }[] = []
+  const flush = async (): Promise<void> => {
+    explained.push(...explainBatch(batch, call, present))
+    batch = []
+    await setImmediate()
+  }
+  for (const policy of policies) {
+    batch.push({ policy, parts: partsOf(policy).slice(0, maxParts + 1) })
+    if (batch.reduce((sum, { parts }) => sum + parts.length, 0) >= partsAtOnce) await flush()
+  }
+  await flush()
+  return explained
+}
+
+function explainBatch(
+  batch: readonly { readonly policy: Policy; readonly parts: readonly Part[] }[],
+  call: AuthorizationCall,
+  present: ReadonlySet<string>,
+): PolicyExplanation[] {
+  const ids = new Map<string, PolicyJson>()
+  for (const [i, { parts }] of batch.entries())
+    for (const [j, { policy }] of parts.entries()) ids.set(`${i}.${j}`, policy)
+  const outcome = evaluate(ids, call)
+  return batch.map(({ policy, parts }, i): PolicyExplanation => {
+    const { id, effect } = policy
+    if (!outcome || parts.length > maxParts) return { id, effect, outcome: 'unknown' }
+    const at = parts.findIndex((_part, j) => !outcome.hold.has(`${i}.${j}`))
+    const part = parts[at]
+    if (!part) return { id, effect, outcome: 'matches' }
+    const absent = attributesOf(part.policy).filter((name) => !present.has(name))
+    return {
+      id,
+      effect,
+      outcome: outcome.fail.has(`${i}.${at}`) ? 'fails' : 'misses',
+      because: textOf(part),
+      ...(absent.length > 0 ? { absent } : {}),
+    }
+  })
+}
+
+interface Evaluated {
+  readonly hold: ReadonlySet<string>
+  readonly fail: ReadonlySet<string>
+}
+
+/** Undefined when the engine failed. */
+function evaluate(policies: ReadonlyMap<string, PolicyJson>, call: AuthorizationCall): Evaluated | undefined {
+  if (policies.size === 0) return { hold: new Set(), fail: new Set() }
+  try {
+    const staticPolicies = Object.fromEntries(policies)
+    const answer = callEngine((engine) => engine.isAuthorized({ ...call, policies: { staticPolicies } }))
+    if (answer.type === 'failure') return undefined
+    const { reason, errors } = answer.response.diagnostics
+    return { hold: new Set(reason), fail: new Set(errors.map(({ policyId }) => policyId)) }
+  } catch (error) {
+    if (error instanceof EngineFailure) return undefined
+    throw error
+  }
+}
+
+/** The part as its author could have written it. */
+function textOf({ policy, isScope }: Part): string {
+  try {
+    const answer = callEngine((engine) => engine.policyToText(policy))
+    if (answer.type === 'failure') return 'a part of the policy'
+    const text = answer.text.replaceAll(/\s+/g, ' ').trim()
+    const [, scope = '', clause = ''] =
+      /^permit\s*\((.*?)\)\s*((?:when|unless)\s*\{.*\})?;?$/.exec(text) ?? []
+    const part = isScope ? scope.split(/, (?=action|resource)/).find((one) => /\s/.test(one.trim())) : clause
+    return (part ?? text).trim().slice(0, maxText)
+  } catch (error) {
+    if (error instanceof EngineFailure) return 'a part of the policy'
+    throw error
+  }
+}
+
+/** Names of attributes that a part reads. */
+function attributesOf({ conditions }: PolicyJson): string[] {
+  return [...new Set(conditions.flatMap(({ body }) => attributesRead(body)))]
+}
+
+function attributesRead(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  if (Array.isArray(value)) return value.flatMap(attributesRead)
+  const { attr }: { attr?: unknown } = value
+  const own = (Array.isArray(attr) ? attr : [attr]).filter((name) => typeof name === 'string')
+  return [...own, ...Object.values(value as Record<string, unknown>).flatMap(attributesRead)]
+}

@@ -1,0 +1,67 @@
+/** Reads a decision back from a line of the audit log. What is not as it is written there counts as not told. */
+import { isFields } from '../../schemas/index.ts'
+import type { PolicyInputs } from './inputs.ts'
+import type { AccessRequest, Action } from './requests.ts'
+
+export interface RecordedLine {
+  readonly principal: string
+  readonly request: Pick<AccessRequest, 'action' | 'id' | 'origin'>
+  readonly decision: 'allow' | 'deny'
+  /** Allowed by no policy: a tool of the gateway itself. */
+  readonly isUnreasoned: boolean
+  readonly inputs: PolicyInputs | undefined
+}
+
+const actions: Readonly<Record<string, Action>> = {
+  tool: 'call_tool',
+  prompt: 'get_prompt',
+  resource: 'read_resource',
+}
+
+/** Undefined when the line tells of no decision. */
+export function recordedLine(text: string): RecordedLine | undefined {
+  const line = parsed(text)
+  const policy = line?.['policy']
+  const target = line?.['target']
+  const subjects = line?.['subjects']
+  if (!isFields(policy) || !isFields(target)) return undefined
+  const { name, type, backend, original } = target
+  const { decision, reason, inputs } = policy
+  const action = typeof type === 'string' ? actions[type] : undefined
+  if (!action || typeof name !== 'string' || (decision !== 'allow' && decision !== 'deny')) return undefined
+  const user = isFields(subjects) ? subjects['user_id'] : undefined
+  const origin =
+    typeof original === 'string'
+      ? { backend: typeof backend === 'string' ? backend : '', original }
+      : undefined
+  return {
+    principal: typeof user === 'string' ? user : 'anonymous',
+    request: { action, id: name, ...(origin ? { origin } : {}) },
+    decision,
+    isUnreasoned: decision === 'allow' && Array.isArray(reason) && reason.length === 0,
+    inputs: inputsOf(inputs),
+  }
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isFields(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function inputsOf(value: unknown): PolicyInputs | undefined {
+  if (!isFields(value)) return undefined
+  const { mode, groups, attributes, claims, hints } = value
+  if (mode !== 'read' && mode !== 'all') return undefined
+  return {
+    mode,
+    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
+    ...(isFields(attributes) ? { attributes } : {}),
+    ...(isFields(claims) ? { claims } : {}),
+    arguments: value['arguments'],
+    ...(isFields(hints) ? { hints: hints as Readonly<Record<string, boolean>> } : {}),
+  }
+}

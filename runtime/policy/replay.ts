@@ -1,0 +1,245 @@
+/**
+ * Asks a set of policies what the audit log says that others were asked: which recorded decisions would change, for whom.
+ *
+ * A line tells of a request what the audit settings allow (`audit.policyInputs`). A policy that can apply and reads what the line does
+ * not tell is uncertain: the others may decide all the same (a forbid that matches, a permit where no uncertain policy
+ * forbids); where they do not, the line is inconclusive, never guessed.
+ * Source: docs/guides/policies.md; docs/observability.md, "Audit log".
+ */
+import { setImmediate } from 'node:timers/promises'
+import { LRUCache } from 'lru-cache'
+import { originTypes } from '../../schemas/cedar/index.ts'
+import { type Authorizer, makeAuthorizer, readsOrigin } from './authorizer.ts'
+import { mayApply, type Policy, readPolicySet } from './cedar/policies.ts'
+import { asked, type PolicySet } from './explain.ts'
+import { policyIds } from './fixtures.ts'
+import type { InputsMode } from './inputs.ts'
+import { hintNames } from './requests.ts'
+import { type RecordedLine, recordedLine } from './recorded.ts'
+import type { Verdict } from './verdict.ts'
+
+export interface Flip {
+  /** Number of the line, from 1. */
+  readonly line: number
+  readonly principal: string
+  readonly target: string
+  readonly from: 'allow' | 'deny'
+  readonly to: 'allow' | 'deny'
+  /** The policies that determine the new decision; empty when none says anything. */
+  readonly policies: readonly string[]
+}
+
+export interface Replay {
+  /** Lines with a decision. */
+  readonly decisions: number
+  /** Lines without one, or that are no JSON. */
+  readonly skipped: number
+  readonly unchanged: number
+  readonly inconclusive: number
+  /** Why lines are inconclusive: what they do not tell, with the number of lines; the most frequent first. */
+  readonly lacking: readonly (readonly [string, number])[]
+  readonly flips: readonly Flip[]
+  /** Ids of policies that determined no decision. */
+  readonly idle: readonly string[]
+}
+
+/** Sets of policies that are left out because they are uncertain, each with an authorizer of the rest. */
+const maxVariants = 32
+/** Stands for a policy that is left out, so that the others keep their ids. */
+const nothing = 'forbid(principal, action, resource) when { false };'
+const turnMs = 20
+/** Claim that the groups of a line are put under. */
+const groupClaim = 'gatehouse:groups'
+
+/** Rejects with INVALID_CONFIG naming every policy that cannot be used. */
+export async function replayDecisions(
+  { serverName, ...config }: PolicySet,
+  lines: Iterable<string> | AsyncIterable<string>,
+): Promise<Replay> {
+  const asks = new Replayer({ serverName, ...config })
+  const flips: Flip[] = []
+  const met = new Set<string>()
+  const lacking = new Map<string, number>()
+  const counts = { decisions: 0, skipped: 0, unchanged: 0, inconclusive: 0 }
+  let number = 0
+  let began = performance.now()
+  for await (const text of lines) {
+    number++
+    const line = recordedLine(text)
+    if (!line) {
+      if (text.trim() !== '') counts.skipped++
+      continue
+    }
+    counts.decisions++
+    const { verdict, lacks } = await asks.decide(line)
+    if (!verdict) {
+      counts.inconclusive++
+      for (const name of lacks) lacking.set(name, (lacking.get(name) ?? 0) + 1)
+    } else {
+      for (const id of verdict.reason) met.add(id)
+      const to = isAllowed(verdict, line) ? 'allow' : 'deny'
+      if (to === line.decision) counts.unchanged++
+      else
+        flips.push({
+          line: number,
+          principal: line.principal,
+          target: line.request.id,
+          from: line.decision,
+          to,
+          policies: verdict.reason,
+        })
+    }
+    if (performance.now() - began < turnMs) continue
+    await setImmediate()
+    began = performance.now()
+  }
+  return {
+    ...counts,
+    lacking: [...lacking].sort(([, a], [, b]) => b - a).slice(0, 20),
+    flips,
+    idle: policyIds(config).filter((id) => !met.has(id)),
+  }
+}
+
+/** Tools of the gateway itself are permitted without a policy, unless one forbids them. */
+function isAllowed({ decision }: Verdict, line: RecordedLine): boolean {
+  return (
+    decision === 'permitted' || (decision === 'unmentioned' && line.decision === 'allow' && line.isUnreasoned)
+  )
+}
+
+class Replayer {
+  readonly #set: PolicySet
+  readonly #policies: readonly Policy[]
+  readonly #texts: readonly string[]
+  readonly #variants = new LRUCache<string, Authorizer>({ max: maxVariants })
+
+  constructor(set: PolicySet) {
+    this.#set = set
+    this.#texts = set.policies ?? []
+    this.#policies = readPolicySet(this.#texts).policies
+    // Refuses what cannot be used before the first line.
+    this.#authorizerWithout(new Set(), 'read')
+  }
+
+  async decide(
+    line: RecordedLine,
+  ): Promise<{ readonly verdict?: Verdict; readonly lacks: readonly string[] }> {
+    const uncertain = new Map<string, string>()
+    for (const policy of this.#policies) {
+      const lack = mayApplyTo(policy, line) ? this.#lackOf(policy, line) : undefined
+      if (lack !== undefined) uncertain.set(policy.id, lack)
+    }
+    // Policies of one text stand and fall together.
+    const texts = new Set([...uncertain.keys()].map(textIndex))
+    const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
+    const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')
+    const verdict = await verdictOf(authorizer, line)
+    const lacks = [...new Set(uncertain.values())]
+    if (out.length === 0) return { verdict, lacks }
+    const isCertain =
+      (verdict.decision === 'forbidden' && verdict.errors.length === 0) ||
+      (verdict.decision === 'permitted' && !out.some(({ effect }) => effect === 'forbid')) ||
+      (verdict.decision === 'unmentioned' &&
+        !out.some(({ effect }) => effect === 'permit') &&
+        !line.isUnreasoned)
+    return isCertain ? { verdict, lacks } : { lacks }
+  }
+
+  /** What a policy reads and the line does not tell; undefined when it tells everything. */
+  #lackOf(policy: Policy, { inputs, request }: RecordedLine): string | undefined {
+    const { reads, scope } = policy
+    if (request.origin === undefined && readsOrigin(policy)) return 'where it comes from'
+    const hint = hintNames.find((name) => reads.attributes.has(name))
+    if (hint !== undefined && request.action === 'call_tool' && !inputs?.hints) return hint
+    if (inputs?.mode === 'all') return undefined
+    if (reads.wholeContext) return 'all claims and arguments'
+    const told = inputs?.attributes ?? {}
+    const untold = [...reads.attributes].find(
+      (name) => /^(?:claim_|claimset_|arg_)/.test(name) && !Object.hasOwn(told, name),
+    )
+    if (untold !== undefined) return untold
+    if (inputs) return undefined
+    const { principal } = scope
+    const readsGroups =
+      principal.op === 'in' ||
+      (principal.op === 'is' && 'in' in principal) ||
+      reads.computedEntities ||
+      [...reads.types].some((type) => !knownTypes.has(type))
+    return readsGroups ? 'groups' : undefined
+  }
+
+  #authorizerWithout(texts: ReadonlySet<number>, mode: InputsMode): Authorizer {
+    const key = `${mode} ${[...texts].join()}`
+    const known = this.#variants.get(key)
+    if (known) return known
+    const { serverName, ...config } = this.#set
+    const policies = this.#texts.map((text, index) => (texts.has(index) ? nothing : text))
+    const { roleClaimName: _role, ...withoutRoles } = config
+    const set = mode === 'all' ? config : { ...withoutRoles, groupClaimName: groupClaim }
+    const made = makeAuthorizer({ ...set, policies }, { serverName })
+    this.#variants.set(key, made)
+    return made
+  }
+}
+
+/** Types of entities that every line tells of. */
+const knownTypes: ReadonlySet<string> = new Set([
+  'Action',
+  'Client',
+  'MCP',
+  'Prompt',
+  'Resource',
+  'Tool',
+  ...originTypes,
+])
+
+function textIndex(id: string): number {
+  return Number(/^policies\[(\d+)\]/.exec(id)?.[1])
+}
+
+/** Actions can have parents in the entities, so only what is certain rules a policy out. */
+function mayApplyTo(policy: Policy, { principal, request }: RecordedLine): boolean {
+  const type = { call_tool: 'Tool', get_prompt: 'Prompt', read_resource: 'Resource' }[request.action]
+  const action = policy.scope.action
+  const isOther = action.op === '==' && !JSON.stringify(action).includes(`"${request.action}"`)
+  const anyAction = { ...policy, scope: { ...policy.scope, action: { op: 'All' } as const } }
+  return (
+    !isOther &&
+    mayApply(anyAction, {
+      principal: { type: 'Client', id: principal },
+      actions: new Set(),
+      resource: { type, id: request.id },
+    })
+  )
+}
+
+async function verdictOf(
+  authorizer: Authorizer,
+  { principal, inputs, request }: RecordedLine,
+): Promise<Verdict> {
+  const { hints } = inputs ?? {}
+  const about = { ...request, ...(hints ? { hints } : {}) }
+  const question =
+    inputs?.mode === 'all'
+      ? { ...about, claims: inputs.claims ?? {}, subject: principal, arguments: inputs.arguments }
+      : { ...about, ...fromAttributes(principal, inputs?.groups ?? [], inputs?.attributes ?? {}) }
+  const { subject, request: asking } = await asked(authorizer, question)
+  return authorizer.verdict(subject, asking)
+}
+
+/** Claims and arguments that give these attributes. */
+function fromAttributes(
+  sub: string,
+  groups: readonly string[],
+  attributes: Readonly<Record<string, unknown>>,
+): { readonly claims: Readonly<Record<string, unknown>>; readonly arguments: unknown } {
+  const given = Object.entries(attributes).filter(([, value]) => value !== null)
+  const under = (prefix: string): Record<string, unknown> =>
+    Object.fromEntries(
+      given
+        .filter(([name]) => name.startsWith(prefix))
+        .map(([name, value]) => [name.slice(prefix.length), value]),
+    )
+  return { claims: { ...under('claim_'), sub, [groupClaim]: groups }, arguments: under('arg_') }
+}

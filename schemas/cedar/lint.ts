@@ -1,0 +1,127 @@
+/**
+ * What policies name that nothing gives: types of entities, actions and attributes. Such a policy is valid, and never matches or
+ * always fails, so whoever writes it is warned.
+ *
+ * Source: docs/guides/policies.md.
+ */
+import { isFields } from '../validation/fields.ts'
+import { EngineFailure, type PolicyJson } from './engine.ts'
+import { originTypes, readEntities } from './entities.ts'
+import { policyJson, readPolicies } from './policies.ts'
+import { toUid, type Uid } from './uid.ts'
+
+const actions: ReadonlySet<string> = new Set(['call_tool', 'get_prompt', 'read_resource'])
+const types: readonly string[] = ['Action', 'Client', 'MCP', 'Prompt', 'Resource', 'Tool', ...originTypes]
+/** Attributes of resources and actions; those of requests begin with a prefix. */
+const attributes: readonly string[] = [
+  'name',
+  'operation',
+  'feature',
+  'uri',
+  'backend',
+  'original',
+  'readOnlyHint',
+  'destructiveHint',
+  'idempotentHint',
+  'openWorldHint',
+]
+const prefixes = /^(?:claim_|claimset_|arg_)/
+const maxWarnings = 20
+
+export interface PolicyTexts {
+  readonly policies: readonly string[]
+  readonly shadowPolicies?: readonly string[] | undefined
+  readonly entitiesJson?: string | undefined
+  readonly groupEntityType?: string | undefined
+}
+
+/** One line for each name, with the path of the policy. Never throws; policies that cannot be read are warned of elsewhere. */
+export function cedarWarnings(texts: PolicyTexts): readonly string[] {
+  const { entitiesJson = '[]', groupEntityType = 'ServiceGroup' } = texts
+  const configured = configuredNames(entitiesJson)
+  const known = {
+    types: new Set([...types, groupEntityType, ...configured.types]),
+    actions: new Set([...actions, ...configured.actions]),
+    attributes: new Set([...attributes, ...configured.attributes]),
+  }
+  return [
+    ...warningsOf(texts.policies, 'policies', known, groupEntityType),
+    ...warningsOf(texts.shadowPolicies ?? [], 'shadowPolicies', known, groupEntityType),
+  ].slice(0, maxWarnings)
+}
+
+interface Names {
+  readonly types: ReadonlySet<string>
+  readonly actions: ReadonlySet<string>
+  readonly attributes: ReadonlySet<string>
+}
+
+function warningsOf(texts: readonly string[], member: string, known: Names, groupType: string): string[] {
+  return readPolicies(texts).policies.flatMap((parts, index) => {
+    const found = namesIn(parts.flatMap((text) => jsonOf(text) ?? []))
+    const path = `${member}[${index}]`
+    return [
+      ...missing(found.types, known.types).map(
+        (type) =>
+          `${path} names entities of type ${type}, which nothing has; groups of callers are of type ${groupType}`,
+      ),
+      ...missing(found.actions, known.actions).map(
+        (id) => `${path} names Action::${JSON.stringify(id)}; known are ${[...actions].join(', ')}`,
+      ),
+      ...missing(found.attributes, known.attributes)
+        .filter((name) => !prefixes.test(name))
+        .map(
+          (name) =>
+            `${path} reads the attribute ${name}, which nothing has; claims are read as claim_<name>, arguments as arg_<name>`,
+        ),
+    ]
+  })
+}
+
+function missing(found: ReadonlySet<string>, known: ReadonlySet<string>): string[] {
+  return [...found].filter((name) => !known.has(name)).map((name) => name.slice(0, 100))
+}
+
+function jsonOf(text: string): PolicyJson | undefined {
+  try {
+    return policyJson(text)
+  } catch (error) {
+    if (error instanceof EngineFailure) return undefined
+    throw error
+  }
+}
+
+/** Every entity, and every attribute of what is no plain record. */
+function namesIn(value: unknown): Names {
+  const found = { types: new Set<string>(), actions: new Set<string>(), attributes: new Set<string>() }
+  const waiting: unknown[] = [value]
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next !== 'object' || next === null) continue
+    const uid = toUid(next)
+    if (uid) addUid(uid, found)
+    const { attr, left, entity_type: type }: { attr?: unknown; left?: unknown; entity_type?: unknown } = next
+    if (typeof type === 'string') found.types.add(type)
+    if (isFields(left) && typeof left['Var'] === 'string')
+      for (const name of Array.isArray(attr) ? attr.slice(0, 1) : [attr])
+        if (typeof name === 'string') found.attributes.add(name)
+    waiting.push(...Object.values(next))
+  }
+  return found
+}
+
+function addUid({ type, id }: Uid, found: { types: Set<string>; actions: Set<string> }): void {
+  found.types.add(type)
+  if (type === 'Action') found.actions.add(id)
+}
+
+/** What the entities of the configuration bring along. */
+function configuredNames(entitiesJson: string): Names {
+  const entities = readEntities(entitiesJson).entities ?? []
+  const uids = entities.flatMap(({ uid, parents }) => [uid, ...(Array.isArray(parents) ? parents : [])])
+  const known = uids.flatMap((value) => toUid(value) ?? [])
+  return {
+    types: new Set(known.map(({ type }) => type)),
+    actions: new Set(known.filter(({ type }) => type === 'Action').map(({ id }) => id)),
+    attributes: new Set(entities.flatMap(({ attrs }) => (isFields(attrs) ? Object.keys(attrs) : []))),
+  }
+}
