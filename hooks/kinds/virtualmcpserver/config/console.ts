@@ -1,0 +1,43 @@
+/**
+ * The console of a virtual server: its part of the file, the Secret of its client, and its port in pod and Service.
+ */
+import {
+  consoleSecretVariable,
+  type input,
+  type Violation,
+  type VirtualMCPServerSpec,
+} from '../../../../schemas/index.ts'
+import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncContext } from '../../../sync/context.ts'
+import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import { port } from '../paths.ts'
+
+type Context = SyncContext<'VirtualMCPServer'>
+
+/** In a pod the console is reached through the Service. */
+export function consolePart(console: input.VirtualMCPConfig['console']): input.VmcpFile['console'] {
+  return console && { ...console, host: console.host ?? '0.0.0.0' }
+}
+
+/** Puts the client's secret into the environment, rolls the pods when it changes, and says when it is not there. */
+export function checkConsoleSecret(context: Context, needs: PodNeeds): Failure | undefined {
+  const { console } = context.parent.spec.config ?? {}
+  const secret = console?.enabled ? console.auth?.clientSecretRef : undefined
+  if (!secret) return undefined
+  needs.secretEnv(consoleSecretVariable, secret)
+  needs.revision('console', context.secretRevision([secret]))
+  const missing = context.missingSecrets([secret])
+  if (missing.length === 0) return undefined
+  const where = 'spec.config.console.auth.clientSecretRef'
+  return { reason: 'SecretNotFound', message: `${where}: not found: ${missing.join('; ')}` }
+}
+
+export function consolePorts({ config }: VirtualMCPServerSpec): readonly { name: string; port: number }[] {
+  return config?.console?.enabled ? [{ name: 'console', port: config.console.port }] : []
+}
+
+/** A pod and a Service have each port once. */
+export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
+  if (!consolePorts(spec).some((console) => console.port === port)) return []
+  return [{ path: 'spec.config.console.port', message: `must not be ${port}, the port of MCP` }]
+}

@@ -1,0 +1,84 @@
+/** The web console beside a virtual server: what it is started with, and what it sees. */
+import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
+import type { CallRecorder, Console, ConsoleOptions } from '../../../console/index.ts'
+import { anonymousCaller } from '../../../incoming/index.ts'
+import { type Log, makeFetch } from '../../../net/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import type { VmcpServer } from '../../../vmcp/index.ts'
+import { version } from '../../version.ts'
+
+export interface ConsoleParts {
+  readonly env: Environment
+  readonly config: VmcpConfig
+  readonly events: Events
+  readonly log: Log
+}
+
+/** A console that will be opened once its server runs. */
+export interface PreparedConsole {
+  /** For the server, from its start on. */
+  readonly recorder: CallRecorder
+  open(server: VmcpServer): Promise<Console>
+}
+
+/** The console that the configuration, or `gatehouse dev`, asks for; undefined when there is none. */
+export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConsole | undefined> {
+  const { events, log } = parts
+  const found = settingsOf(parts)
+  if (!found) return undefined
+  const { payloads, ...settings } = found
+  // Most servers have none, and start without loading it.
+  const { CallRecorder, startConsole } = await import('../../../console/index.ts')
+  const recorder = new CallRecorder({ events, payloads })
+  return {
+    recorder,
+    open: ({ view }) =>
+      startConsole({
+        ...settings,
+        view,
+        explain: async (question, caller) =>
+          (await import('../../../explain/index.ts')).explain(await view.snapshot(caller), question),
+        recorder,
+        events,
+        version,
+        log,
+      }),
+  }
+}
+
+interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl' | 'access'> {
+  readonly payloads: 'none' | 'failures' | 'all'
+}
+
+/** What `gatehouse dev` says counts more: it serves this machine only. */
+function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
+  const token = env[vmcpEnvironment.consoleToken]
+  if (token) {
+    const port = Number(env[vmcpEnvironment.consolePort] ?? 0)
+    return {
+      host: '127.0.0.1',
+      port,
+      payloads: 'all',
+      access: { type: 'anonymous', token, caller: anonymousCaller() },
+    }
+  }
+  if (!config.console?.enabled || !config.console.auth) return undefined
+  const { host = '127.0.0.1', port, publicUrl, basePath, auth, roles = [], payloads } = config.console
+  const { issuer, clientId, scopes } = auth
+  return {
+    host,
+    port,
+    publicUrl,
+    basePath,
+    payloads,
+    access: {
+      type: 'oidc',
+      issuer,
+      clientId,
+      clientSecret: () => env[vmcpEnvironment.consoleClientSecret] || undefined,
+      scopes,
+      roles,
+      fetch: makeFetch({ guard: 'operator' }),
+    },
+  }
+}

@@ -1,0 +1,104 @@
+/** The rows of the API about sessions, settings and tries, and everything that does something. */
+import { GatehouseError } from '../../schemas/index.ts'
+import type { Session } from './api.ts'
+import type { CallRecorder } from './calls/recorder.ts'
+import { backendRows } from './data/backends.ts'
+import { configView } from './data/config.ts'
+import { connectPage } from './data/connect.ts'
+import { type Explain, explained } from './data/explain.ts'
+import { limitOf, pageOf } from './data/pages.ts'
+import { policiesPage } from './data/policies.ts'
+import { sessionRow } from './data/sessions.ts'
+import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import type { Tries } from './tries/tries.ts'
+import type { ConsoleView } from './view.ts'
+
+export interface ActionParts {
+  readonly view: ConsoleView
+  readonly recorder: CallRecorder
+  readonly tries: Tries
+  readonly explain: Explain
+  readonly now: () => number
+}
+
+export function actionRoutes({ view, recorder, tries, explain, now }: ActionParts): readonly ApiRoute[] {
+  return [
+    {
+      method: 'GET',
+      path: 'sessions',
+      handle: (request) => {
+        const { query } = request
+        const page = { cursor: query.get('cursor') ?? undefined, limit: limitOf(query) }
+        return pageOf(sessionsOf(view, request), page, ({ hash }) => hash, {
+          replica: recorder.replica,
+          now: now(),
+        })
+      },
+    },
+    { method: 'DELETE', path: 'sessions/{}', handle: (request) => endSession(view, request) },
+    { method: 'GET', path: 'policies', needs: 'policies', handle: () => policiesPage(view, recorder) },
+    {
+      method: 'POST',
+      path: 'policies/explain',
+      needs: 'explain',
+      handle: (request) => explained(explain, request),
+    },
+    { method: 'GET', path: 'config', needs: 'config', handle: () => configView(view) },
+    {
+      method: 'GET',
+      path: 'connect',
+      handle: ({ visitor }) => connectPage(view, recorder.firstCallOf(visitor.caller.key)),
+    },
+    {
+      method: 'POST',
+      path: 'backends/{}/recheck',
+      needs: 'recheck',
+      fresh: true,
+      handle: (request) => recheck(view, recorder, request),
+    },
+    { method: 'POST', path: 'tries', needs: 'try', handle: (request) => tries.start(request) },
+    { method: 'GET', path: 'tries/{}/events', needs: 'try', handle: (request) => tries.events(request) },
+    {
+      method: 'POST',
+      path: 'tries/{}/answers/{}',
+      needs: 'try',
+      handle: (request) => tries.answer(request),
+    },
+    { method: 'DELETE', path: 'tries/{}', needs: 'try', handle: (request) => tries.cancel(request) },
+  ]
+}
+
+/** Those of the visitor, or all, in the order of their hashes. */
+function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly Session[] {
+  const rows = view.sessions().map((facts) => sessionRow(facts, visitor.caller.key))
+  return rows
+    .filter(({ mine }) => mine || permissions.has('sessions.all'))
+    .sort((a, b) => (a.hash < b.hash ? -1 : 1))
+}
+
+/** One's own session, or any for operators. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */
+async function endSession(
+  view: ConsoleView,
+  { visitor, permissions, names }: ApiRequest,
+): Promise<undefined> {
+  const [hash = ''] = names
+  const facts = view.sessions().find((session) => session.hash === hash)
+  const isOwn = facts?.owner === visitor.caller.key
+  if (!isOwn && !permissions.has('sessions.all')) throw gone()
+  if (!isOwn && !permissions.has('sessions.end'))
+    throw new GatehouseError('FORBIDDEN', { detail: 'this needs the permission sessions.end' })
+  if (!isOwn && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
+  if (!(await view.endSession(hash))) throw gone()
+}
+
+function gone(): GatehouseError {
+  return new GatehouseError('NOT_FOUND', { detail: 'there is no such session' })
+}
+
+async function recheck(view: ConsoleView, recorder: CallRecorder, request: ApiRequest) {
+  const [name = ''] = request.names
+  const isKnown = await view.recheck(name)
+  const row = (await backendRows({ view, recorder }, request)).find((backend) => backend.name === name)
+  if (!isKnown || !row) throw new GatehouseError('NOT_FOUND', { detail: 'there is no such backend' })
+  return row
+}

@@ -1,0 +1,93 @@
+/**
+ * A record of a request as the console shows it. Everything in it was cut and redacted for the audit log; sessions appear as
+ * short hashes.
+ */
+import type { ErrorCode } from '../../../schemas/index.ts'
+import { type ExchangeRecord, sessionHash } from '../../observe/index.ts'
+import type { Call, DeniedBy, Outcome } from '../api.ts'
+import { given, iso } from '../data/texts.ts'
+import type { PolicyDecision } from '../view.ts'
+
+const clientLeft = 499
+const maxName = 512
+const maxPolicies = 20
+
+const deniedBy: Partial<Record<ErrorCode, DeniedBy>> = {
+  FORBIDDEN: 'policy',
+  RATE_LIMITED: 'rate_limit',
+  ORIGIN_DENIED: 'origin',
+  HOST_DENIED: 'origin',
+}
+
+/** `id` is the call's own; `at` is when it ended, milliseconds since the epoch. */
+export function callOf(record: ExchangeRecord, id: string, at: number, payload: Call['payload']): Call {
+  const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy } = record
+  const session = req.headers['mcp-session-id']
+  const by = record.denial === undefined ? errorCode && deniedBy[errorCode] : 'pin'
+  const name = clientText(client)
+  const origin = policy?.origin()
+  return {
+    id,
+    at: iso(at - durationMs),
+    method: rpc?.method || (req.method ?? ''),
+    ...given('name', rpc?.target),
+    ...given('original', origin?.original?.slice(0, maxName)),
+    ...given('backend', record.backend ?? origin?.backend),
+    ...given(
+      'caller',
+      caller || name !== undefined
+        ? {
+            ...given('sub', caller?.subject.slice(0, 128)),
+            ...given('name', caller?.displayName.slice(0, 128)),
+            ...given('client', name),
+          }
+        : undefined,
+    ),
+    ...given('session', typeof session === 'string' ? sessionHash(session) : undefined),
+    ...given('era', rpc?.protocolVersion?.slice(0, 32)),
+    ms: durationMs,
+    outcome: outcomeOf(record, by),
+    ...given(
+      'denied',
+      by && {
+        by,
+        ...given('policies', by === 'policy' && policy ? denyingPolicies(policy) : undefined),
+      },
+    ),
+    ...given('error', errorOf(record)),
+    payload,
+    ...given('trace', traceOf(rpc?.traceparent ?? single(req.headers['traceparent']))),
+  }
+
+  function errorOf({ status }: ExchangeRecord): Call['error'] {
+    if (rpcResponse?.kind === 'error')
+      return { ...given('code', rpcResponse.code), ...given('message', rpcResponse.message) }
+    if (rpcResponse?.toolError === true) return { message: 'the tool reported an error' }
+    return status >= 400 ? { code: status } : undefined
+  }
+}
+
+function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined): Outcome {
+  if (status === 401) return 'unauthenticated'
+  if (status === clientLeft) return 'cancelled'
+  if (by !== undefined) return 'denied'
+  return outcome === 'application_error' ? 'failure' : outcome
+}
+
+/** Those that denied: policies that permitted a call say nothing about why something else refused it. */
+export function denyingPolicies({ decision, reason }: PolicyDecision): readonly string[] | undefined {
+  return decision === 'deny' ? reason.slice(0, maxPolicies) : undefined
+}
+
+function clientText(client: ExchangeRecord['client']): string | undefined {
+  const words = [client?.name, client?.version].filter((word) => word !== undefined && word !== '')
+  return words.length > 0 ? words.join(' ') : undefined
+}
+
+function traceOf(parent: string | undefined): string | undefined {
+  return /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(parent ?? '')?.[1]
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}

@@ -1,0 +1,65 @@
+/**
+ * Arguments and results of calls, where they are recorded at all: redacted before they are stored, cut, and bounded in
+ * bytes; the oldest go first.
+ */
+import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
+import type { Payload } from '../api.ts'
+import { given } from '../data/texts.ts'
+import { type Entry, Ring } from './ring.ts'
+
+const ringBytes = 32 * 1024 * 1024
+const maxSideBytes = 16 * 1024
+/** Beyond what is recorded, so that a credential at the edge is seen whole. */
+const marginBytes = 4 * 1024
+
+export type PayloadMode = 'none' | 'failures' | 'all'
+
+interface StoredPayload extends Entry, Omit<Payload, 'id'> {}
+
+export class Payloads {
+  /** How many bytes of a response are wanted. */
+  readonly responseBytes: number
+  readonly #mode: PayloadMode
+  readonly #ring = new Ring<StoredPayload>(ringBytes)
+
+  constructor(mode: PayloadMode) {
+    this.#mode = mode
+    this.responseBytes = mode === 'none' ? 0 : maxSideBytes + marginBytes
+  }
+
+  /** True when the call has a payload now. */
+  store(seq: number, { rpc, response, outcome }: ExchangeRecord): boolean {
+    if (this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false
+    const sent =
+      rpc?.toolArguments &&
+      sideOf(rpc.toolArguments.toString('utf8', 0, this.responseBytes), {
+        whole: rpc.toolArguments.length <= this.responseBytes,
+      })
+    const received = response && sideOf(response.text, { whole: response.whole })
+    if (!sent && !received) return false
+    this.#ring.push({
+      seq,
+      bytes: 200 + 2 * ((sent?.json.length ?? 0) + (received?.json.length ?? 0)),
+      ...given('arguments', sent?.json),
+      ...given('result', received?.json),
+      truncated: sent?.truncated === true || received?.truncated === true,
+    })
+    return true
+  }
+
+  /** Undefined when it was dropped. */
+  find(seq: number): Omit<Payload, 'id'> | undefined {
+    const found = this.#ring.find(seq)
+    return (
+      found && {
+        ...given('arguments', found.arguments),
+        ...given('result', found.result),
+        truncated: found.truncated,
+      }
+    )
+  }
+}
+
+function sideOf(text: string, size: { readonly whole: boolean }) {
+  return recordedPayload(text, size, maxSideBytes)
+}

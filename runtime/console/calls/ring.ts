@@ -1,0 +1,79 @@
+/**
+ * The latest entries of a kind, as many as fit into a number of bytes; the oldest go first. Entries are found by their
+ * number, which only grows.
+ */
+export interface Entry {
+  readonly seq: number
+  /** What it takes in memory, about. */
+  readonly bytes: number
+}
+
+/** Slots are given back once so many of them are empty at the beginning. */
+const compactAfter = 1_024
+
+export class Ring<E extends Entry> {
+  readonly #maxBytes: number
+  #entries: (E | undefined)[] = []
+  /** Index of the oldest entry. */
+  #head = 0
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get size(): number {
+    return this.#entries.length - this.#head
+  }
+
+  get oldest(): E | undefined {
+    return this.#entries[this.#head]
+  }
+
+  /** `entry` has a greater number than all before. One that is larger than the whole ring is not stored. */
+  push(entry: E): void {
+    if (entry.bytes > this.#maxBytes) return
+    this.#entries.push(entry)
+    this.#bytes += entry.bytes
+    while (this.#bytes > this.#maxBytes) this.#drop()
+  }
+
+  #drop(): void {
+    const { oldest } = this
+    if (!oldest) return
+    this.#bytes -= oldest.bytes
+    this.#entries[this.#head++] = undefined
+    if (this.#head < compactAfter || this.#head * 2 < this.#entries.length) return
+    this.#entries = this.#entries.slice(this.#head)
+    this.#head = 0
+  }
+
+  /** The newest first, from the one before `seq` on. */
+  *before(seq: number): Generator<E> {
+    for (let i = this.#firstAt(seq) - 1; i >= this.#head; i--) {
+      const entry = this.#entries[i]
+      if (entry) yield entry
+    }
+  }
+
+  find(seq: number): E | undefined {
+    const entry = this.#entries[this.#firstAt(seq)]
+    return entry?.seq === seq ? entry : undefined
+  }
+
+  /** Index of the first entry with this number or a greater one. */
+  #firstAt(seq: number): number {
+    let low = this.#head
+    let high = this.#entries.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#entries[middle]?.seq ?? 0) < seq) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,37 @@
+/** The configuration in force as text. Secrets are not in it; whatever looks like one is left out all the same. */
+import { stringify } from 'yaml'
+import { isFields } from '../../../schemas/index.ts'
+import { recordedPayload } from '../../observe/index.ts'
+import type { ConfigView } from '../api.ts'
+import type { ConsoleView } from '../view.ts'
+import { given } from './texts.ts'
+
+const maxBytes = 256 * 1024
+const blank = '[redacted]'
+
+export function configView(view: ConsoleView): ConfigView {
+  return {
+    effective: textOf(view.config()),
+    problems: view.problems().map(({ type, backend, message, fix }) => ({
+      ...given('path', backend === undefined ? undefined : `backends.${backend}`),
+      code: type,
+      message,
+      fix,
+    })),
+  }
+}
+
+/** YAML; JSON in part when there is more of it than anybody reads. */
+function textOf(config: unknown): string {
+  const redacted = recordedPayload(JSON.stringify(config, withoutLiterals), { whole: true }, maxBytes)
+  if (!redacted) return ''
+  const value: unknown = JSON.parse(redacted.json)
+  return typeof value === 'string' ? value : stringify(value)
+}
+
+/** Values whose names say nothing: headers that are sent with requests may be credentials, whatever they are called. */
+function withoutLiterals(key: string, value: unknown): unknown {
+  if (key === 'headerValue' && value !== undefined) return blank
+  if (key !== 'headers' || !isFields(value)) return value
+  return Object.fromEntries(Object.keys(value).map((name) => [name, blank]))
+}

@@ -1,0 +1,66 @@
+/** How clients are connected to the server: commands, files and links, without any credential. */
+import type { Connect } from '../api.ts'
+import type { ConsoleView } from '../view.ts'
+import { given } from './texts.ts'
+
+const maxName = 32
+
+export function connectPage(view: ConsoleView, firstCall: string | undefined): Connect {
+  const { url, auth, accounts } = view.connection()
+  const name = clientSafeName(view.server)
+  return {
+    url,
+    name,
+    auth,
+    clients: clientsOf(name, url),
+    ...given('firstCall', firstCall),
+    ...given('accounts', accounts),
+  }
+}
+
+/** A name that every client takes. */
+function clientSafeName(server: string): string {
+  const safe = server
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9-]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+    .slice(0, maxName)
+  return safe === '' ? 'gatehouse' : safe
+}
+
+function clientsOf(name: string, url: string): Connect['clients'] {
+  const word = /^[\w./:@%+=-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`
+  const cursor = Buffer.from(JSON.stringify({ url })).toString('base64')
+  const vscode = encodeURIComponent(JSON.stringify({ name, type: 'http', url }))
+  const file = (path: string, servers: string, entry: unknown) => ({
+    path,
+    content: `${JSON.stringify({ [servers]: { [name]: entry } }, null, 2)}\n`,
+  })
+  return [
+    { id: 'claude-code', label: 'Claude Code', command: `claude mcp add --transport http ${name} ${word}` },
+    {
+      id: 'cursor',
+      label: 'Cursor',
+      link: `cursor://anysphere.cursor-deeplink/mcp/install?name=${name}&config=${encodeURIComponent(cursor)}`,
+      file: file('~/.cursor/mcp.json', 'mcpServers', { url }),
+    },
+    {
+      id: 'vscode',
+      label: 'VS Code',
+      link: `vscode:mcp/install?${vscode}`,
+      file: file('.vscode/mcp.json', 'servers', { type: 'http', url }),
+    },
+    { id: 'codex', label: 'Codex', command: `codex mcp add ${name} --url ${word}` },
+    { id: 'gemini', label: 'Gemini CLI', command: `gemini mcp add --transport http ${name} ${word}` },
+    {
+      id: 'windsurf',
+      label: 'Windsurf',
+      file: file('~/.codeium/windsurf/mcp_config.json', 'mcpServers', { serverUrl: url }),
+    },
+    {
+      id: 'other',
+      label: 'Any client with a local command',
+      command: `gatehouse proxy stdio ${word} --remote-auth`,
+    },
+  ]
+}

@@ -1,0 +1,44 @@
+/** Lists in pages: a cursor says after which entry to go on, so that entries that come or go meanwhile change nothing. */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Page } from '../api.ts'
+import { given, iso } from './texts.ts'
+
+const defaultLimit = 50
+const maxLimit = 200
+
+/** What every page says about where it comes from. */
+export interface PageFacts {
+  readonly replica: string
+  /** Milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** `all` in the order of their keys. */
+export function pageOf<T>(
+  all: readonly T[],
+  { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },
+  keyOf: (one: T) => string,
+  { replica, now }: PageFacts,
+): Page<T> {
+  const after = cursor === undefined ? undefined : Buffer.from(cursor, 'base64url').toString()
+  const start = after === undefined ? 0 : all.findIndex((one) => keyOf(one) > after)
+  const items = start < 0 ? [] : all.slice(start, start + limit)
+  const last = items.at(-1)
+  const more = last !== undefined && start + limit < all.length
+  return {
+    items,
+    ...given('next', more ? Buffer.from(keyOf(last)).toString('base64url') : undefined),
+    replica,
+    asOf: iso(now),
+  }
+}
+
+/** Throws BAD_REQUEST. */
+export function limitOf(query: URLSearchParams): number {
+  const text = query.get('limit')
+  if (text === null) return defaultLimit
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (limit < 1 || limit > maxLimit)
+    throw new GatehouseError('BAD_REQUEST', { detail: `limit must be a whole number from 1 to ${maxLimit}` })
+  return limit
+}

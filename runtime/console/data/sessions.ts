@@ -1,0 +1,32 @@
+/** Client sessions as the console shows them: whose they are, and short hashes in place of ids. */
+import { JsonObject } from '../../mcp/index.ts'
+import type { Session } from '../api.ts'
+import type { SessionFacts } from '../view.ts'
+import { given, iso } from './texts.ts'
+
+const maxText = 128
+
+export function sessionRow(facts: SessionFacts, viewer: string): Session {
+  const { hash, owner, subject, displayName, protocolVersion, openedAt, usedAt, streams } = facts
+  return {
+    hash,
+    caller: { sub: subject.slice(0, maxText), name: displayName.slice(0, maxText) },
+    ...given('client', clientName(facts.info)),
+    era: protocolVersion,
+    openedAt: iso(openedAt),
+    lastUsedAt: iso(usedAt),
+    streams,
+    mine: owner === viewer,
+  }
+}
+
+function clientName(info: Buffer | undefined): string | undefined {
+  if (!info) return undefined
+  try {
+    const client = new JsonObject(info)
+    const words = [client.text('name'), client.text('version')].filter((word) => word)
+    return words.length > 0 ? words.join(' ').slice(0, maxText) : undefined
+  } catch {
+    return undefined
+  }
+}

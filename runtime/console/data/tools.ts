@@ -1,0 +1,152 @@
+/**
+ * Tools as the console shows them. Definitions are texts of backends: they are read once each, in turns, so that a
+ * catalog of thousands holds nobody up.
+ */
+import { setImmediate } from 'node:timers/promises'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { Tool, ToolDetail, ToolList } from '../api.ts'
+import type { ConsoleView, ToolFacts } from '../view.ts'
+import { pageOf, type PageFacts } from './pages.ts'
+import { given } from './texts.ts'
+
+const unpinned = 'unpinned'
+const turnMs = 5
+const summaryLength = 200
+/** Characters that show nothing or turn the direction of what follows; tags (U+E0000 and on) carry hidden text. */
+const invisible =
+  /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]/u
+
+interface Definition {
+  readonly title: string | undefined
+  readonly description: string
+  readonly inputSchema: string
+  readonly outputSchema: string | undefined
+  readonly hints: Tool['hints']
+  readonly suspicious: boolean
+}
+
+/** What was read of a definition, as long as the catalog holds it. */
+const read = new WeakMap<Buffer, Definition>()
+
+export interface ToolFilter {
+  readonly text: string | undefined
+  readonly backend: string | undefined
+  readonly pin: string | undefined
+  readonly cursor: string | undefined
+  readonly limit: number
+}
+
+/** Those that fit, one page of them. */
+export async function toolList(
+  all: readonly ToolFacts[],
+  filter: ToolFilter,
+  facts: PageFacts,
+): Promise<ToolList> {
+  const text = filter.text?.toLowerCase()
+  const rows: Tool[] = []
+  for await (const one of inTurns(all)) {
+    if (filter.backend !== undefined && one.backend !== filter.backend) continue
+    if (filter.pin !== undefined && filter.pin !== (one.pin ?? unpinned)) continue
+    const row = toolRow(one)
+    if (
+      text === undefined ||
+      `${row.name} ${row.original} ${row.title ?? ''} ${row.summary}`.toLowerCase().includes(text)
+    )
+      rows.push(row)
+  }
+  return {
+    ...pageOf(rows, filter, ({ name }) => name, facts),
+    total: rows.length,
+    tokens: rows.reduce((sum, { tokens, hidden }) => (hidden === undefined ? sum + tokens : sum), 0),
+  }
+}
+
+/** Throws NOT_FOUND. */
+export function toolDetail(
+  all: readonly ToolFacts[],
+  name: string,
+  driftOf: ConsoleView['toolDrift'],
+): ToolDetail {
+  const facts = all.find((one) => one.name === name)
+  if (!facts) throw new GatehouseError('NOT_FOUND', { detail: 'there is no such tool' })
+  const { description, inputSchema, outputSchema } = definitionOf(facts.json)
+  const drift = driftOf(facts.backend, facts.original)
+  return {
+    ...toolRow(facts),
+    description,
+    inputSchema,
+    ...given('outputSchema', outputSchema),
+    raw: facts.json.toString(),
+    ...given(
+      'drift',
+      drift.length > 0 ? drift.map(({ part, lines }) => ({ part, diff: lines.join('\n') })) : undefined,
+    ),
+  }
+}
+
+function toolRow({ name, backend, original, json, hidden, pin }: ToolFacts): Tool {
+  const { title, description, hints, suspicious } = definitionOf(json)
+  return {
+    name,
+    backend,
+    original,
+    ...given('title', title),
+    summary: description.slice(0, summaryLength),
+    hints,
+    tokens: Math.ceil(json.length / 4),
+    pin: pin ?? unpinned,
+    ...given('hidden', hidden),
+    suspicious: suspicious || invisible.test(name),
+  }
+}
+
+function definitionOf(json: Buffer): Definition {
+  const known = read.get(json)
+  if (known) return known
+  const definition = parse(json)
+  read.set(json, definition)
+  return definition
+}
+
+function parse(json: Buffer): Definition {
+  const tool = new JsonObject(json)
+  return {
+    title: tool.text('title'),
+    description: tool.text('description') ?? '',
+    inputSchema: tool.raw('inputSchema')?.toString() ?? '{}',
+    outputSchema: tool.raw('outputSchema')?.toString(),
+    hints: hintsOf(tool.value('annotations')),
+    // As JSON.stringify writes it, so that escapes are read too.
+    suspicious: invisible.test(JSON.stringify(JSON.parse(json.toString()))),
+  }
+}
+
+function hintsOf(annotations: unknown): Tool['hints'] {
+  const found = (typeof annotations === 'object' && annotations !== null ? annotations : {}) as Record<
+    string,
+    unknown
+  >
+  const hint = (name: string): boolean | undefined => {
+    const value = found[`${name}Hint`]
+    return typeof value === 'boolean' ? value : undefined
+  }
+  return {
+    ...given('readOnly', hint('readOnly')),
+    ...given('destructive', hint('destructive')),
+    ...given('idempotent', hint('idempotent')),
+    ...given('openWorld', hint('openWorld')),
+  }
+}
+
+/** Gives other work a turn every few milliseconds. */
+async function* inTurns<T>(all: readonly T[]): AsyncGenerator<T> {
+  let since = performance.now()
+  for (const one of all) {
+    if (performance.now() - since > turnMs) {
+      await setImmediate()
+      since = performance.now()
+    }
+    yield one
+  }
+}

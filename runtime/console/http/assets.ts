@@ -1,0 +1,57 @@
+/**
+ * The files of the pages: read once, served from memory, and nothing but these.
+ *
+ * Every path that is no file and has no ending is a page of the one document, whose script reads the path.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Exchange, sendBody } from '../../net/index.ts'
+
+const contentTypes: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+}
+
+export interface Assets {
+  /** `path` is below the base path and begins with a slash. Throws NOT_FOUND. */
+  send(exchange: Exchange, path: string): void
+}
+
+/** The files of a folder, without those below it. A folder that is missing has none. */
+export function readAssets(folder: string, basePath: string): Assets {
+  const files = new Map<string, Buffer>()
+  for (const name of namesIn(folder)) files.set(`/${name}`, readFileSync(join(folder, name)))
+  const document = files.get('/index.html')
+  // Addresses in the document are relative to it.
+  const index = document && Buffer.from(document.toString().replaceAll('{{base}}', `${basePath}/`))
+
+  return {
+    send({ res }, path) {
+      const file = path === '/index.html' ? undefined : files.get(path)
+      if (file) {
+        sendBody(res, 200, contentTypes[extname(path)] ?? 'application/octet-stream', file)
+        return
+      }
+      if (extname(path) !== '' && path !== '/index.html') throw new GatehouseError('NOT_FOUND')
+      if (!index)
+        throw new GatehouseError('NOT_FOUND', {
+          detail: 'the pages of the console are not built: make build',
+        })
+      sendBody(res, 200, contentTypes['.html'] ?? '', index)
+    },
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+      entry.isFile() ? [entry.name] : [],
+    )
+  } catch {
+    return []
+  }
+}

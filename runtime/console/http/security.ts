@@ -1,0 +1,74 @@
+/**
+ * What every response of the console says to browsers, and which requests it takes at all: one host, one origin.
+ * Source: Content Security Policy Level 3; Fetch Metadata; OWASP, Cross-Site Request Forgery Prevention.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Exchange } from '../../net/index.ts'
+import type { Visitor } from '../access/visitor.ts'
+
+const csrfHeader = 'x-gatehouse-csrf'
+
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types gh-worker',
+].join('; ')
+
+const responseHeaders: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': contentSecurityPolicy,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Cache-Control': 'no-store',
+}
+
+export function setSecurityHeaders({ res }: Exchange): void {
+  for (const [name, value] of Object.entries(responseHeaders)) res.setHeader(name, value)
+}
+
+/** The origins under which the console is reached: its public URL, else the names of this machine. */
+export function originsOf(publicUrl: string | undefined, port: number): ReadonlySet<string> {
+  if (publicUrl !== undefined) return new Set([new URL(publicUrl).origin])
+  const names = ['localhost', '127.0.0.1', '[::1]']
+  return new Set(names.map((name) => new URL(`http://${name}:${port}`).origin))
+}
+
+/** Throws HOST_DENIED or ORIGIN_DENIED: the way around a name that was bound to this address, and around other pages. */
+export function checkOrigin({ req }: Exchange, origins: ReadonlySet<string>): void {
+  const host = req.headers.host?.toLowerCase()
+  const hosts = [...origins].map((origin) => new URL(origin).host)
+  if (host === undefined || !hosts.includes(host))
+    throw new GatehouseError('HOST_DENIED', {
+      detail: `Host not allowed: open the console under ${[...origins][0]}`,
+    })
+  const { origin } = req.headers
+  if (origin !== undefined && !origins.has(origin)) throw new GatehouseError('ORIGIN_DENIED')
+}
+
+/** Throws ORIGIN_DENIED for an API request that another site caused. */
+export function checkFetchSite({ req }: Exchange): void {
+  const site = req.headers['sec-fetch-site']
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw new GatehouseError('ORIGIN_DENIED')
+}
+
+/** Throws CSRF_REFUSED unless a write comes from the console's own page, of this visitor. */
+export function checkWrite({ req }: Exchange, visitor: Visitor): void {
+  const value = req.headers[csrfHeader]
+  const sent = Buffer.from(typeof value === 'string' ? value : '')
+  const expected = Buffer.from(visitor.csrf)
+  if (req.headers.origin === undefined || sent.length !== expected.length || !timingSafeEqual(sent, expected))
+    throw new GatehouseError('CSRF_REFUSED')
+}

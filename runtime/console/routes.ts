@@ -1,0 +1,137 @@
+/** The console's API, row by row: what answers it is made of the server's view. */
+import type { Log } from '../net/index.ts'
+import type { Access } from './access/visitor.ts'
+import { permissionsOf, type Visitor } from './access/visitor.ts'
+import { actionRoutes } from './actions.ts'
+import type { Me, Overview } from './api.ts'
+import { asSeenBy, callsPage, findCall, payloadOf } from './calls/query.ts'
+import type { CallRecorder } from './calls/recorder.ts'
+import { backendRows } from './data/backends.ts'
+import type { Explain } from './data/explain.ts'
+import { limitOf, pageOf } from './data/pages.ts'
+import { given, iso } from './data/texts.ts'
+import { toolDetail, toolList } from './data/tools.ts'
+import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import type { Readers } from './stream/reader.ts'
+import type { Tries } from './tries/tries.ts'
+import type { ConsoleView } from './view.ts'
+
+export interface RouteParts {
+  readonly recorder: CallRecorder
+  readonly readers: Readers
+  readonly tries: Tries
+  readonly explain: Explain
+  readonly view: ConsoleView
+  readonly access: Access
+  readonly version: string
+  readonly log: Log
+  readonly now: () => number
+}
+
+export function apiRoutes(parts: RouteParts): readonly ApiRoute[] {
+  const { view, recorder, now } = parts
+  const facts = () => ({ replica: recorder.replica, now: now() })
+  const tools = ({ visitor, exchange }: ApiRequest) => view.tools(visitor.caller, exchange.signal)
+  return [
+    { method: 'GET', path: 'me', handle: ({ visitor }) => meOf(parts, visitor) },
+    { method: 'GET', path: 'overview', needs: 'overview', handle: (request) => overviewOf(parts, request) },
+    {
+      method: 'GET',
+      path: 'backends',
+      needs: 'overview',
+      handle: async (request) =>
+        pageOf(
+          await backendRows(parts, request),
+          { cursor: request.query.get('cursor') ?? undefined, limit: limitOf(request.query) },
+          ({ name }) => name,
+          facts(),
+        ),
+    },
+    {
+      method: 'GET',
+      path: 'tools',
+      needs: 'tools',
+      handle: async (request) => {
+        const { query } = request
+        const filter = {
+          text: query.get('text') || undefined,
+          backend: query.get('backend') || undefined,
+          pin: query.get('pin') || undefined,
+          cursor: query.get('cursor') ?? undefined,
+          limit: limitOf(query),
+        }
+        return toolList(await tools(request), filter, facts())
+      },
+    },
+    {
+      method: 'GET',
+      path: 'tools/{}',
+      needs: 'tools',
+      handle: async (request) => toolDetail(await tools(request), request.names[0] ?? '', view.toolDrift),
+    },
+    {
+      method: 'GET',
+      path: 'calls',
+      needs: 'calls.own',
+      handle: (request) => callsPage(recorder, request, now()),
+    },
+    {
+      method: 'GET',
+      path: 'calls/{}',
+      needs: 'calls.own',
+      handle: (request) => asSeenBy(recorder, request)(findCall(recorder, request)),
+    },
+    {
+      method: 'GET',
+      path: 'calls/{}/payload',
+      needs: 'calls.own',
+      handle: (request) => {
+        const payload = payloadOf(recorder, request)
+        parts.log.info('a payload was shown', { user: request.visitor.caller.subject, call: payload.id })
+        return payload
+      },
+    },
+    ...actionRoutes(parts),
+    {
+      method: 'GET',
+      path: 'stream',
+      needs: 'calls.own',
+      handle: (request) => parts.readers.open(request),
+    },
+  ]
+}
+
+function meOf({ view, access, version, recorder }: RouteParts, visitor: Visitor): Me {
+  const { user, roles, csrf, freshLogin } = visitor
+  return {
+    server: view.server,
+    version,
+    ...given('user', user),
+    anonymous: access.anonymous,
+    roles,
+    permissions: permissionsOf(roles),
+    csrf,
+    freshLogin,
+    replica: recorder.replica,
+  }
+}
+
+async function overviewOf(parts: RouteParts, request: ApiRequest): Promise<Overview> {
+  const { view, now, recorder } = parts
+  const backends = await backendRows(parts, request)
+  return {
+    healthy: backends.some(({ health }) => health === 'healthy' || health === 'degraded'),
+    asOf: iso(now()),
+    totals: recorder.series.totals(),
+    minutes: recorder.series.minutes(),
+    sessions: view.sessionCount(),
+    problems: view.problems().map(({ type, backend, since, message, fix }) => ({
+      type,
+      ...given('backend', backend),
+      since: iso(since),
+      message,
+      fix,
+    })),
+    backends,
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * The console's own listener: pages for everybody, an API for who is signed in. Nothing of it is on the MCP port.
+ *
+ * The order: browser rules (headers, host, origin), then who it is, then the body, then what that person may do. A path of
+ * the API that does not exist is told only to somebody who is signed in.
+ */
+import type { IncomingMessage } from 'node:http'
+import { GatehouseError } from '../../schemas/index.ts'
+import { Exchange, listen, type Log, pipeline, readBody, sendJson, sendProblem } from '../net/index.ts'
+import type { Access, Visitor } from './access/visitor.ts'
+import { permissionsOf } from './access/visitor.ts'
+import { type ApiRoute, findRoute, type FoundRoute } from './http/api-route.ts'
+import { type Assets, readAssets } from './http/assets.ts'
+import { checkFetchSite, checkOrigin, checkWrite, originsOf, setSecurityHeaders } from './http/security.ts'
+
+const apiPrefix = '/api/v1/'
+const maxBodyBytes = 1024 * 1024
+const defaultGraceMs = 2_000
+
+export interface ServeOptions {
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  /** Path before all others, without a slash at its end; usually ''. */
+  readonly basePath: string
+  /** Under which address browsers reach it; undefined: under the names of this machine. */
+  readonly publicUrl: string | undefined
+  readonly access: Access
+  readonly routes: readonly ApiRoute[]
+  /** Folder with the files of the pages. */
+  readonly assets: string
+  readonly log: Log
+}
+
+export interface Console {
+  /** Address to open, without a token. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+class ConsoleExchange extends Exchange {
+  visitor: Visitor | undefined
+  found: FoundRoute | undefined
+  json: unknown
+}
+
+/** Binds and starts serving. Rejects with the system's error when it cannot bind. */
+export async function serveConsole(options: ServeOptions): Promise<Console> {
+  const { host, port, basePath, publicUrl, log, access } = options
+  const assets = readAssets(options.assets, basePath)
+  let origins: ReadonlySet<string> = new Set()
+
+  const handler = pipeline<ConsoleExchange>(
+    {
+      limits(exchange) {
+        setSecurityHeaders(exchange)
+        if (pathOf(exchange, basePath) === undefined) throw new GatehouseError('NOT_FOUND')
+      },
+      guard: (exchange) => checkOrigin(exchange, origins),
+      async authenticate(exchange) {
+        const path = pathOf(exchange, basePath) ?? ''
+        if (!path.startsWith(apiPrefix)) return
+        checkFetchSite(exchange)
+        exchange.visitor = await access.visitor(exchange)
+        if (!exchange.visitor)
+          throw new GatehouseError('UNAUTHENTICATED', { detail: 'sign in to the console' })
+        exchange.found = findRoute(options.routes, exchange.req.method ?? '', path.slice(apiPrefix.length))
+      },
+      parse: readJson,
+      authorize,
+      dispatch: (exchange) => dispatch(exchange, options, assets),
+      recover(exchange, error) {
+        if (!(error instanceof GatehouseError) || error.status >= 500)
+          log.warn('a request of the console failed', { err: error })
+        sendProblem(exchange.res, error)
+      },
+    },
+    (req, res) => new ConsoleExchange(req, res),
+  )
+  const listener = await listen({ host, port, handler, log })
+  origins = originsOf(publicUrl, listener.port)
+  const url = `${publicUrl ?? listener.url}${basePath}/`
+  log.info('console listening', { url })
+  return {
+    url,
+    async close() {
+      await listener.close({ graceMs: defaultGraceMs })
+      await access.close()
+    },
+  }
+}
+
+/** Path below the base path; undefined for one that is not. */
+function pathOf({ path }: Exchange, basePath: string): string | undefined {
+  if (basePath === '') return path
+  if (path === basePath) return '/'
+  return path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : undefined
+}
+
+async function readJson(exchange: ConsoleExchange): Promise<void> {
+  const { req, visitor, found } = exchange
+  if (!found || found.route.method === 'GET' || !visitor) return
+  checkWrite(exchange, visitor)
+  if (found.route.method !== 'POST' || !hasBody(req)) return
+  if (!/^application\/json\s*(?:;|$)/i.test(req.headers['content-type'] ?? ''))
+    throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'send application/json' })
+  await readBody(exchange, maxBodyBytes)
+  try {
+    exchange.json = JSON.parse(exchange.body.toString())
+  } catch {
+    throw new GatehouseError('BAD_REQUEST', { detail: 'the body is not valid JSON' })
+  }
+}
+
+/** Browsers send `Content-Length: 0`, and no type, for a POST without a body. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+}
+
+function authorize({ found, visitor }: ConsoleExchange): void {
+  if (!found || !visitor) return
+  const { needs, fresh } = found.route
+  if (needs !== undefined && !permissionsOf(visitor.roles).includes(needs))
+    throw new GatehouseError('FORBIDDEN', { detail: `this needs the permission ${needs}` })
+  if (fresh && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
+}
+
+async function dispatch(exchange: ConsoleExchange, options: ServeOptions, assets: Assets): Promise<void> {
+  const { found, visitor, res, req } = exchange
+  if (found && visitor) {
+    const value: unknown = await found.route.handle({
+      exchange,
+      visitor,
+      permissions: new Set(permissionsOf(visitor.roles)),
+      names: found.names,
+      query: new URLSearchParams(exchange.query),
+      body: exchange.json,
+    })
+    if (exchange.responded) return
+    if (value === undefined) res.writeHead(204).end()
+    else sendJson(res, 200, value)
+    return
+  }
+  const path = pathOf(exchange, options.basePath) ?? '/'
+  const own = options.access.route(path)
+  if (own) {
+    await own(exchange)
+    return
+  }
+  if (req.method !== 'GET' && req.method !== 'HEAD')
+    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
+  assets.send(exchange, path)
+}

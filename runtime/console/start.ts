@@ -1,0 +1,126 @@
+/** Puts the console together: who may look, what is shown, and the listener that serves it. */
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { GatehouseError } from '../../schemas/index.ts'
+import { type Caller, type Fetch, isLoopbackHost, type Log } from '../net/index.ts'
+import type { Events } from '../observe/index.ts'
+import { anonymousAccess } from './access/anonymous.ts'
+import { Issuer } from './access/issuer.ts'
+import { loginAccess } from './access/login.ts'
+import type { RoleRule } from './access/roles.ts'
+import type { Access } from './access/visitor.ts'
+import type { CallRecorder } from './calls/recorder.ts'
+import type { Explain } from './data/explain.ts'
+import { apiRoutes } from './routes.ts'
+import { type Console, serveConsole } from './server.ts'
+import { Hub } from './stream/hub.ts'
+import { Readers } from './stream/reader.ts'
+import { Tries } from './tries/tries.ts'
+import type { ConsoleView } from './view.ts'
+
+export interface ConsoleOptions {
+  readonly view: ConsoleView
+  readonly explain: Explain
+  /** Has recorded since the server started. Closed with the console. */
+  readonly recorder: CallRecorder
+  readonly events: Events
+  readonly version: string
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  /** Path before all others, without a slash at its end. Default none. */
+  readonly basePath?: string | undefined
+  /** Origin under which browsers reach it. Default the names of this machine. */
+  readonly publicUrl?: string | undefined
+  readonly access: AnonymousOptions | OidcOptions
+  /** Folder with the files of the pages. Default: where the build puts them. */
+  readonly assets?: string | undefined
+  readonly log: Log
+}
+
+/** Without a login: the token that must be shown, and the caller that everybody is then. */
+export interface AnonymousOptions {
+  readonly type: 'anonymous'
+  readonly token: string
+  readonly caller: Caller
+}
+
+/** Who signs in at an OpenID Connect issuer. */
+export interface OidcOptions {
+  readonly type: 'oidc'
+  readonly issuer: string
+  readonly clientId: string
+  /** Read for each login; undefined for a public client. */
+  readonly clientSecret: (() => string | undefined) | undefined
+  readonly scopes: readonly string[]
+  readonly roles: readonly RoleRule[]
+  readonly fetch: Fetch
+  readonly now?: () => number
+}
+
+/** Starts the console of one server. Rejects with the system's error when it cannot bind. */
+export async function startConsole(options: ConsoleOptions): Promise<Console> {
+  const { view, recorder, events, version, host, port, assets = builtAssets(), log } = options
+  const { basePath = '', publicUrl } = options
+  const access = accessOf(options)
+  const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
+  const readers = new Readers(hub, recorder)
+  const tries = new Tries(view, (tried) => recorder.tried(tried))
+  const routes = apiRoutes({
+    view,
+    recorder,
+    readers,
+    tries,
+    explain: options.explain,
+    access,
+    version,
+    log,
+    now: Date.now,
+  })
+  const served = await serveConsole({
+    host,
+    port,
+    basePath,
+    publicUrl,
+    access,
+    routes,
+    assets,
+    log,
+  })
+  return {
+    url: served.url,
+    async close() {
+      tries.close()
+      readers.close()
+      hub.close()
+      recorder.close()
+      await served.close()
+    },
+  }
+}
+
+/** Throws INVALID_CONFIG for a login without the address that it comes back to. */
+function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions): Access {
+  if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
+  if (publicUrl === undefined)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl: is required with console.auth' })
+  const { issuer, clientId, clientSecret, scopes, roles, fetch, now = Date.now } = access
+  const home = `${publicUrl}${basePath}`
+  const provider = new Issuer({
+    issuer,
+    clientId,
+    clientSecret,
+    scopes,
+    redirectUri: `${home}/callback`,
+    allowHttp: isLoopbackHost(new URL(issuer).hostname),
+    fetch,
+    now,
+  })
+  return loginAccess({ issuer: provider, issuerName: issuer, roles, publicUrl: home, now, log })
+}
+
+/** In a build, the folder beside that of the program; from source, what the last build made. */
+function builtAssets(here = import.meta.url): string {
+  const isSource = extname(fileURLToPath(here)) === '.ts'
+  return fileURLToPath(new URL(isSource ? '../../dist/console' : '../console', here))
+}

@@ -1,0 +1,126 @@
+/**
+ * What happens, as events for pages that are open: calls in batches, health, the catalog, the number of sessions.
+ *
+ * Every event has a number and is stored for a while, so that a page that lost its connection goes on where it was. What
+ * was dropped is told as a gap.
+ */
+import type { Events } from '../../observe/index.ts'
+import type { StreamEvent } from '../api.ts'
+import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
+import { type Entry, Ring } from '../calls/ring.ts'
+import { iso } from '../data/texts.ts'
+
+const batchMs = 250
+const maxBatch = 500
+const logBytes = 2 * 1024 * 1024
+const eventBytes = 300
+
+export type Topic = 'calls' | 'health' | 'catalog' | 'sessions'
+export const topics: readonly Topic[] = ['calls', 'health', 'catalog', 'sessions']
+
+type Happening =
+  | { readonly topic: 'calls'; readonly stored: readonly StoredCall[] }
+  | { readonly topic: Exclude<Topic, 'calls'>; readonly event: StreamEvent }
+
+export type LoggedEvent = Entry & Happening
+
+export interface HubOptions {
+  readonly recorder: CallRecorder
+  readonly events: Events
+  readonly sessionCount: () => number
+}
+
+/** After these the lists of tools may be others. */
+const catalogEvents: ReadonlySet<string> = new Set([
+  'lists_failed',
+  'lists_recovered',
+  'backends_changed',
+  'config_reloaded',
+  'name_conflict',
+])
+
+export class Hub {
+  readonly #options: HubOptions
+  readonly #log = new Ring<LoggedEvent>(logBytes)
+  readonly #listeners = new Set<(event: LoggedEvent) => void>()
+  readonly #stops: readonly (() => void)[]
+  #seq = 0
+  #batch: StoredCall[] = []
+  #timer: NodeJS.Timeout | undefined
+  #sessions: number
+
+  constructor(options: HubOptions) {
+    this.#options = options
+    this.#sessions = options.sessionCount()
+    this.#stops = [
+      options.recorder.listen((stored) => this.#keep(stored)),
+      options.events.listen(({ type, at, fields }) => {
+        if (type === 'backend_health') {
+          const { backend, after } = fields as { backend: string; after: 'healthy' }
+          this.#emit({ topic: 'health', event: { type: 'health', backend, health: after, since: iso(at) } })
+        } else if (catalogEvents.has(type)) this.#emit({ topic: 'catalog', event: { type: 'catalog' } })
+      }),
+    ]
+  }
+
+  /** Number of the latest event. */
+  get last(): number {
+    return this.#seq
+  }
+
+  listen(listener: (event: LoggedEvent) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** What happened after an event, the oldest first; undefined when some of it was dropped. */
+  since(seq: number): readonly LoggedEvent[] | undefined {
+    if (seq > this.#seq) return undefined
+    const { oldest } = this.#log
+    if (seq < (oldest?.seq ?? this.#seq + 1) - 1) return undefined
+    const found: LoggedEvent[] = []
+    for (const event of this.#log.before(Number.MAX_SAFE_INTEGER)) {
+      if (event.seq <= seq) break
+      found.push(event)
+    }
+    return found.toReversed()
+  }
+
+  #keep(stored: StoredCall): void {
+    this.#batch.push(stored)
+    if (this.#batch.length >= maxBatch) this.#flush()
+    else this.#timer ??= setTimeout(() => this.#flush(), batchMs).unref()
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const stored = this.#batch
+    this.#batch = []
+    if (stored.length > 0) this.#emit({ topic: 'calls', stored })
+    this.countSessions()
+  }
+
+  /** Tells of the number of sessions when it has changed. */
+  countSessions(): void {
+    const count = this.#options.sessionCount()
+    if (count === this.#sessions) return
+    this.#sessions = count
+    this.#emit({ topic: 'sessions', event: { type: 'sessions', count } })
+  }
+
+  #emit(happening: Happening): void {
+    const bytes =
+      eventBytes +
+      (happening.topic === 'calls' ? happening.stored.reduce((sum, one) => sum + one.bytes, 0) : 0)
+    const event: LoggedEvent = { ...happening, seq: ++this.#seq, bytes }
+    this.#log.push(event)
+    for (const listener of this.#listeners) listener(event)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    for (const stop of this.#stops) stop()
+    this.#listeners.clear()
+  }
+}

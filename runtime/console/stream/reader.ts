@@ -1,0 +1,128 @@
+/**
+ * One open page: the event stream that it reads, and what becomes of it when it reads too slowly.
+ *
+ * Nothing waits for a reader. One that is behind misses events and is told so; one that does not catch up is cut.
+ * Source: HTML Standard, server-sent events.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { holdsStream } from '../../net/index.ts'
+import type { Call, StreamEvent } from '../api.ts'
+import { asSeenBy, visibleTo } from '../calls/query.ts'
+import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
+import type { ApiRequest } from '../http/api-route.ts'
+import { type Hub, type LoggedEvent, type Topic, topics } from './hub.ts'
+
+const maxReaders = 32
+const maxBehindBytes = 256 * 1024
+const heartbeatMs = 15_000
+/** Heartbeats that a reader may be behind. */
+const maxLate = 2
+const retryMs = 2_000
+
+export class Readers {
+  readonly #hub: Hub
+  readonly #recorder: CallRecorder
+  readonly #ends = new Set<() => void>()
+
+  constructor(hub: Hub, recorder: CallRecorder) {
+    this.#hub = hub
+    this.#recorder = recorder
+  }
+
+  /** Answers `stream`. Throws BAD_REQUEST or TOO_MANY_STREAMS. */
+  open(request: ApiRequest): void {
+    const wanted = wantedTopics(request)
+    if (this.#ends.size >= maxReaders)
+      throw new GatehouseError('TOO_MANY_STREAMS', { headers: { 'retry-after': '10' } })
+    const { req, res } = request.exchange
+    res.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+    const isVisible = visibleTo(request)
+    const seen = asSeenBy(this.#recorder, request)
+    let isBehind = false
+    let late = 0
+
+    const write = (event: StreamEvent, seq: number): void => {
+      isBehind ||= res.writableLength > maxBehindBytes
+      if (!isBehind) res.write(this.#frame(event, seq))
+    }
+    const tell = (logged: LoggedEvent): void => {
+      if (!wanted.has(logged.topic)) return
+      const event = asSeen(logged, isVisible, seen)
+      if (event) write(event, logged.seq)
+    }
+    const onDrain = (): void => {
+      if (!isBehind) return
+      isBehind = false
+      late = 0
+      write({ type: 'gap' }, this.#hub.last)
+    }
+    const beat = (): void => {
+      this.#hub.countSessions()
+      if (isBehind && ++late > maxLate) res.destroy()
+      else if (!isBehind) res.write(': \n\n')
+      void Promise.resolve(request.visitor.isLive()).then(
+        (isLive) => isLive || end(),
+        () => end(),
+      )
+    }
+    const end = (): void => {
+      if (res.writableEnded) return
+      res.end(isBehind ? '' : this.#frame({ type: 'bye', retryMs }, this.#hub.last))
+    }
+
+    res.write(`retry: ${retryMs}\n\n`)
+    this.#resume(req.headers['last-event-id'], tell, write)
+    const stop = this.#hub.listen(tell)
+    const timer = setInterval(beat, heartbeatMs).unref()
+    this.#ends.add(end)
+    res.on('drain', onDrain)
+    holdsStream(res, end)
+    res.once('close', () => {
+      stop()
+      clearInterval(timer)
+      this.#ends.delete(end)
+    })
+  }
+
+  #resume(
+    last: string | readonly string[] | undefined,
+    tell: (logged: LoggedEvent) => void,
+    write: (event: StreamEvent, seq: number) => void,
+  ): void {
+    if (typeof last !== 'string') return
+    const [, replica, number] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(last) ?? []
+    const missed = replica === this.#recorder.replica ? this.#hub.since(Number(number)) : undefined
+    if (missed) for (const logged of missed) tell(logged)
+    else write({ type: 'gap' }, this.#hub.last)
+  }
+
+  #frame(event: StreamEvent, seq: number): string {
+    return `id: ${this.#recorder.replica}-${seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+  }
+
+  close(): void {
+    for (const end of this.#ends) end()
+  }
+}
+
+/** Undefined when there is nothing in it for this reader. */
+function asSeen(
+  logged: LoggedEvent,
+  isVisible: (stored: StoredCall) => boolean,
+  seen: (stored: StoredCall) => Call,
+): StreamEvent | undefined {
+  if (logged.topic !== 'calls') return logged.event
+  const items = logged.stored.filter(isVisible).map(seen)
+  return items.length > 0 ? { type: 'calls', items: items.toReversed() } : undefined
+}
+
+const neededFor = { health: 'overview', sessions: 'overview', catalog: 'tools', calls: 'calls.own' } as const
+
+/** Those that were asked for and may be seen. Throws BAD_REQUEST. */
+function wantedTopics({ query, permissions }: ApiRequest): ReadonlySet<Topic> {
+  const asked = query.get('topics')?.split(',') ?? topics
+  const unknown = asked.find((topic) => !(topics as readonly string[]).includes(topic))
+  if (unknown !== undefined)
+    throw new GatehouseError('BAD_REQUEST', { detail: `topics must be of ${topics.join(', ')}` })
+  return new Set(topics.filter((topic) => asked.includes(topic) && permissions.has(neededFor[topic])))
+}

@@ -1,0 +1,198 @@
+/**
+ * One try of a tool: the call, what it says on its way, and what it asks. Events wait for the page, bounded in number and
+ * bytes; progress and log lines make space, the end never does.
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Ask, type AskReply, JsonObject } from '../../mcp/index.ts'
+import { redactText } from '../../observe/index.ts'
+import type { AskAnswer, Outcome, TryEvent, TryRequest } from '../api.ts'
+import { given } from '../data/texts.ts'
+import type { ConsoleView, PolicyDecision, Tried } from '../view.ts'
+import type { Visitor } from '../access/visitor.ts'
+
+const maxMs = 15 * 60_000
+/** How long a call may be silent. */
+const quietMs = 2 * 60_000
+const maxEvents = 200
+const maxLogText = 4_096
+const maxResultText = 256 * 1024
+const maxAsks = 16
+
+export class Attempt {
+  readonly id = randomUUID()
+  readonly owner: string
+  /** Resolves when the call has ended. */
+  readonly ended: Promise<void>
+  readonly #controller = new AbortController()
+  readonly #startedAt = performance.now()
+  readonly #asks = new Map<string, (reply: AskReply) => void>()
+  #events: TryEvent[] = []
+  #listener: (() => void) | undefined
+  #quiet: NodeJS.Timeout | undefined
+  #backend = ''
+  #policy: PolicyDecision | undefined
+  #isDone = false
+
+  constructor(view: ConsoleView, visitor: Visitor, request: TryRequest, onDone: (tried: Tried) => void) {
+    this.owner = visitor.caller.key
+    const limit = setTimeout(() => this.cancel('the try took longer than 15 minutes'), maxMs).unref()
+    this.#awake()
+    this.ended = this.#run(view, visitor, request)
+      .then((end) => {
+        const ms = Math.round((performance.now() - this.#startedAt) * 10) / 10
+        this.#isDone = true
+        this.#push({ type: 'done', ms, ...end })
+        onDone({
+          request,
+          caller: visitor.caller,
+          backend: this.#backend,
+          policy: this.#policy,
+          ms,
+          ...end,
+        })
+      })
+      .finally(() => {
+        clearTimeout(limit)
+        clearTimeout(this.#quiet)
+      })
+  }
+
+  get isDone(): boolean {
+    return this.#isDone
+  }
+
+  cancel(why = 'cancelled'): void {
+    this.#controller.abort(new Error(why))
+  }
+
+  /** Answers a question. Throws NOT_FOUND when it is not open. */
+  answer(id: string, { action, content }: AskAnswer): void {
+    const resolve = this.#asks.get(id)
+    if (!resolve) throw new GatehouseError('NOT_FOUND', { detail: 'this question is not open any more' })
+    this.#asks.delete(id)
+    const given = action === 'accept' && content !== undefined ? `,"content":${content}` : ''
+    resolve({ result: Buffer.from(`{"action":"${action}"${given}}`) })
+  }
+
+  /** Takes the events that wait. */
+  take(): readonly TryEvent[] {
+    const events = this.#events
+    this.#events = []
+    return events
+  }
+
+  /** Called when there are events; one reader at a time. */
+  onEvents(listener: (() => void) | undefined): void {
+    this.#listener = listener
+  }
+
+  async #run(view: ConsoleView, visitor: Visitor, request: TryRequest): Promise<End> {
+    try {
+      const { kind, json } = await view.call({
+        caller: visitor.caller,
+        tool: request.name,
+        toolArguments: Buffer.from(request.arguments),
+        era: request.era === '2026-07-28' ? 'stateless' : 'session',
+        signal: this.#controller.signal,
+        progress: (params) => this.#progress(params),
+        log: (params) => this.#log(params),
+        routed: (backend) => (this.#backend = backend),
+        decided: (policy) => (this.#policy = policy),
+        ask: (question, signal) => this.#ask(question, signal),
+      })
+      if (kind === 'error') return { outcome: 'failure', error: errorIn(json) }
+      const text = json.toString('utf8', 0, maxResultText)
+      const isTruncated = json.length > maxResultText
+      const outcome = new JsonObject(json).value('isError') === true ? 'failure' : 'success'
+      return { outcome, result: text, ...(isTruncated ? { truncated: true } : {}) }
+    } catch (error) {
+      if (this.#controller.signal.aborted) return { outcome: 'cancelled' }
+      return failureOf(error)
+    }
+  }
+
+  #progress(params: Buffer): void {
+    this.#awake()
+    const read = new JsonObject(params)
+    const progress: unknown = read.value('progress')
+    const total: unknown = read.value('total')
+    this.#push({
+      type: 'progress',
+      progress: typeof progress === 'number' ? progress : 0,
+      ...given('total', typeof total === 'number' ? total : undefined),
+      ...given('message', read.text('message')?.slice(0, maxLogText)),
+    })
+  }
+
+  #log(params: Buffer): void {
+    this.#awake()
+    const read = new JsonObject(params)
+    const data: unknown = read.value('data')
+    const text = typeof data === 'string' ? data : JSON.stringify(data)
+    this.#push({
+      type: 'log',
+      level: (read.text('level') ?? 'info').slice(0, 16),
+      text: (text ?? '').slice(0, maxLogText),
+    })
+  }
+
+  async #ask({ method, params }: Ask, signal: AbortSignal): Promise<AskReply> {
+    if (method !== 'elicitation/create' || !params || this.#asks.size >= maxAsks)
+      throw new GatehouseError('CAPABILITY_REQUIRED', { detail: 'the console answers elicitations only' })
+    const read = new JsonObject(params)
+    const id = randomUUID()
+    const mode = read.text('mode') === 'url' ? 'url' : 'form'
+    clearTimeout(this.#quiet)
+    const reply = new Promise<AskReply>((resolve, reject) => {
+      this.#asks.set(id, resolve)
+      signal.addEventListener('abort', () => {
+        this.#asks.delete(id)
+        reject(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'nobody answered the question' }))
+      })
+    })
+    this.#push({
+      type: 'ask',
+      id,
+      backend: this.#backend,
+      message: (read.text('message') ?? '').slice(0, maxLogText),
+      mode,
+      ...given('schema', read.raw('requestedSchema')?.toString()),
+      ...given('url', mode === 'url' ? read.text('url') : undefined),
+    })
+    return reply.finally(() => this.#awake())
+  }
+
+  /** Whatever the call says shows that it goes on; the longest time of all stays. */
+  #awake(): void {
+    clearTimeout(this.#quiet)
+    this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()
+  }
+
+  #push(event: TryEvent): void {
+    if (this.#events.length >= maxEvents) {
+      const at = this.#events.findIndex(({ type }) => type === 'progress' || type === 'log')
+      if (at >= 0) this.#events.splice(at, 1)
+    }
+    this.#events.push(event)
+    this.#listener?.()
+  }
+}
+
+type End = Pick<Extract<TryEvent, { type: 'done' }>, 'outcome' | 'result' | 'truncated' | 'error'>
+
+function errorIn(json: Buffer): { code?: number; message: string } {
+  const error = new JsonObject(json)
+  const code: unknown = error.value('code')
+  return {
+    ...given('code', typeof code === 'number' ? code : undefined),
+    message: redactText(error.text('message') ?? 'the tool failed').slice(0, maxLogText),
+  }
+}
+
+function failureOf(error: unknown): End {
+  if (!(error instanceof GatehouseError)) return { outcome: 'error', error: { message: 'the call failed' } }
+  const isDenied = error.code === 'FORBIDDEN' || error.code === 'RATE_LIMITED'
+  const outcome: Outcome = isDenied ? 'denied' : error.status < 500 ? 'failure' : 'error'
+  return { outcome, error: { code: error.rpcCode, message: error.message } }
+}

@@ -1,0 +1,126 @@
+/**
+ * Tools tried from the console, each as whoever is signed in: started, followed, answered and cancelled by the same visitor
+ * only. Bounded per visitor and overall; one that nobody follows any more ends by itself.
+ * Source: HTML Standard, server-sent events.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { holdsStream } from '../../net/index.ts'
+import type { AskAnswer, TryRequest } from '../api.ts'
+import type { ApiRequest } from '../http/api-route.ts'
+import type { ConsoleView, Tried } from '../view.ts'
+import { Attempt } from './attempt.ts'
+
+const maxPerVisitor = 4
+const maxAll = 64
+/** How long the end of a try waits for its reader. */
+const unreadMs = 60_000
+const eras: ReadonlySet<string> = new Set<TryRequest['era']>(['2025-11-25', '2026-07-28'])
+const actions: ReadonlySet<string> = new Set<AskAnswer['action']>(['accept', 'decline', 'cancel'])
+
+export class Tries {
+  readonly #view: ConsoleView
+  readonly #onDone: (tried: Tried) => void
+  readonly #attempts = new Map<string, Attempt>()
+
+  constructor(view: ConsoleView, onDone: (tried: Tried) => void) {
+    this.#view = view
+    this.#onDone = onDone
+  }
+
+  /** Throws BAD_REQUEST or TOO_MANY_TRIES. */
+  start({ visitor, body }: ApiRequest): { id: string } {
+    const request = readTry(body)
+    const running = [...this.#attempts.values()].filter(({ isDone }) => !isDone)
+    const own = running.filter(({ owner }) => owner === visitor.caller.key)
+    if (own.length >= maxPerVisitor || this.#attempts.size >= maxAll)
+      throw new GatehouseError('TOO_MANY_TRIES')
+    const attempt = new Attempt(this.#view, visitor, request, this.#onDone)
+    this.#attempts.set(attempt.id, attempt)
+    void attempt.ended.then(() => {
+      setTimeout(() => this.#attempts.delete(attempt.id), unreadMs).unref()
+    })
+    return { id: attempt.id }
+  }
+
+  /** Throws NOT_FOUND, also for a try of somebody else. */
+  #find({ visitor, names }: ApiRequest): Attempt {
+    const attempt = this.#attempts.get(names[0] ?? '')
+    if (attempt?.owner !== visitor.caller.key)
+      throw new GatehouseError('NOT_FOUND', { detail: 'there is no such try' })
+    return attempt
+  }
+
+  cancel(request: ApiRequest): undefined {
+    this.#find(request).cancel()
+  }
+
+  /** Throws NOT_FOUND or BAD_REQUEST. */
+  answer(request: ApiRequest): undefined {
+    this.#find(request).answer(request.names[1] ?? '', readAnswer(request.body))
+  }
+
+  /** Sends what happens until the end. */
+  events(request: ApiRequest): void {
+    const attempt = this.#find(request)
+    const { res } = request.exchange
+    res.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+    res.flushHeaders()
+    const send = (): void => {
+      for (const event of attempt.take()) {
+        res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
+        if (event.type !== 'done') continue
+        this.#attempts.delete(attempt.id)
+        res.end()
+      }
+    }
+    attempt.onEvents(send)
+    holdsStream(res, () => res.end())
+    res.once('close', () => {
+      attempt.onEvents(undefined)
+      // Nobody sees how it goes on.
+      attempt.cancel()
+    })
+    send()
+  }
+
+  close(): void {
+    for (const attempt of this.#attempts.values()) attempt.cancel()
+  }
+}
+
+function readTry(body: unknown): TryRequest {
+  const { name, arguments: typed, era } = membersOf(body)
+  if (typeof name !== 'string' || name === '') throw invalid('name must be the name of a tool')
+  if (typeof typed !== 'string' || !isObject(typed))
+    throw invalid('arguments must be the text of a JSON object')
+  if (typeof era !== 'string' || !eras.has(era)) throw invalid(`era must be one of ${[...eras].join(', ')}`)
+  return { name, arguments: typed, era: era as TryRequest['era'] }
+}
+
+function readAnswer(body: unknown): AskAnswer {
+  const { action, content } = membersOf(body)
+  if (typeof action !== 'string' || !actions.has(action))
+    throw invalid(`action must be one of ${[...actions].join(', ')}`)
+  if (content !== undefined && (typeof content !== 'string' || !isObject(content)))
+    throw invalid('content must be the text of a JSON object')
+  return { action: action as AskAnswer['action'], ...(content === undefined ? {} : { content }) }
+}
+
+function membersOf(body: unknown): Record<string, unknown> {
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalid('the body must be a JSON object')
+  return body as Record<string, unknown>
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}
+
+function invalid(detail: string): GatehouseError {
+  return new GatehouseError('BAD_REQUEST', { detail })
+}

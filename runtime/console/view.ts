@@ -1,0 +1,124 @@
+/**
+ * What the console sees of the server that it shows: read-only data and a few operations, handed over by whoever starts
+ * both. The server's own view fits these shapes.
+ */
+import type { Ask, AskReply, Era } from '../mcp/index.ts'
+import type { Caller } from '../net/index.ts'
+import type { Problem } from '../observe/index.ts'
+import type { Health, Outcome, TryRequest } from './api.ts'
+
+export interface BackendFacts {
+  readonly name: string
+  readonly transport: string
+  readonly authType: string
+  /** Revision of the protocol that was last agreed on. */
+  readonly revision: string | undefined
+  readonly era: string
+  readonly health: {
+    readonly status: Health
+    /** Milliseconds since the epoch, as all times here. */
+    readonly lastTransitionAt: number | undefined
+    readonly lastError: { readonly category: string; readonly at: number } | undefined
+    readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
+  }
+  readonly calls: {
+    readonly calls: number
+    readonly failed: number
+    readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined
+  }
+  /** Why the backend is not served; undefined when it is. */
+  readonly excluded: readonly string[] | undefined
+}
+
+export interface ToolFacts {
+  /** As clients call it. */
+  readonly name: string
+  /** Empty for a tool of the server itself. */
+  readonly backend: string
+  readonly original: string
+  /** The definition as clients see it. */
+  readonly json: Buffer
+  /** Why clients do not see it. */
+  readonly hidden: string | undefined
+  /** How it compares with the lock of its backend; undefined where nothing is compared. */
+  readonly pin: 'pinned' | 'new' | 'changed' | undefined
+}
+
+export interface SessionFacts {
+  readonly hash: string
+  /** `Caller.key` of whom it belongs to. */
+  readonly owner: string
+  readonly subject: string
+  readonly displayName: string
+  /** Raw `Implementation` object of the client. */
+  readonly info: Buffer | undefined
+  readonly protocolVersion: string
+  readonly openedAt: number
+  readonly usedAt: number
+  readonly streams: number
+}
+
+export interface PolicyDecision {
+  readonly decision: 'allow' | 'deny'
+  /** Ids of the policies that decided. */
+  readonly reason: readonly string[]
+}
+
+/** A tool call as whoever is signed in. */
+export interface TriedCall {
+  readonly caller: Caller
+  readonly tool: string
+  /** Raw JSON object. */
+  readonly toolArguments: Buffer
+  readonly era: Era
+  readonly signal: AbortSignal
+  /** Raw params of notifications. */
+  readonly progress: (params: Buffer) => void
+  readonly log: (params: Buffer) => void
+  /** Told what the policies decided. */
+  readonly decided: (policy: PolicyDecision) => void
+  readonly routed: (backend: string) => void
+  readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
+}
+
+/** How a try has ended. */
+export interface Tried {
+  readonly request: TryRequest
+  readonly caller: Caller
+  readonly backend: string
+  readonly ms: number
+  readonly outcome: Outcome
+  /** Undefined where no policy was asked. */
+  readonly policy: PolicyDecision | undefined
+  readonly error?: { readonly code?: number; readonly message: string }
+}
+
+export interface ConsoleView {
+  /** Name of the virtual server. */
+  readonly server: string
+  /** Sorted by name, the excluded ones included. */
+  backends(): readonly BackendFacts[]
+  /** What is wrong now, the oldest first. */
+  problems(): readonly Problem[]
+  sessionCount(): number
+  sessions(): readonly SessionFacts[]
+  /** False when none has this hash. */
+  endSession(hash: string): Promise<boolean>
+  /** The configuration in force. */
+  config(): unknown
+  /** Texts of the policies in force; undefined without policies. */
+  policies(): readonly string[] | undefined
+  /** `accounts`: the page of connected accounts of an embedded authorization server. */
+  connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
+  /** Checks a backend now; false when there is none of that name. */
+  recheck(backend: string): Promise<boolean>
+  /** Raw JSON: a result, or an error object. Rejects with GatehouseError. */
+  call(call: TriedCall): Promise<{ readonly kind: 'result' | 'error'; readonly json: Buffer }>
+  /** What this caller could name, and what is hidden from everybody; sorted by name. Never rejects. */
+  tools(caller: Caller, signal: AbortSignal): Promise<readonly ToolFacts[]>
+  /** What differs between the approved and the offered definition, part by part. */
+  toolDrift(
+    backend: string,
+    original: string,
+  ): readonly { readonly part: string; readonly lines: readonly string[] }[]
+}

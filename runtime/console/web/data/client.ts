@@ -1,0 +1,149 @@
+/**
+ * Requests to the console's API. Paths are relative to the script, so that they work under any base path.
+ *
+ * Failures are an `ApiError`; the ones that concern the whole console (signed out, connection lost) change `session` as
+ * well, which the shell shows.
+ */
+import { signal } from '@preact/signals'
+import type { Me } from '../../api.ts'
+import { askOtherTabs, launchToken } from './launch.ts'
+
+export class ApiError extends Error {
+  /** HTTP status; 0 without a response. */
+  readonly status: number
+  readonly code: string
+
+  constructor(status: number, code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+export interface SessionState {
+  readonly state: 'loading' | 'ready' | 'signed-out' | 'expired' | 'refused'
+  readonly me?: Me
+  readonly error?: ApiError
+}
+
+export const session = signal<SessionState>({ state: 'loading' })
+
+/** Time since when the server does not respond; undefined while it does. */
+export const lostSince = signal<number | undefined>(undefined)
+
+/** The folder of the scripts is the base path. */
+const base = new URL('./', import.meta.url)
+const api = new URL('api/v1/', base).href
+
+/** One request; the caller reads the body. Rejects with an `ApiError`, or with the abort of `signal`. */
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  let response: Response
+  try {
+    response = await fetch(api + path, { ...init, headers: headersOf(init), cache: 'no-store' })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    lostSince.value ??= Date.now()
+    throw new ApiError(0, 'connection', 'The server does not respond.')
+  }
+  lostSince.value = undefined
+  if (response.ok) return response
+  const error = await errorOf(response)
+  if (error.status === 401) endSession(error)
+  throw error
+}
+
+function headersOf(init: RequestInit): Record<string, string> {
+  const headers: Record<string, string> = { accept: 'application/json' }
+  const csrf = session.peek().me?.csrf
+  const launch = launchToken()
+  if (launch !== undefined) headers['x-gatehouse-launch'] = launch
+  if (init.method !== undefined && csrf !== undefined) headers['x-gatehouse-csrf'] = csrf
+  if (init.body !== undefined) headers['content-type'] = 'application/json'
+  return { ...headers, ...(init.headers as Record<string, string> | undefined) }
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const problem: unknown = await response.json().catch(() => undefined)
+  const field = (name: string): string | undefined => {
+    const value = (problem as Record<string, unknown> | undefined)?.[name]
+    return typeof value === 'string' ? value : undefined
+  }
+  const message = field('detail') ?? field('title') ?? `The server answered with status ${response.status}.`
+  return new ApiError(response.status, field('code') ?? `http_${response.status}`, message)
+}
+
+function endSession(error: ApiError): void {
+  const { state, me } = session.peek()
+  if (state === 'ready' || state === 'expired')
+    session.value = { state: 'expired', ...(me ? { me } : {}), error }
+  else session.value = { state: 'signed-out', error }
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, signal ? { signal } : {})
+  return (await response.json()) as T
+}
+
+/** A request that changes something. A CSRF value of an earlier session is renewed once. */
+export async function send<T>(
+  method: 'POST' | 'DELETE',
+  path: string,
+  body?: unknown,
+): Promise<T | undefined> {
+  const init = { method, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
+  let response: Response
+  try {
+    response = await request(path, init)
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403 || !error.code.toLowerCase().includes('csrf'))
+      throw error
+    await loadMe()
+    response = await request(path, init)
+  }
+  const text = await response.text()
+  return text === '' ? undefined : (JSON.parse(text) as T)
+}
+
+/** Reads who is signed in. */
+export async function loadMe(): Promise<void> {
+  try {
+    session.value = { state: 'ready', me: await get<Me>('me') }
+  } catch (error) {
+    if (!(error instanceof ApiError)) return
+    if (error.status === 401) {
+      if (await askOtherTabs()) await loadMe()
+      return
+    }
+    if (session.peek().state !== 'ready') session.value = { state: 'refused', error }
+  }
+}
+
+/** Where signing in begins; it leads back to the page that is open. `again`: the user is asked, also when signed in. */
+export function loginUrl({ again = false }: { readonly again?: boolean } = {}): string {
+  // Below the base path, which the server puts before it.
+  const to = encodeURIComponent(`/${location.hash}`)
+  return `${base.pathname}login?to=${to}${again ? '&again=true' : ''}`
+}
+
+/** Query of a path, without the members that are empty. */
+export function queryOf(members: Readonly<Record<string, string | undefined>>): string {
+  const filled = Object.entries(members).filter((pair): pair is [string, string] => !!pair[1])
+  return filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`
+}
+
+/** Ends the session and leaves the page: the response says where to, when the provider's session is to end as well. */
+export async function signOut(): Promise<void> {
+  const csrf = session.peek().me?.csrf ?? ''
+  const response = await fetch(new URL('logout', base), {
+    method: 'POST',
+    headers: { 'x-gatehouse-csrf': csrf, 'content-type': 'application/json', accept: 'application/json' },
+    body: '{}',
+  }).catch(() => {
+    throw new ApiError(0, 'connection', 'The server does not respond.')
+  })
+  if (!response.ok) throw await errorOf(response)
+  const next: unknown = await response.json().catch(() => undefined)
+  const to = (next as { readonly location?: unknown } | undefined)?.location
+  if (typeof to === 'string' && /^(?:https?:\/\/|\/(?!\/))/.test(to)) location.assign(to)
+  else session.value = { state: 'signed-out' }
+}

@@ -1,0 +1,42 @@
+/**
+ * The launch token of a console without a login: it comes in the fragment of the address that the server printed, stays
+ * in this tab, and goes to the server in a header. Another tab of the same address hands it on.
+ */
+const key = 'gatehouse-launch'
+const waitMs = 300
+
+const [, given] = /^#launch=([\w.~-]{1,200})$/.exec(location.hash) ?? []
+if (given !== undefined) {
+  sessionStorage.setItem(key, given)
+  history.replaceState(null, '', location.pathname)
+}
+
+export function launchToken(): string | undefined {
+  return sessionStorage.getItem(key) ?? undefined
+}
+
+const channel = new BroadcastChannel(`${key} ${new URL('./', import.meta.url).pathname}`)
+channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
+  const token = launchToken()
+  if (data === 'ask' && token !== undefined) channel.postMessage({ token })
+})
+
+/** True when another tab had a token that this one did not have; at most once for each token. */
+export function askOtherTabs(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (found: boolean): void => {
+      clearTimeout(timer)
+      channel.removeEventListener('message', hear)
+      resolve(found)
+    }
+    const hear = ({ data }: MessageEvent<unknown>): void => {
+      const token = (data as { readonly token?: unknown } | null)?.token
+      if (typeof token !== 'string' || token === launchToken()) return
+      sessionStorage.setItem(key, token)
+      end(true)
+    }
+    const timer = setTimeout(() => end(false), waitMs)
+    channel.addEventListener('message', hear)
+    channel.postMessage('ask')
+  })
+}

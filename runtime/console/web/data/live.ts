@@ -1,0 +1,149 @@
+/**
+ * The stream of changes, once per browser: the tab that holds the lock reads it and passes it on to the others. Pages get
+ * the events at most twice a second, and none while paused.
+ */
+import { effect, signal } from '@preact/signals'
+import type { Permission, StreamEvent } from '../../api.ts'
+import { ApiError, request, session } from './client.ts'
+import { readEvents } from './server-events.ts'
+
+export const liveState = signal<'off' | 'connecting' | 'open' | 'lost'>('off')
+export const paused = signal(false)
+
+const flushMs = 500
+const maxWaiting = 1000
+const longestRetryMs = 30_000
+
+type Listener = (events: readonly StreamEvent[]) => void
+const listeners = new Set<Listener>()
+let waiting: StreamEvent[] = []
+let timer: ReturnType<typeof setTimeout> | undefined
+/** Events were dropped while paused, or there were too many: pages read their lists again. */
+let missed = false
+
+/** Calls `listener` with the events of each half second. Returns how to stop that. */
+export function onEvents(listener: Listener): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+function accept(event: StreamEvent): void {
+  if (paused.peek() || waiting.length >= maxWaiting) missed = true
+  else waiting.push(event)
+  if (!paused.peek()) timer ??= setTimeout(flush, flushMs)
+}
+
+function flush(): void {
+  timer = undefined
+  const events: readonly StreamEvent[] = missed ? [{ type: 'gap' }] : waiting
+  waiting = []
+  missed = false
+  if (events.length > 0) for (const listener of listeners) listener(events)
+}
+
+effect(() => {
+  if (!paused.value && missed) timer ??= setTimeout(flush, 0)
+})
+
+const topicOf: Readonly<Partial<Record<Permission, string>>> = {
+  'calls.own': 'calls',
+  'calls.all': 'calls',
+  overview: 'health',
+  tools: 'catalog',
+  'sessions.all': 'sessions',
+}
+
+type Message = { readonly event: StreamEvent } | { readonly state: 'connecting' | 'open' | 'lost' }
+
+/** Starts reading for the signed-in user; the returned function ends it. */
+export function startLive(sub: string, permissions: readonly Permission[]): () => void {
+  const topics = [...new Set(permissions.map((one) => topicOf[one]).filter((one) => one !== undefined))]
+  if (topics.length === 0) return () => undefined
+  const ended = new AbortController()
+  // Each user has a channel of their own: another tab may still show somebody else's session.
+  const name = `gatehouse-console ${location.pathname} ${sub}`
+  const channel = new BroadcastChannel(name)
+  channel.addEventListener('message', ({ data }: MessageEvent<Message>) => take(data))
+  const tell = (message: Message): void => {
+    take(message)
+    channel.postMessage(message)
+  }
+  liveState.value = 'connecting'
+  const lead = (): Promise<void> => readUntil(ended.signal, topics.join(','), tell)
+  if (navigator.locks) navigator.locks.request(name, { signal: ended.signal }, lead).catch(() => undefined)
+  else void lead()
+  return () => {
+    ended.abort()
+    channel.close()
+    liveState.value = 'off'
+  }
+}
+
+function take(message: Message): void {
+  if ('state' in message) liveState.value = message.state
+  else {
+    // A tab that follows learns so that the stream is open.
+    liveState.value = 'open'
+    accept(message.event)
+  }
+}
+
+async function readUntil(
+  ended: AbortSignal,
+  topics: string,
+  tell: (message: Message) => void,
+): Promise<void> {
+  let last: string | undefined
+  let failures = 0
+  while (!ended.aborted) {
+    let waitMs = Math.min(longestRetryMs, 1000 * 2 ** failures)
+    try {
+      const headers = {
+        accept: 'text/event-stream',
+        ...(last === undefined ? {} : { 'last-event-id': last }),
+      }
+      const response = await request(`stream?topics=${topics}`, { headers, signal: ended })
+      tell({ state: 'open' })
+      failures = 0
+      waitMs = 1000
+      for await (const { id, data } of readEvents(response.body ?? new ReadableStream())) {
+        last = id ?? last
+        const event = JSON.parse(data) as StreamEvent
+        if (event.type === 'bye') waitMs = event.retryMs
+        else tell({ event })
+      }
+    } catch (error) {
+      if (ended.aborted) return
+      // Signed out, or not permitted: another attempt would be refused as well.
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403))
+        return tell({ state: 'lost' })
+    }
+    tell({ state: 'lost' })
+    failures += 1
+    await pause(waitMs, ended)
+  }
+}
+
+/** Waits, or until the browser is online again or the user asks for it. */
+function pause(ms: number, ended: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer)
+      for (const [target, name] of targets) target.removeEventListener(name, done)
+      resolve()
+    }
+    const targets = [
+      [window, 'online'],
+      [window, 'gatehouse-retry'],
+      [ended, 'abort'],
+    ] as const satisfies readonly (readonly [EventTarget, string])[]
+    const timer = setTimeout(done, ms)
+    for (const [target, name] of targets) target.addEventListener(name, done)
+  })
+}
+
+/** Connects at once instead of after the wait, and reads again who is signed in. */
+export function retryNow(): void {
+  window.dispatchEvent(new Event('gatehouse-retry'))
+  if (session.peek().state === 'ready') accept({ type: 'gap' })
+}

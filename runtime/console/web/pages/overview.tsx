@@ -1,0 +1,287 @@
+/** Overview: what is wrong now, each backend with its state over time, and what the last hour's calls did. */
+import { useEffect, useState } from 'preact/hooks'
+import type { Backend, Me, Overview, Problem } from '../../api.ts'
+import { ApiError, get, send } from '../data/client.ts'
+import { onEvents, paused } from '../data/live.ts'
+import { useResource } from '../data/use-resource.ts'
+import { ago, count, duration } from '../parts/format.ts'
+import { HealthMark, Mark } from '../parts/marks.tsx'
+import { Failure, Loaded, Notice } from '../parts/notices.tsx'
+import { MinuteTable, Sparkline, summaryOf } from '../parts/sparkline.tsx'
+import { type Column, Table } from '../parts/table.tsx'
+import { Foreign, Time } from '../parts/text.tsx'
+import { may } from '../shell/permissions.ts'
+import { hrefOf, pathPart } from '../shell/router.ts'
+import { texts } from '../texts.ts'
+
+const refreshMs = 10_000
+
+export function OverviewPage({ me }: { readonly me: Me }) {
+  const resource = useResource('overview', (signal) => get<Overview>('overview', signal))
+  const [asTable, setAsTable] = useState(false)
+  const { reload } = resource
+  useEffect(() => {
+    const stop = onEvents((events) => {
+      if (events.some(({ type }) => type === 'health' || type === 'gap')) reload()
+    })
+    const timer = setInterval(() => {
+      if (!paused.peek() && !document.hidden) reload()
+    }, refreshMs)
+    return () => {
+      stop()
+      clearInterval(timer)
+    }
+  }, [reload])
+  return (
+    <>
+      <div class="title">
+        <h1 tabIndex={-1}>{texts.pages.overview}</h1>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={asTable}
+            onChange={({ currentTarget }) => setAsTable(currentTarget.checked)}
+          />
+          {texts.overview.asTable}
+        </label>
+      </div>
+      <Loaded resource={resource}>
+        {(overview) => (
+          <>
+            <Problems problems={overview.problems} />
+            <Totals overview={overview} asTable={asTable} />
+            <Backends me={me} backends={overview.backends} asTable={asTable} reload={reload} />
+            <p class="soft small">
+              {texts.asOf} <Time at={overview.asOf} exact /> · {texts.replica} {me.replica} · Gatehouse{' '}
+              {me.version}
+            </p>
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function Problems({ problems }: { readonly problems: readonly Problem[] }) {
+  if (problems.length === 0)
+    return (
+      <p class="fine-line">
+        <Mark shape="check" tone="good" word={texts.overview.noProblems} />
+      </p>
+    )
+  return (
+    <section aria-labelledby="problems">
+      <h2 id="problems">{texts.overview.problems(problems.length)}</h2>
+      <ul class="problems">
+        {problems.map((problem) => (
+          <li key={`${problem.type} ${problem.backend ?? ''} ${problem.since}`}>
+            <p>
+              <Mark shape="triangle" tone="bad" />{' '}
+              {problem.backend === undefined ? undefined : (
+                <>
+                  <strong>
+                    <Foreign text={problem.backend} most={60} />
+                  </strong>
+                  {': '}
+                </>
+              )}
+              <Foreign text={problem.message} most={500} />{' '}
+              <span class="soft">
+                {texts.overview.since} <Time at={problem.since} /> ({ago(problem.since)})
+              </span>
+            </p>
+            <p>
+              <span class="soft">{texts.overview.fix}</span> <Foreign text={problem.fix} most={500} />
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Totals({ overview, asTable }: { readonly overview: Overview; readonly asTable: boolean }) {
+  const { totals, minutes, sessions } = overview
+  const figures = [
+    [texts.overview.calls, count(totals.calls), hrefOf(['calls'])],
+    [texts.overview.denied, count(totals.denied), hrefOf(['calls'], { outcome: 'denied' })],
+    [texts.overview.failed, count(totals.failed), hrefOf(['calls'], { outcome: 'failure' })],
+    ['p50', duration(totals.p50), undefined],
+    ['p95', duration(totals.p95), undefined],
+    [texts.pages.sessions, count(sessions), hrefOf(['sessions'])],
+  ] as const
+  return (
+    <section aria-labelledby="totals">
+      <h2 id="totals">{texts.overview.lastHour}</h2>
+      <dl class="figures">
+        {figures.map(([label, value, href]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>{href === undefined ? value : <a href={href}>{value}</a>}</dd>
+          </div>
+        ))}
+      </dl>
+      {asTable ? (
+        <MinuteTable minutes={minutes} label={texts.overview.perMinute} />
+      ) : (
+        <Sparkline minutes={minutes} label={texts.overview.perMinute} wide />
+      )}
+    </section>
+  )
+}
+
+function Backends({
+  me,
+  backends,
+  asTable,
+  reload,
+}: {
+  readonly me: Me
+  readonly backends: readonly Backend[]
+  readonly asTable: boolean
+  readonly reload: () => void
+}) {
+  const [open, setOpen] = useState<string | undefined>()
+  const columns: readonly Column<Backend>[] = [
+    {
+      key: 'name',
+      label: texts.backend,
+      head: true,
+      cell: ({ name }) => (
+        <button
+          type="button"
+          class="row"
+          aria-expanded={open === name}
+          onClick={() => setOpen(open === name ? undefined : name)}
+        >
+          <Foreign text={name} most={60} />
+        </button>
+      ),
+    },
+    {
+      key: 'state',
+      label: texts.overview.state,
+      cell: ({ health, since }) => (
+        <>
+          <HealthMark health={health} />
+          {since === undefined ? undefined : <span class="soft"> {texts.overview.forTime(ago(since))}</span>}
+        </>
+      ),
+    },
+    {
+      key: 'minutes',
+      label: texts.overview.sixtyMinutes,
+      cell: ({ minutes, name }) =>
+        asTable ? summaryOf(minutes) : <Sparkline minutes={minutes} label={name} />,
+    },
+    { key: 'calls', label: texts.overview.calls, number: true, cell: ({ calls }) => count(calls) },
+    {
+      key: 'failed',
+      label: texts.overview.failed,
+      number: true,
+      cell: ({ failed }) => (failed > 0 ? <span class="bad">{count(failed)}</span> : '0'),
+    },
+    { key: 'p95', label: 'p95', number: true, cell: ({ p95 }) => duration(p95) },
+    { key: 'tools', label: texts.pages.tools, number: true, cell: ({ tools }) => count(tools) },
+    {
+      key: 'error',
+      label: texts.overview.lastError,
+      wide: true,
+      cell: ({ lastError }) =>
+        lastError === undefined ? (
+          '–'
+        ) : (
+          <>
+            <Time at={lastError.at} /> <Foreign text={lastError.message} most={120} />
+          </>
+        ),
+    },
+  ]
+  return (
+    <section aria-labelledby="backends">
+      <h2 id="backends">{texts.overview.backends}</h2>
+      {backends.length === 0 ? (
+        <Notice tone="plain">
+          <p>{texts.overview.noBackends}</p>
+        </Notice>
+      ) : (
+        <Table
+          label={texts.overview.backends}
+          columns={columns}
+          rows={backends}
+          keyOf={({ name }) => name}
+          below={(backend) =>
+            open === backend.name ? <BackendDetails me={me} backend={backend} reload={reload} /> : undefined
+          }
+        />
+      )}
+    </section>
+  )
+}
+
+function BackendDetails({
+  me,
+  backend,
+  reload,
+}: {
+  readonly me: Me
+  readonly backend: Backend
+  readonly reload: () => void
+}) {
+  const { name, circuit, lastError, excluded } = backend
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    [texts.overview.transport, backend.transport],
+    [texts.overview.authType, backend.authType],
+    [texts.overview.era, [backend.era, backend.revision].filter(Boolean).join(', ')],
+    [texts.overview.circuit, circuit === undefined ? undefined : texts.overview.circuitState(circuit.state)],
+    ['p50', duration(backend.p50)],
+    [texts.overview.errorKind, lastError?.category],
+    [texts.overview.lastError, lastError?.message],
+    [texts.overview.excluded, excluded?.join('; ')],
+  ]
+  return (
+    <div class="details">
+      <dl class="facts">
+        {facts
+          .filter(([, value]) => value !== undefined && value !== '')
+          .map(([label, value = '']) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>
+                <Foreign text={value} most={1000} />
+              </dd>
+            </div>
+          ))}
+      </dl>
+      <p class="buttons">
+        <a href={hrefOf(['calls'], { backend: name })}>{texts.overview.itsCalls}</a>
+        <a href={hrefOf(['tools'], { backend: name })}>{texts.overview.itsTools}</a>
+        {may(me, 'recheck') ? <Recheck name={name} reload={reload} /> : undefined}
+      </p>
+      <MinuteTable minutes={backend.minutes} label={texts.overview.minutesOf(name)} />
+    </div>
+  )
+}
+
+function Recheck({ name, reload }: { readonly name: string; readonly reload: () => void }) {
+  const [state, setState] = useState<'idle' | 'busy' | 'done' | ApiError>('idle')
+  const check = async (): Promise<void> => {
+    setState('busy')
+    try {
+      await send('POST', `backends/${pathPart(name)}/recheck`)
+      setState('done')
+      reload()
+    } catch (error) {
+      setState(error instanceof ApiError ? error : new ApiError(0, 'page', String(error)))
+    }
+  }
+  return (
+    <>
+      <button type="button" disabled={state === 'busy'} onClick={() => void check()}>
+        {texts.overview.recheck}
+      </button>
+      <span role="status">{state === 'done' ? texts.overview.rechecked : ''}</span>
+      {state instanceof ApiError ? <Failure error={state} /> : undefined}
+    </>
+  )
+}

@@ -1,0 +1,140 @@
+/** Sessions: who is connected with which client; an operator ends any of them, everybody their own. */
+import { useEffect, useState } from 'preact/hooks'
+import type { Me, Page, Session } from '../../api.ts'
+import { ApiError, get, queryOf, send } from '../data/client.ts'
+import { onEvents } from '../data/live.ts'
+import { useResource } from '../data/use-resource.ts'
+import { Pager } from '../parts/filters.tsx'
+import { ago, count } from '../parts/format.ts'
+import { Failure, Loaded } from '../parts/notices.tsx'
+import { type Column, Table } from '../parts/table.tsx'
+import { Foreign, Time } from '../parts/text.tsx'
+import { may } from '../shell/permissions.ts'
+import { pathPart } from '../shell/router.ts'
+import { texts } from '../texts.ts'
+
+export function SessionsPage({ me }: { readonly me: Me }) {
+  const [trail, setTrail] = useState<readonly string[]>([])
+  const path = `sessions${queryOf({ cursor: trail.at(-1), limit: '100' })}`
+  const resource = useResource(path, (signal) => get<Page<Session>>(path, signal))
+  const { reload } = resource
+  useEffect(
+    () =>
+      onEvents((events) => {
+        if (events.some(({ type }) => type === 'sessions' || type === 'gap')) reload()
+      }),
+    [reload],
+  )
+  return (
+    <>
+      <div class="title">
+        <h1 tabIndex={-1}>{may(me, 'sessions.all') ? texts.pages.sessions : texts.sessions.own}</h1>
+      </div>
+      <p class="soft">{texts.sessions.what}</p>
+      <Loaded resource={resource}>
+        {({ items, next }) => (
+          <>
+            {items.length === 0 ? (
+              <p class="soft">{texts.sessions.none}</p>
+            ) : (
+              <Table
+                label={texts.pages.sessions}
+                columns={columnsOf(me, reload)}
+                rows={items}
+                keyOf={({ hash }) => hash}
+              />
+            )}
+            <Pager next={next} trail={trail} setTrail={setTrail} />
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}
+
+function columnsOf(me: Me, reload: () => void): readonly Column<Session>[] {
+  return [
+    {
+      key: 'hash',
+      label: texts.sessions.session,
+      head: true,
+      cell: ({ hash, mine }) => (
+        <>
+          <code>
+            <Foreign text={hash} most={40} />
+          </code>
+          {mine ? <span class="soft"> {texts.sessions.mine}</span> : undefined}
+        </>
+      ),
+    },
+    {
+      key: 'caller',
+      label: texts.calls.caller,
+      cell: ({ caller }) => {
+        const who = caller?.name ?? caller?.sub
+        return who === undefined ? '–' : <Foreign text={who} most={60} />
+      },
+    },
+    {
+      key: 'client',
+      label: texts.calls.client,
+      wide: true,
+      cell: ({ client }) => (client === undefined ? '–' : <Foreign text={client} most={80} />),
+    },
+    { key: 'era', label: texts.calls.era, cell: ({ era }) => <Foreign text={era} most={40} /> },
+    { key: 'opened', label: texts.sessions.opened, cell: ({ openedAt }) => <Time at={openedAt} /> },
+    {
+      key: 'idle',
+      label: texts.sessions.idle,
+      number: true,
+      cell: ({ lastUsedAt }) => <span title={lastUsedAt}>{ago(lastUsedAt)}</span>,
+    },
+    { key: 'streams', label: texts.sessions.streams, number: true, cell: ({ streams }) => count(streams) },
+    {
+      key: 'end',
+      label: texts.sessions.action,
+      cell: (session) =>
+        session.mine || may(me, 'sessions.end') ? <End session={session} reload={reload} /> : '–',
+    },
+  ]
+}
+
+/** Asks once more, because a client loses its work. */
+function End({ session, reload }: { readonly session: Session; readonly reload: () => void }) {
+  const [state, setState] = useState<'idle' | 'asking' | 'busy' | ApiError>('idle')
+  const { hash } = session
+  const end = async (): Promise<void> => {
+    setState('busy')
+    try {
+      await send('DELETE', `sessions/${pathPart(hash)}`)
+      reload()
+    } catch (error) {
+      setState(error instanceof ApiError ? error : new ApiError(0, 'page', String(error)))
+    }
+  }
+  if (state === 'idle')
+    return (
+      <button type="button" aria-label={texts.sessions.endOf(hash)} onClick={() => setState('asking')}>
+        {texts.sessions.end}
+      </button>
+    )
+  return (
+    <span class="buttons">
+      {state instanceof ApiError ? <Failure error={state} /> : undefined}
+      <button
+        type="button"
+        class="main"
+        disabled={state === 'busy'}
+        ref={(button) => {
+          if (state === 'asking') button?.focus()
+        }}
+        onClick={() => void end()}
+      >
+        {texts.sessions.really}
+      </button>
+      <button type="button" onClick={() => setState('idle')}>
+        {texts.sessions.keep}
+      </button>
+    </span>
+  )
+}

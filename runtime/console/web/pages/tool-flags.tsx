@@ -1,0 +1,36 @@
+/** What is remarkable about a tool, for the list and for its page. */
+import type { Tool } from '../../api.ts'
+import { Mark } from '../parts/marks.tsx'
+import { Foreign } from '../parts/text.tsx'
+import { texts } from '../texts.ts'
+
+/** Why clients do not see it, and that its texts hide something. */
+export function Flags({ tool }: { readonly tool: Tool }) {
+  return (
+    <>
+      {tool.hidden === undefined ? undefined : (
+        <span class="flag">
+          <Mark shape="barred" tone="warn" word={texts.tools.hidden} />{' '}
+          <Foreign text={tool.hidden} most={300} />
+        </span>
+      )}
+      {tool.suspicious ? (
+        <span class="flag" title={texts.text.suspiciousWhy}>
+          <Mark shape="triangle" tone="warn" word={texts.text.suspicious} />
+        </span>
+      ) : undefined}
+    </>
+  )
+}
+
+export function hintsOf(hints: Tool['hints']): string {
+  const { readOnly, destructive, idempotent, openWorld } = hints
+  return [
+    readOnly === true ? texts.tools.readOnly : '',
+    destructive === true ? texts.tools.destructive : '',
+    idempotent === true ? texts.tools.idempotent : '',
+    openWorld === true ? texts.tools.openWorld : '',
+  ]
+    .filter(Boolean)
+    .join(', ')
+}

@@ -1,0 +1,123 @@
+/** Tools: search, origin, what they say of themselves, their cost in tokens, and those that clients do not see. */
+import { useEffect, useState } from 'preact/hooks'
+import type { Me, PinState, Tool, ToolList } from '../../api.ts'
+import { get, queryOf } from '../data/client.ts'
+import { onEvents } from '../data/live.ts'
+import { useResource } from '../data/use-resource.ts'
+import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter } from '../parts/filters.tsx'
+import { count } from '../parts/format.ts'
+import { PinMark } from '../parts/marks.tsx'
+import { Loaded } from '../parts/notices.tsx'
+import { type Column, Table } from '../parts/table.tsx'
+import { Foreign } from '../parts/text.tsx'
+import { hrefOf, route } from '../shell/router.ts'
+import { texts } from '../texts.ts'
+import { ToolPage } from './tool.tsx'
+import { Flags, hintsOf } from './tool-flags.tsx'
+
+const pins: readonly PinState[] = ['unpinned', 'pinned', 'new', 'changed']
+
+export function ToolsPage({ me }: { readonly me: Me }) {
+  const { rest, query } = route.value
+  const [name, tab] = rest
+  if (name !== undefined) return <ToolPage key={name} me={me} name={name} tab={tab ?? 'description'} />
+  const filter = {
+    text: query.get('text') ?? '',
+    backend: query.get('backend') ?? '',
+    pin: query.get('pin') ?? '',
+  }
+  return (
+    <>
+      <div class="title">
+        <h1 tabIndex={-1}>{texts.pages.tools}</h1>
+      </div>
+      <Filters>
+        <TextFilter name="text" label={texts.filters.text} />
+        <BackendFilter me={me} />
+        <ChoiceFilter
+          name="pin"
+          label={texts.tools.pin}
+          options={pins.map((pin) => [pin, texts.pin[pin]] as const)}
+        />
+      </Filters>
+      <List key={JSON.stringify(filter)} filter={filter} />
+    </>
+  )
+}
+
+function List({ filter }: { readonly filter: Readonly<Record<'text' | 'backend' | 'pin', string>> }) {
+  const [trail, setTrail] = useState<readonly string[]>([])
+  const path = `tools${queryOf({ ...filter, cursor: trail.at(-1), limit: '100' })}`
+  const resource = useResource(path, (signal) => get<ToolList>(path, signal))
+  const { reload } = resource
+  useEffect(
+    () =>
+      onEvents((events) => {
+        if (events.some(({ type }) => type === 'catalog' || type === 'gap')) reload()
+      }),
+    [reload],
+  )
+  return (
+    <Loaded resource={resource}>
+      {({ items, next, total, tokens }) => (
+        <>
+          <p class="soft" role="status">
+            {texts.tools.shown(items.length, total, count(tokens))}
+          </p>
+          {items.length === 0 ? (
+            <p class="soft">{texts.tools.none}</p>
+          ) : (
+            <Table
+              label={texts.pages.tools}
+              columns={columns}
+              rows={items}
+              keyOf={({ name, backend, original }) => `${name} ${backend} ${original}`}
+            />
+          )}
+          <Pager next={next} trail={trail} setTrail={setTrail} />
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+const columns: readonly Column<Tool>[] = [
+  {
+    key: 'name',
+    label: texts.tools.name,
+    head: true,
+    cell: ({ name }) => (
+      <a class="row" href={hrefOf(['tools', name])}>
+        <Foreign text={name} most={100} />
+      </a>
+    ),
+  },
+  {
+    key: 'origin',
+    label: texts.tools.origin,
+    cell: ({ backend, original, name }) => (
+      <>
+        <Foreign text={backend || texts.tools.server} most={60} />
+        {original === name ? undefined : (
+          <span class="soft">
+            {' '}
+            (<Foreign text={original} most={100} />)
+          </span>
+        )}
+      </>
+    ),
+  },
+  {
+    key: 'summary',
+    label: texts.tools.description,
+    wide: true,
+    cell: (tool) => (
+      <>
+        <Flags tool={tool} /> <Foreign text={tool.summary} most={200} />
+      </>
+    ),
+  },
+  { key: 'hints', label: texts.tools.saysOfItself, cell: ({ hints }) => hintsOf(hints) || '–' },
+  { key: 'tokens', label: texts.tools.cost, number: true, cell: ({ tokens }) => `~${count(tokens)}` },
+  { key: 'pin', label: texts.tools.pin, cell: ({ pin }) => <PinMark pin={pin} /> },
+]

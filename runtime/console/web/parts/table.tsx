@@ -1,0 +1,80 @@
+/**
+ * Plain tables, which become cards on narrow screens. The roles are written out, because browsers drop the meaning of a
+ * table whose rows are no longer laid out as such.
+ */
+import type { ComponentChildren, Key } from 'preact'
+
+export interface Column<T> {
+  readonly key: string
+  readonly label: string
+  readonly cell: (row: T) => ComponentChildren
+  readonly number?: true
+  /** Names the row: a header cell, and the title of the card. */
+  readonly head?: true
+  /** Takes the space that is left. */
+  readonly wide?: true
+}
+
+export function Table<T>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  below,
+}: {
+  readonly label: string
+  readonly columns: readonly Column<T>[]
+  readonly rows: readonly T[]
+  readonly keyOf: (row: T) => Key
+  /** What is shown under a row, over its whole width. */
+  readonly below?: (row: T) => ComponentChildren
+}) {
+  return (
+    <table role="table" aria-label={label} class="cards">
+      <thead role="rowgroup">
+        <tr role="row">
+          {columns.map(({ key, label, number }) => (
+            <th key={key} role="columnheader" scope="col" class={number ? 'number' : undefined}>
+              {label}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => {
+          const more = below?.(row)
+          return [
+            <tr role="row" key={keyOf(row)} class={more ? 'open' : undefined}>
+              {columns.map((column) => (
+                <Cell key={column.key} column={column} row={row} />
+              ))}
+            </tr>,
+            more ? (
+              <tr role="row" class="below" key={`${String(keyOf(row))} below`}>
+                <td role="cell" colSpan={columns.length}>
+                  {more}
+                </td>
+              </tr>
+            ) : undefined,
+          ]
+        })}
+      </tbody>
+    </table>
+  )
+}
+
+function Cell<T>({ column, row }: { readonly column: Column<T>; readonly row: T }) {
+  const { label, number, head, wide, cell } = column
+  const name = [number ? 'number' : '', wide ? 'wide' : ''].join(' ').trim() || undefined
+  if (head)
+    return (
+      <th role="rowheader" scope="row" class={name}>
+        {cell(row)}
+      </th>
+    )
+  return (
+    <td role="cell" class={name} data-label={label}>
+      <span>{cell(row)}</span>
+    </td>
+  )
+}

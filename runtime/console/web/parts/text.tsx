@@ -1,0 +1,81 @@
+/** Texts that servers and clients sent: always text, isolated in direction, hidden characters shown, length bounded. */
+import { useState } from 'preact/hooks'
+import { texts } from '../texts.ts'
+import { count, fullTime, shortTime } from './format.ts'
+import { piecesOf } from './hidden-characters.ts'
+
+const longestName = 160
+const firstChars = 4000
+const moreChars = 40_000
+const mostChars = 400_000
+
+function Pieces({ text }: { readonly text: string }) {
+  return (
+    <>
+      {piecesOf(text).map((piece) =>
+        typeof piece === 'string' ? (
+          piece
+        ) : (
+          <span class="hidden-char">
+            {piece.code}
+            {piece.count > 1 ? ` ×${count(piece.count)}` : ''}
+          </span>
+        ),
+      )}
+    </>
+  )
+}
+
+/** A name or another short text; long ones are cut. */
+export function Foreign({ text, most = longestName }: { readonly text: string; readonly most?: number }) {
+  const cut = text.length > most
+  return (
+    <bdi class="foreign">
+      <Pieces text={cut ? text.slice(0, most) : text} />
+      {cut ? <span class="soft">{texts.text.cut(text.length)}</span> : undefined}
+    </bdi>
+  )
+}
+
+/** A text of any length, shown in steps. `label` names it for screen readers. */
+export function LongText({
+  text,
+  label,
+  code = false,
+}: {
+  readonly text: string
+  readonly label: string
+  readonly code?: boolean
+}) {
+  const [shown, setShown] = useState(firstChars)
+  const left = text.length - shown
+  const pieces = <Pieces text={text.slice(0, shown)} />
+  return (
+    <div class="long-text">
+      {code ? (
+        // It scrolls, so it can be focused.
+        <pre class="code" tabIndex={0} role="region" aria-label={label} dir="ltr">
+          {pieces}
+        </pre>
+      ) : (
+        <div class="prose" role="group" aria-label={label} dir="auto">
+          {pieces}
+        </div>
+      )}
+      {left > 0 && shown < mostChars ? (
+        <button type="button" onClick={() => setShown(shown + moreChars)}>
+          {texts.text.more(Math.min(moreChars, left), left)}
+        </button>
+      ) : undefined}
+      {left > 0 && shown >= mostChars ? <p class="soft">{texts.text.restIsNotShown(left)}</p> : undefined}
+    </div>
+  )
+}
+
+export function Time({ at, exact = false }: { readonly at: string; readonly exact?: boolean }) {
+  return (
+    <time dateTime={at} title={fullTime(at)}>
+      {shortTime(at, exact ? 'seconds' : 'minutes')}
+    </time>
+  )
+}

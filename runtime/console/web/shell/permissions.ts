@@ -1,0 +1,40 @@
+/** Which pages there are, and who sees them. */
+import type { Me, Permission } from '../../api.ts'
+
+export const pageNames = [
+  'overview',
+  'tools',
+  'calls',
+  'sessions',
+  'policies',
+  'accounts',
+  'config',
+  'connect',
+] as const
+export type PageName = (typeof pageNames)[number]
+
+/** One of these permissions is needed; none for a page of everybody. */
+const needs: Readonly<Record<PageName, readonly Permission[]>> = {
+  overview: ['overview'],
+  tools: ['tools'],
+  calls: ['calls.own', 'calls.all'],
+  sessions: [],
+  policies: ['policies', 'explain'],
+  accounts: [],
+  config: ['config'],
+  connect: [],
+}
+
+export function may(me: Me, permission: Permission): boolean {
+  return me.permissions.includes(permission)
+}
+
+export function maySee(me: Me, page: PageName): boolean {
+  const needed = needs[page]
+  if (page === 'accounts' && me.anonymous) return false
+  return needed.length === 0 || needed.some((one) => may(me, one))
+}
+
+export function isPage(name: string): name is PageName {
+  return (pageNames as readonly string[]).includes(name)
+}

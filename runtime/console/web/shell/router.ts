@@ -1,0 +1,60 @@
+/** The route is the fragment of the address: `#/tools/<name>/try?text=x`. */
+import { signal } from '@preact/signals'
+
+export interface Route {
+  readonly page: string
+  readonly rest: readonly string[]
+  readonly query: URLSearchParams
+}
+
+export const route = signal<Route>(parse(location.hash.startsWith('#launch=') ? '' : location.hash))
+
+window.addEventListener('hashchange', () => {
+  route.value = parse(location.hash)
+})
+
+function parse(hash: string): Route {
+  const [path, query] = splitOnce(hash.replace(/^#\/?/, ''), '?')
+  const [page = '', ...rest] = path.split('/').map(decoded)
+  return {
+    page: page || 'overview',
+    rest: rest.filter((part) => part !== ''),
+    query: new URLSearchParams(query),
+  }
+}
+
+function splitOnce(text: string, by: string): readonly [string, string] {
+  const at = text.indexOf(by)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** The address of a page. Empty members of the query are left out. */
+export function hrefOf(
+  path: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const filled = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1])
+  const tail = filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`
+  return `#/${path.map(pathPart).join('/')}${tail}`
+}
+
+/** Changes the query of the route; the page and the focus stay, and no step is added to the history. */
+export function setQuery(change: Readonly<Record<string, string | undefined>>): void {
+  const { page, rest, query } = route.peek()
+  const next = { ...Object.fromEntries(query), ...change }
+  history.replaceState(null, '', hrefOf([page, ...rest], next))
+  route.value = parse(location.hash)
+}
+
+/** One part of a path. A name that a server made may hold half a character, which cannot be encoded. */
+export function pathPart(text: string): string {
+  return encodeURIComponent(text.toWellFormed())
+}

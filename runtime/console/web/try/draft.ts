@@ -1,0 +1,267 @@
+/**
+ * What was filled into a form, and the JSON that it makes. Optional members that nobody touched are left out.
+ *
+ * Numbers stay the text that was typed, so that integers of any size arrive as they are.
+ */
+import { type Signal, signal } from '@preact/signals'
+import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
+import { texts } from '../texts.ts'
+import type { Plan, PlanOf } from './plan.ts'
+
+interface Base {
+  readonly id: string
+  readonly problem: Signal<string | undefined>
+}
+
+/** Text of a number, of JSON, or a text itself. */
+interface TextDraft<K extends 'text' | 'number' | 'json'> extends Base {
+  readonly plan: PlanOf<K>
+  readonly text: Signal<string>
+}
+
+interface FlagDraft extends Base {
+  readonly plan: PlanOf<'flag'>
+  readonly on: Signal<boolean>
+}
+
+interface NullDraft extends Base {
+  readonly plan: PlanOf<'null'>
+}
+
+interface OptionsDraft extends Base {
+  readonly plan: PlanOf<'options'>
+  /** -1: none yet. */
+  readonly index: Signal<number>
+}
+
+interface ManyDraft extends Base {
+  readonly plan: PlanOf<'many'>
+  readonly chosen: Signal<readonly number[]>
+}
+
+export interface MemberDraft {
+  readonly name: string
+  readonly required: boolean
+  readonly included: Signal<boolean>
+  readonly draft: Draft
+}
+
+interface ObjectDraft extends Base {
+  readonly plan: PlanOf<'object'>
+  readonly members: readonly MemberDraft[]
+}
+
+interface ListDraft extends Base {
+  readonly plan: PlanOf<'list'>
+  readonly items: Signal<readonly Draft[]>
+}
+
+interface ChoiceDraft extends Base {
+  readonly plan: PlanOf<'choice'>
+  readonly index: Signal<number>
+  readonly inner: Signal<Draft>
+}
+
+export type Draft =
+  | TextDraft<'text'>
+  | TextDraft<'number'>
+  | TextDraft<'json'>
+  | FlagDraft
+  | NullDraft
+  | OptionsDraft
+  | ManyDraft
+  | ObjectDraft
+  | ListDraft
+  | ChoiceDraft
+
+export type DraftOf<K extends Plan['kind']> = K extends unknown
+  ? Extract<Draft, { readonly plan: PlanOf<K> }>
+  : never
+
+let last = 0
+
+/** An empty form for a plan; defaults are filled in. */
+export function draftOf(plan: Plan): Draft {
+  const draft = emptyDraft(plan)
+  if (plan.initial !== undefined) fill(draft, plan.initial)
+  return draft
+}
+
+function emptyDraft(plan: Plan): Draft {
+  last += 1
+  const base: Base = { id: `field-${last}`, problem: signal(undefined) }
+  switch (plan.kind) {
+    case 'text':
+      return { ...base, plan, text: signal('') }
+    case 'number':
+      return { ...base, plan, text: signal('') }
+    case 'json':
+      return { ...base, plan, text: signal('') }
+    case 'flag':
+      return { ...base, plan, on: signal(false) }
+    case 'null':
+      return { ...base, plan }
+    case 'options':
+      return { ...base, plan, index: signal(plan.options.length === 1 ? 0 : -1) }
+    case 'many':
+      return { ...base, plan, chosen: signal([]) }
+    case 'object':
+      return { ...base, plan, members: plan.members.map(memberOf) }
+    case 'list':
+      return {
+        ...base,
+        plan,
+        items: signal(Array.from({ length: Math.min(plan.min, 10) }, () => draftOf(plan.item()))),
+      }
+    case 'choice': {
+      const [first] = plan.options
+      const inner: Draft = first ? draftOf(first.plan()) : { ...base, plan: { ...plan, kind: 'null' } }
+      return { ...base, plan, index: signal(0), inner: signal(inner) }
+    }
+  }
+}
+
+function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number]): MemberDraft {
+  return { name, required, included: signal(required), draft: draftOf(plan()) }
+}
+
+/** Something that the caller must not send; its place shows the reason. */
+class Invalid extends Error {}
+
+/** The JSON text of a form; undefined when a field is wrong, which says so then. */
+export function textOfDraft(draft: Draft): string | undefined {
+  const wrong = { count: 0 }
+  const value = valueOf(draft, wrong)
+  return wrong.count > 0 ? undefined : writeJson(value)
+}
+
+function valueOf(draft: Draft, wrong: { count: number }): unknown {
+  try {
+    const value = checkedValue(draft, wrong)
+    draft.problem.value = undefined
+    return value
+  } catch (error) {
+    if (!(error instanceof Invalid)) throw error
+    wrong.count += 1
+    draft.problem.value = error.message
+    return null
+  }
+}
+
+function checkedValue(draft: Draft, wrong: { count: number }): unknown {
+  if (isOf(draft, 'object')) {
+    const entries = draft.members
+      .filter(({ included }) => included.value)
+      .map(({ name, draft }) => [name, valueOf(draft, wrong)] as const)
+    return Object.fromEntries(entries)
+  }
+  if (isOf(draft, 'list')) {
+    const { min } = draft.plan
+    if (draft.items.value.length < min) throw new Invalid(texts.form.tooFew(min))
+    return draft.items.value.map((item) => valueOf(item, wrong))
+  }
+  if (isOf(draft, 'choice')) return valueOf(draft.inner.value, wrong)
+  if (isOf(draft, 'flag')) return draft.on.value
+  if (isOf(draft, 'null')) return null
+  if (isOf(draft, 'many')) return draft.chosen.value.map((i) => draft.plan.options[i]?.value)
+  if (isOf(draft, 'options')) {
+    const option = draft.plan.options[draft.index.value]
+    if (!option) throw new Invalid(texts.form.chooseOne)
+    return option.value
+  }
+  return valueOfText(draft)
+}
+
+function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' | 'json'>): unknown {
+  if (plan.kind === 'json') {
+    const problem = jsonProblem(text)
+    if (problem !== undefined) throw new Invalid(texts.form.notJson(problem))
+    return readJson(text)
+  }
+  if (plan.kind === 'text') {
+    // Code points, as JSON Schema counts.
+    const chars = Array.from(text).length
+    if (chars < plan.min) throw new Invalid(texts.form.tooShort(plan.min))
+    if (chars > plan.max) throw new Invalid(texts.form.tooLong(plan.max))
+    return text
+  }
+  const trimmed = text.trim()
+  const pattern = plan.integer ? /^-?(?:0|[1-9]\d*)$/ : /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+  if (!pattern.test(trimmed)) throw new Invalid(plan.integer ? texts.form.notInteger : texts.form.notNumber)
+  const size = Number(trimmed)
+  if (size < plan.min) throw new Invalid(texts.form.tooSmall(plan.min))
+  if (size > plan.max) throw new Invalid(texts.form.tooLarge(plan.max))
+  return readJson(trimmed)
+}
+
+/** Puts a value into a form. False when it does not fit there; the form is then filled in part. */
+export function fill(draft: Draft, value: unknown): boolean {
+  if (isOf(draft, 'object')) return fillObject(draft, value)
+  if (isOf(draft, 'choice')) return fillChoice(draft, value)
+  if (isOf(draft, 'many') || isOf(draft, 'list')) return Array.isArray(value) && fillItems(draft, value)
+  if (isOf(draft, 'null')) return value === null
+  if (isOf(draft, 'flag')) {
+    draft.on.value = value === true
+    return typeof value === 'boolean'
+  }
+  if (isOf(draft, 'options')) {
+    draft.index.value = indexOf(draft.plan, value)
+    return draft.index.value >= 0
+  }
+  const text = textFor(draft, value)
+  draft.text.value = text ?? ''
+  return text !== undefined
+}
+
+function textFor({ plan }: DraftOf<'text' | 'number' | 'json'>, value: unknown): string | undefined {
+  if (plan.kind === 'json') return writeJson(value)
+  if (plan.kind === 'number') return numberText(value)
+  return typeof value === 'string' ? value : undefined
+}
+
+function fillItems(draft: DraftOf<'many' | 'list'>, value: readonly unknown[]): boolean {
+  if (isOf(draft, 'many')) {
+    const { plan } = draft
+    const chosen = value.map((one) => indexOf(plan, one))
+    draft.chosen.value = chosen.filter((i) => i >= 0)
+    return !chosen.includes(-1)
+  }
+  if (!isOf(draft, 'list') || value.length > draft.plan.max) return false
+  const { plan } = draft
+  const items = value.map(() => draftOf(plan.item()))
+  draft.items.value = items
+  return items.every((item, i) => fill(item, value[i]))
+}
+
+function indexOf({ options }: PlanOf<'options'> | PlanOf<'many'>, value: unknown): number {
+  const text = writeJson(value)
+  return options.findIndex((option) => writeJson(option.value) === text)
+}
+
+function fillObject(draft: ObjectDraft, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const given = new Map(Object.entries(value))
+  let fits = true
+  for (const { name, required, included, draft: inner } of draft.members) {
+    const found = given.get(name)
+    included.value = required || given.has(name)
+    if (given.has(name)) fits = fill(inner, found) && fits
+    given.delete(name)
+  }
+  return fits && given.size === 0
+}
+
+function fillChoice(draft: ChoiceDraft, value: unknown): boolean {
+  for (const [i, { plan }] of draft.plan.options.entries()) {
+    const inner = emptyDraft(plan())
+    if (!fill(inner, value)) continue
+    draft.index.value = i
+    draft.inner.value = inner
+    return true
+  }
+  return false
+}
+
+export function isOf<K extends Plan['kind']>(draft: Draft, kind: K): draft is DraftOf<K> {
+  return draft.plan.kind === kind
+}

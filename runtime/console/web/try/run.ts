@@ -1,0 +1,110 @@
+/** One run of a tool: started, followed, answered and cancelled through the API. */
+import { signal } from '@preact/signals'
+import type { AskAnswer, TryEvent, TryRequest } from '../../api.ts'
+import { ApiError, request, send } from '../data/client.ts'
+import { readEvents } from '../data/server-events.ts'
+import { pathPart } from '../shell/router.ts'
+
+const mostLogs = 100
+const repaintMs = 500
+
+type Ask = Extract<TryEvent, { readonly type: 'ask' }>
+type Done = Extract<TryEvent, { readonly type: 'done' }>
+
+export interface RunState {
+  readonly state: 'starting' | 'running' | 'done' | 'failed'
+  readonly startedAt: number
+  readonly progress?: Extract<TryEvent, { readonly type: 'progress' }>
+  readonly logs: readonly { readonly level: string; readonly text: string }[]
+  /** Open server requests to the user, the oldest first. */
+  readonly asks: readonly Ask[]
+  readonly done?: Done
+  readonly error?: ApiError
+  readonly cancelling: boolean
+}
+
+export interface Run {
+  readonly state: { readonly value: RunState }
+  answer(ask: string, answer: AskAnswer): Promise<void>
+  cancel(): Promise<void>
+  /** Stops following; the server cancels a run that nobody follows. */
+  leave(): void
+}
+
+export function startRun(body: TryRequest): Run {
+  const state = signal<RunState>({
+    state: 'starting',
+    startedAt: Date.now(),
+    logs: [],
+    asks: [],
+    cancelling: false,
+  })
+  const left = new AbortController()
+  let id: string | undefined
+  const change = (part: Partial<RunState>): void => {
+    state.value = { ...state.peek(), ...part }
+  }
+  let next: Partial<RunState> = {}
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const show = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    change(next)
+    if (!next.done) next = {}
+  }
+  const fail = (error: unknown): void => {
+    clearTimeout(timer)
+    if (left.signal.aborted) return
+    const shown = error instanceof ApiError ? error : new ApiError(0, 'page', String(error))
+    change({ state: 'failed', error: shown, asks: [] })
+  }
+  const follow = async (): Promise<void> => {
+    const started = await send<{ readonly id: string }>('POST', 'tries', body)
+    if (!started) throw new ApiError(0, 'page', 'The server did not name the run.')
+    id = started.id
+    if (left.signal.aborted) return void send('DELETE', `tries/${pathPart(id)}`).catch(() => undefined)
+    change({ state: 'running' })
+    const headers = { accept: 'text/event-stream' }
+    const response = await request(`tries/${pathPart(id)}/events`, { headers, signal: left.signal })
+    for await (const { data } of readEvents(response.body ?? new ReadableStream())) {
+      const event = JSON.parse(data) as TryEvent
+      next = { ...next, ...afterEvent({ ...state.peek(), ...next }, event) }
+      // Progress may come faster than anybody reads; results and requests to the user do not wait.
+      if (event.type === 'ask' || event.type === 'done') show()
+      else timer ??= setTimeout(show, repaintMs)
+      if (next.done) return
+    }
+    throw new ApiError(0, 'connection', 'The connection ended before the result came.')
+  }
+  follow().catch(fail)
+  return {
+    state,
+    async answer(ask, answer) {
+      await send('POST', `tries/${pathPart(id ?? '')}/answers/${pathPart(ask)}`, answer)
+      change({ asks: state.peek().asks.filter((one) => one.id !== ask) })
+    },
+    async cancel() {
+      change({ cancelling: true })
+      if (id !== undefined) await send('DELETE', `tries/${pathPart(id)}`).catch(fail)
+    },
+    leave() {
+      const { state: current } = state.peek()
+      left.abort()
+      if (id !== undefined && current === 'running')
+        send('DELETE', `tries/${pathPart(id)}`).catch(() => undefined)
+    },
+  }
+}
+
+function afterEvent(last: RunState, event: TryEvent): Partial<RunState> {
+  switch (event.type) {
+    case 'progress':
+      return { progress: event }
+    case 'log':
+      return { logs: [...last.logs, event].slice(-mostLogs) }
+    case 'ask':
+      return { asks: [...last.asks.filter(({ id }) => id !== event.id), event] }
+    default:
+      return { state: 'done', done: event, asks: [] }
+  }
+}

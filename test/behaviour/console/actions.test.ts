@@ -1,0 +1,98 @@
+/** Sessions, policies, configuration, connecting, and checks on demand. */
+import t from 'tap'
+import { startTestConsole } from '../../helpers/console/console.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
+
+const authz = {
+  type: 'cedar',
+  policies: [
+    'permit(principal, action, resource);',
+    'forbid(principal, action, resource == Tool::"notes_fail");',
+  ],
+  entitiesJson: '[]',
+}
+
+t.test('sessions are listed by hash, and can be ended', async (t) => {
+  const fixture = await startFixture()
+  const console = await startTestConsole({ notes: fixture.url })
+  t.teardown(() => Promise.all([console.close(), fixture.close()]))
+  const session = await openSession(console.vmcp.url)
+  const { json, text } = await console.api('sessions')
+  t.match(json['items'], [{ hash: /^[0-9a-f]{12}$/, era: '2025-11-25', mine: true, streams: 0 }])
+  t.notMatch(text, session.id)
+  const [{ hash } = { hash: '' }] = json['items'] as { hash: string }[]
+  t.equal((await console.api(`sessions/${hash}`, { method: 'DELETE' })).status, 204)
+  t.equal((await session.request('tools/list')).status, 404)
+  t.equal((await console.api(`sessions/${hash}`, { method: 'DELETE' })).status, 404)
+})
+
+t.test('policies with what they decided; the calls that they denied name them', async (t) => {
+  const fixture = await startFixture()
+  const console = await startTestConsole(
+    { notes: fixture.url },
+    { incomingAuth: { type: 'anonymous', authz } },
+  )
+  t.teardown(() => Promise.all([console.close(), fixture.close()]))
+  await stateless(console.vmcp.url, 'tools/call', { name: 'notes_fail', arguments: {} })
+  t.match((await console.api('calls')).json['items'], [
+    { name: 'notes_fail', outcome: 'denied', denied: { by: 'policy', policies: ['policies[1]'] } },
+  ])
+  t.match((await console.api('policies')).json, {
+    enabled: true,
+    items: [
+      { id: 'policies[0]', effect: 'permit' },
+      { id: 'policies[1]', effect: 'forbid', decided: 1 },
+    ],
+  })
+})
+
+t.test('the configuration is shown without anything that looks like a secret', async (t) => {
+  const injection = { headerName: 'x-team', headerValue: 'planted-injected' }
+  const console = await startTestConsole(
+    { notes: 'http://127.0.0.1:9/mcp?token=planted-secret' },
+    {
+      telemetry: {
+        endpoint: '127.0.0.1:9',
+        metricsEnabled: true,
+        headers: { 'x-honeycomb-team': 'planted-collector' },
+      },
+      outgoingAuth: {
+        source: 'inline',
+        backends: { notes: { type: 'header_injection', headerInjection: injection } },
+      },
+    },
+  )
+  t.teardown(() => console.close())
+  const { json } = await console.api('config')
+  t.match(json['effective'], /name: test-vmcp/)
+  t.match(json['effective'], /x-honeycomb-team: "?\[redacted\]/)
+  t.match(json['effective'], /headerName: x-team/)
+  t.notMatch(JSON.stringify(json), /planted-/)
+})
+
+t.test('connect: commands and links without credentials, and the first call once there is one', async (t) => {
+  const fixture = await startFixture()
+  const console = await startTestConsole({ notes: fixture.url })
+  t.teardown(() => Promise.all([console.close(), fixture.close()]))
+  const before = await console.api('connect')
+  t.match(before.json, { url: console.vmcp.url, name: 'test-vmcp', auth: false })
+  t.notOk(before.json['firstCall'])
+  t.match(before.text, `claude mcp add --transport http test-vmcp ${console.vmcp.url}`)
+  await stateless(console.vmcp.url, 'tools/call', { name: 'notes_echo', arguments: { text: 'x' } })
+  t.match((await console.api('connect')).json, { firstCall: /^20/ })
+})
+
+t.test('a backend is checked on demand', async (t) => {
+  const fixture = await startFixture()
+  const console = await startTestConsole({ notes: fixture.url })
+  t.teardown(() => Promise.all([console.close(), fixture.close()]))
+  t.match((await console.api('backends/notes/recheck', { method: 'POST', body: {} })).json, {
+    health: 'healthy',
+  })
+  t.match(await console.api('backends/notes/recheck', { method: 'POST' }), { status: 200 }, 'without a body')
+  t.equal((await console.api('backends/nothing/recheck', { method: 'POST' })).status, 404)
+  t.match((await console.api('tries', { method: 'POST' })).json, { status: 400, code: 'BAD_REQUEST' })
+  const text = { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } }
+  t.equal((await console.api('backends/notes/recheck', text)).status, 415)
+})

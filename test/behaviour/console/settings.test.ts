@@ -1,0 +1,54 @@
+/** spec.config.console: what is refused, and what hooks make of it. */
+import t from 'tap'
+import { validateResource } from '../../../hooks/index.ts'
+import { formatViolations } from '../../../schemas/index.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
+
+const good = {
+  enabled: true,
+  publicUrl: 'https://console.example',
+  auth: { type: 'oidc', issuer: 'https://issuer.example', clientId: 'console' },
+  roles: [{ role: 'viewer', claim: 'groups', values: ['team'] }],
+}
+
+const refused: readonly [string, Record<string, unknown>, RegExp][] = [
+  ['without a login', { ...good, auth: undefined }, /auth is required/],
+  ['without roles', { ...good, roles: [] }, /roles must grant/],
+  ['without an address', { ...good, publicUrl: undefined }, /publicUrl is required/],
+  [
+    'http in public',
+    { ...good, publicUrl: 'http://console.example' },
+    /must be https, unless it is a loopback/,
+  ],
+  ['a URL with a path', { ...good, publicUrl: 'https://console.example/x' }, /publicUrl/],
+  ['without openid', { ...good, auth: { ...good.auth, scopes: ['email'] } }, /scopes must contain openid/],
+  ['http at the issuer', { ...good, auth: { ...good.auth, issuer: 'http://issuer.example' } }, /issuer/],
+]
+
+function refusals(console: unknown): string {
+  const { problems } = validateResource({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'VirtualMCPServer',
+    metadata: { name: 'team', namespace: 'default' },
+    spec: { groupRef: { name: 'g' }, incomingAuth: { type: 'anonymous' }, config: { console } },
+  })
+  return formatViolations(problems)
+}
+
+for (const [what, console, message] of refused) {
+  t.test(`a console ${what} is refused, in the file and at admission`, async (t) => {
+    const given: unknown = JSON.parse(JSON.stringify(console))
+    t.throws(() => vmcpConfig({}, { console: given }), { message })
+    t.match(refusals(given), message)
+  })
+}
+
+t.test('a console that can be served is taken, with its defaults', async (t) => {
+  t.equal(refusals(good), '')
+  t.match(vmcpConfig({}, { console: good }).console, {
+    port: 4484,
+    auth: { scopes: ['openid', 'profile', 'email'] },
+  })
+  t.equal(refusals({ enabled: false }), '')
+  t.equal(refusals({ ...good, publicUrl: 'http://127.0.0.1:4484' }), '')
+})

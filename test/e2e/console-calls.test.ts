@@ -1,0 +1,159 @@
+/** The console's list of calls in a real Chromium: filters, the stream, details with their explanation and contents. */
+import t from 'tap'
+import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
+import { checkAccessibility, openConsole } from '../helpers/console/console-page.ts'
+import { call, calls, fixtureData, meOf, page as pageOf } from '../helpers/console/fixture-data.ts'
+import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
+
+t.setTimeout(180_000)
+
+t.test(
+  'calls: a denied call says which policy, leads to it and to Explain',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    fixture.handlers.set('POST policies/explain', () => ({
+      decision: 'deny',
+      steps: [
+        { stage: 'name', verdict: 'pass', message: 'jira_search is search of jira' },
+        {
+          stage: 'policy',
+          verdict: 'stop',
+          message: 'policies[2] forbids it',
+          details: ['group contractors'],
+        },
+      ],
+    }))
+    const { page, complaints } = await openConsole(browser, `${fixture.url}#/calls`)
+    const table = page.getByRole('table', { name: 'Calls' })
+    const denied = table.getByRole('row', { name: /denied: policy/ })
+    t.match(await denied.textContent(), /jira_search.*ben.*cursor 2\.1.*2 ms/)
+    await checkAccessibility(t, page, 'calls')
+    await denied.getByRole('button').click()
+    const details = page.locator('.details')
+    t.match(await details.textContent(), /Denied by: policy.*policies\[2\].*for auditors/s)
+    t.match(page.url(), /open=c8/, 'the open call is in the address')
+    await checkAccessibility(t, page, 'details of a call')
+    await details.getByRole('link', { name: 'Explain' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Policies' }).waitFor()
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('DENY').waitFor()
+    t.match(
+      await page.locator('.verdict').textContent(),
+      /stopped.*policies\[2\] forbids it.*group contractors/,
+    )
+    await checkAccessibility(t, page, 'an explanation')
+    const asked = fixture.requests.find(({ path }) => path === 'policies/explain')
+    t.same(JSON.parse(asked?.body ?? ''), {
+      action: 'call_tool',
+      name: 'jira_search',
+      claims: { sub: 'u-88' },
+    })
+    await page.getByRole('link', { name: 'Calls', exact: true }).click()
+    await page
+      .getByRole('row', { name: /denied: policy/ })
+      .getByRole('button')
+      .click()
+    await page.getByRole('link', { name: 'policies[2]' }).click()
+    await page.locator('.policy.asked').waitFor()
+    t.equal(await page.evaluate('document.activeElement.closest(".policy.asked") !== null'), true)
+    t.same(complaints, [])
+  },
+)
+
+t.test('calls: filters go to the server and stay in the address', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+  const sent = (query: RegExp): Promise<unknown> => page.waitForRequest((one) => query.test(one.url()))
+  const byOutcome = sent(/calls\?outcome=denied&limit=100$/)
+  await page.getByLabel('Outcome').selectOption('denied')
+  await byOutcome
+  const byCaller = sent(/calls\?caller=ben&outcome=denied&limit=100$/)
+  await page.getByLabel('Caller').fill('ben')
+  await byCaller
+  t.match(page.url(), /#\/calls\?outcome=denied&caller=ben$/)
+  t.equal(await page.evaluate('document.activeElement.type'), 'search', 'the focus stays in the field')
+  const again = sent(/calls\?caller=ben&outcome=denied&limit=100$/)
+  await page.reload()
+  await again
+  t.equal(await page.getByLabel('Caller').inputValue(), 'ben')
+})
+
+t.test(
+  'calls: new ones wait, those that are shown change in place, a gap reads again',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+    const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row')
+    await fixture.streaming()
+    const before = await rows.count()
+    const ended = { ...(calls[0] ?? call('c9')), outcome: 'success', ms: 77 } as const
+    fixture.push({ type: 'calls', items: [call('d1'), call('d2', { outcome: 'failure' }), ended] })
+    await page.getByRole('row', { name: /success.*github_search_code.*77 ms/ }).waitFor()
+    t.equal(await rows.count(), before, 'new calls do not move what is read')
+    await page.getByRole('button', { name: 'Show 2 new' }).click()
+    t.equal(await rows.count(), before + 2)
+    await page.getByLabel('Show new calls at once').check()
+    fixture.push({ type: 'calls', items: [call('d3')] })
+    await rows.nth(before + 2).waitFor()
+    fixture.data['calls'] = pageOf([call('e1', { name: 'after_the_gap' })], { gap: true })
+    fixture.push({ type: 'gap' })
+    await page.getByRole('row', { name: /after_the_gap/ }).waitFor()
+    await page.getByText('Some calls are missing here').waitFor()
+  },
+)
+
+t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+  await page.getByLabel('Show new calls at once').check()
+  await fixture.streaming()
+  fixture.push({ type: 'calls', items: Array.from({ length: 450 }, (_, i) => call(`many-${i}`)) })
+  const rows = page.locator('tbody tr')
+  await rows.nth(199).waitFor()
+  t.equal(await rows.count(), 200)
+})
+
+t.test(
+  'calls: contents keep large numbers; a refusal says what to do',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/calls?open=c7`)
+    await page.getByRole('button', { name: 'Show arguments and result' }).click()
+    t.match(await page.getByRole('region', { name: 'Arguments' }).textContent(), /"number": 9007199254740993/)
+    await checkAccessibility(t, page, 'contents of a call')
+    fixture.handlers.set('GET calls/c6/payload', () => 403)
+    await page
+      .getByRole('row', { name: /release.*1\.9 s/ })
+      .first()
+      .getByRole('button')
+      .click()
+    await page.getByRole('button', { name: 'Show arguments and result' }).click()
+    await page.getByText('Ask whoever runs this server for the role.').waitFor()
+  },
+)
+
+t.test(
+  'calls: without the permission for all, the list is that of the user',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData(meOf([], ['tools', 'calls.own', 'try'])))
+    const { page } = await openConsole(browser, `${fixture.url}#/calls?open=c8`)
+    await page.getByRole('heading', { level: 1, name: 'Your calls' }).waitFor()
+    await page.locator('.details').waitFor()
+    t.equal(await page.getByLabel('Caller').count(), 0)
+    t.equal(await page.getByRole('link', { name: 'Explain' }).count(), 0)
+    t.notOk(
+      fixture.requests.some(({ path }) => path.startsWith('backends')),
+      'it asks for nothing that is refused',
+    )
+  },
+)

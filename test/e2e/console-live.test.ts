@@ -1,0 +1,118 @@
+/** The console's pages on a real virtual server: its policy for browsers, its launch token, its calls as they happen. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import t, { type Test } from 'tap'
+import { bundleConsole } from '../../manifests/bundle/console.ts'
+import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
+import { startTestConsole, type TestConsole } from '../helpers/console/console.ts'
+import { checkAccessibility, type ConsolePage, openConsole, show } from '../helpers/console/console-page.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { openSession, stateless } from '../helpers/mcp/wire.ts'
+
+t.setTimeout(180_000)
+
+async function open(t: Test): Promise<ConsolePage & { readonly console: TestConsole }> {
+  const assets = mkdtempSync(join(tmpdir(), 'gatehouse-console-'))
+  await bundleConsole(resolve(import.meta.dirname, '../..'), assets)
+  const fixture = await startFixture()
+  const console = await startTestConsole({ notes: fixture.url }, {}, { assets })
+  t.teardown(async () => {
+    await console.close()
+    await fixture.close()
+    rmSync(assets, { recursive: true, force: true })
+  })
+  const browser = await openBrowser(t)
+  return { ...(await openConsole(browser, `${console.url}#launch=${console.token}`)), console }
+}
+
+t.test(
+  'live: overview and calls of a running server, without a complaint',
+  { skip: missingBrowser },
+  async (t) => {
+    const { page, complaints, requested, console } = await open(t)
+    await page.getByRole('table', { name: 'Backends' }).waitFor()
+    t.equal(page.url(), console.url, 'the token left the address')
+    t.match(await page.getByRole('row', { name: /notes/ }).textContent(), /healthy/)
+    await checkAccessibility(t, page, 'overview')
+    await page.getByRole('button', { name: 'notes' }).click()
+    await page.getByRole('button', { name: 'Check now' }).click()
+    await page.getByText('Checked', { exact: true }).waitFor()
+    await page.getByText('Live', { exact: true }).waitFor()
+    await show(page, '#/calls', 'Calls')
+    await stateless(console.vmcp.url, 'tools/call', { name: 'notes_echo', arguments: { text: 'hi' } })
+    await page.getByRole('button', { name: /Show \d+ new/ }).click()
+    const row = page.getByRole('row', { name: /success.*notes_echo.*notes/ })
+    await row.getByRole('button').click()
+    t.match(await page.locator('.details').textContent(), /2026-07-28.*not recorded/s)
+    await checkAccessibility(t, page, 'calls')
+    await stateless(console.vmcp.url, 'tools/call', { name: 'missing', arguments: {} })
+    await page.getByRole('button', { name: /Show \d+ new/ }).click()
+    await page.getByRole('row', { name: /failed.*missing/ }).waitFor()
+    await page.getByLabel('Outcome').selectOption('failure')
+    await page.getByRole('row', { name: /success/ }).waitFor({ state: 'detached' })
+    t.equal(await page.getByRole('table', { name: 'Calls' }).locator('tbody tr').count(), 1)
+    t.ok(
+      requested.every((url) => url.startsWith(console.url) || url.startsWith('data:')),
+      requested.join('\n'),
+    )
+    t.same(complaints, [])
+  },
+)
+
+t.test('live: tools are found, read and tried in both eras', { skip: missingBrowser }, async (t) => {
+  const { page, complaints } = await open(t)
+  await show(page, '#/tools', 'Tools')
+  await page.getByLabel('Text').fill('test_elicitation')
+  const link = page.getByRole('link', { name: 'notes_test_elicitation', exact: true })
+  await page.getByText(/^4 of \d+ tools/).waitFor()
+  await link.click()
+  await page.getByRole('link', { name: 'Input' }).click()
+  await page.getByRole('region', { name: 'Input' }).filter({ hasText: '"message"' }).waitFor()
+  await checkAccessibility(t, page, 'a tool')
+  for (const era of ['2026-07-28', '2025-11-25']) {
+    await page.getByRole('link', { name: 'Input' }).click()
+    await page.getByRole('link', { name: 'Try' }).click()
+    await page.getByLabel('Protocol').selectOption(era)
+    await page.getByRole('textbox', { name: /^message/ }).fill(`Who are you in ${era}?`)
+    await page.getByRole('button', { name: 'Run' }).click()
+    const question = page.getByRole('form', { name: 'Request of notes' })
+    await question.getByText(`Who are you in ${era}?`).waitFor()
+    for (const field of await question.getByRole('textbox').all()) await field.fill('ana@example.com')
+    await question.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('success').waitFor()
+    t.match(await page.getByRole('region', { name: 'Run' }).textContent(), /accept.*ana@example\.com/s, era)
+  }
+  await show(page, '#/tools/notes_test_tool_with_progress/try', 'notes_test_tool_with_progress')
+  await page.getByRole('button', { name: 'Run' }).click()
+  await page.getByText('success').waitFor()
+  await show(page, '#/tools/notes_wait/try', 'notes_wait')
+  await page.getByRole('button', { name: 'Run' }).click()
+  await page.getByText('Running').waitFor()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('cancelled').waitFor()
+  t.same(complaints, [])
+})
+
+t.test('live: the other pages have what the server knows', { skip: missingBrowser }, async (t) => {
+  const { page, complaints, console } = await open(t)
+  const session = await openSession(console.vmcp.url)
+  await show(page, '#/sessions', 'Sessions')
+  await page.getByRole('button', { name: 'End the session' }).click()
+  await page.getByRole('button', { name: 'End it' }).click()
+  await page.getByText('No sessions.').waitFor()
+  t.equal((await session.request('tools/list')).status, 404, 'the client has to begin again')
+  await show(page, '#/config', 'Config')
+  await page.getByRole('region', { name: 'What runs' }).waitFor()
+  await checkAccessibility(t, page, 'config')
+  await show(page, '#/connect', 'Connect')
+  await page
+    .getByRole('region', { name: 'Address of the server' })
+    .filter({ hasText: console.vmcp.url })
+    .waitFor()
+  await checkAccessibility(t, page, 'connect')
+  await show(page, '#/policies', 'Policies')
+  await page.getByText('No policies are configured').waitFor()
+  await checkAccessibility(t, page, 'policies')
+  t.same(complaints, [])
+})

@@ -1,0 +1,198 @@
+/** The other pages of the console in a real Chromium, and what holds for all of them: accessibility, small screens, keyboard. */
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
+import { checkAccessibility, openConsole, show } from '../helpers/console/console-page.ts'
+import { connect, fixtureData, page as pageOf } from '../helpers/console/fixture-data.ts'
+import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
+
+t.setTimeout(300_000)
+
+/** Hash and heading. */
+const pages = [
+  ['#/overview', 'Overview'],
+  ['#/tools', 'Tools'],
+  ['#/tools/github_create_issue', 'github_create_issue'],
+  ['#/tools/github_create_issue/input', 'github_create_issue'],
+  ['#/tools/github_create_issue/try', 'github_create_issue'],
+  ['#/calls?open=c8', 'Calls'],
+  ['#/sessions', 'Sessions'],
+  ['#/policies', 'Policies'],
+  ['#/accounts', 'Accounts'],
+  ['#/config', 'Config'],
+  ['#/connect', 'Connect'],
+  ['#/nowhere', 'No such page'],
+] as const
+
+const looks = [
+  ['desktop, light', { colorScheme: 'light', viewport: { width: 1280, height: 800 } }],
+  ['desktop, dark', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
+  [
+    'phone, dark, no motion',
+    { colorScheme: 'dark', reducedMotion: 'reduce', viewport: { width: 320, height: 640 } },
+  ],
+  ['phone, forced colours', { forcedColors: 'active', viewport: { width: 320, height: 640 } }],
+] as const
+
+for (const [name, options] of looks)
+  t.test(
+    `pages: ${name}: axe-core finds nothing, nothing scrolls sideways`,
+    { skip: missingBrowser },
+    async (t) => {
+      const browser = await openBrowser(t)
+      const fixture = await startConsoleFixture(t, fixtureData())
+      const { page, complaints } = await openConsole(browser, fixture.url, options)
+      for (const [hash, heading] of pages) {
+        await show(page, hash, heading)
+        await checkAccessibility(t, page, hash)
+        const wider = 'document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth'
+        t.equal(await page.evaluate(wider), 0, `${hash} fits`)
+      }
+      t.same(complaints, [])
+    },
+  )
+
+/** Presses Tab until the focus is on a thing of that name; fails after 60. */
+async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let step = 0; step < 60; step++) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate<string>(
+      'document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent ?? ""',
+    )
+    if (!name.test(focused)) continue
+    const hidden = await page.evaluate(`(() => {
+      const box = document.activeElement.getBoundingClientRect()
+      const top = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2)
+      return !(document.activeElement.contains(top) || top?.contains(document.activeElement))
+    })()`)
+    if (hidden) throw new Error(`the focus on ${name} is covered`)
+    return
+  }
+  throw new Error(`the keyboard does not reach ${name}`)
+}
+
+t.test(
+  'pages: a denied call is found and explained by keyboard alone',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, fixture.url)
+    const heading = (): Promise<unknown> =>
+      page.evaluate('document.activeElement.tagName + document.activeElement.textContent')
+    await page.getByRole('table', { name: 'Backends' }).waitFor()
+    await page.keyboard.press('Tab')
+    t.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
+    await tabTo(page, /^Calls$/)
+    t.equal(
+      await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'),
+      'solid',
+      'focus is seen',
+    )
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor()
+    t.equal(await heading(), 'H1Calls', 'the focus follows to the new page')
+    t.match(await page.title(), /^Calls · team-tools/)
+    await page.getByRole('row', { name: /denied: policy/ }).waitFor()
+    for (let row = 0; row < 2; row++) await tabTo(page, /^\d\d:\d\d:\d\d$|,/)
+    await page.keyboard.press('Enter')
+    await page.locator('.details').waitFor()
+    await tabTo(page, /^Explain$/)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Policies' }).waitFor()
+    t.equal(await heading(), 'H1Policies')
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor()
+  },
+)
+
+t.test('pages: the menu of a small screen opens, leads and closes', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, fixture.url, { viewport: { width: 320, height: 640 } })
+  const link = page.getByRole('link', { name: 'Connect', exact: true })
+  t.equal(await link.isVisible(), false)
+  await page.getByRole('button', { name: 'Menu' }).click()
+  await checkAccessibility(t, page, 'the open menu')
+  await link.click()
+  await page.getByRole('heading', { level: 1, name: 'Connect' }).waitFor()
+  t.equal(await link.isVisible(), false)
+  const small = await page.evaluate(`[...document.querySelectorAll('button, a.button, input, select')]
+    .map((one) => one.getBoundingClientRect()).filter(({ width, height }) => width > 0 && Math.min(width, height) < 24).length`)
+  t.equal(small, 0, 'targets have at least 24 pixels')
+})
+
+t.test('pages: a session is ended after asking once more', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  fixture.handlers.set('DELETE sessions/02d1c0ffee11', () => {
+    fixture.data['sessions'] = pageOf([])
+    return undefined
+  })
+  const { page } = await openConsole(browser, `${fixture.url}#/sessions`)
+  await page.getByRole('button', { name: 'End the session 02d1c0ffee11' }).click()
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'End it')
+  t.notOk(fixture.requests.some(({ method }) => method === 'DELETE'))
+  await page.keyboard.press('Enter')
+  await page.getByText('No sessions.').waitFor()
+})
+
+t.test('pages: connect copies, links and sees the first call', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, `${fixture.url}#/connect`, {
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).click()
+  await page.getByRole('button', { name: 'Copy: Command for Claude Code' }).getByText('Copied').waitFor()
+  t.match(
+    await page.evaluate('navigator.clipboard.readText()'),
+    /^claude mcp add --transport http team-tools https:/,
+  )
+  t.match(
+    await page.getByRole('link', { name: 'Add to Cursor' }).getAttribute('href'),
+    /^cursor:\/\/anysphere/,
+  )
+  await page.getByText('Waiting for your first call').waitFor()
+  await fixture.streaming()
+  fixture.data['connect'] = { ...connect, firstCall: new Date().toISOString() }
+  fixture.push({ type: 'calls', items: [] })
+  await page.getByText('Your first call was seen:').waitFor()
+})
+
+t.test(
+  'pages: accounts lead to the page of the authorization server, and out',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/accounts`)
+    const link = page.getByRole('link', { name: 'Open connected accounts' })
+    t.equal(await link.getAttribute('href'), connect.accounts)
+    await page.getByRole('button', { name: 'Sign out of the console' }).click()
+    await page.getByRole('heading', { name: 'You are not signed in' }).waitFor()
+    t.equal(fixture.logouts.length, 1)
+    t.equal(fixture.logouts[0], 'csrf-of-ana')
+  },
+)
+
+t.test('pages: a CSRF value of an earlier session is renewed once', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, fixture.url)
+  await page.getByRole('button', { name: 'files' }).click()
+  fixture.data['me'] = { ...(fixture.data['me'] as object), csrf: 'csrf-of-later' }
+  fixture.handlers.set('POST backends/files/recheck', ({ headers }, res) => {
+    if (headers['x-gatehouse-csrf'] === 'csrf-of-later') return undefined
+    res.writeHead(403, { 'content-type': 'application/problem+json' })
+    res.end(JSON.stringify({ title: 'refused', status: 403, code: 'CSRF_REFUSED' }))
+    return undefined
+  })
+  await page.getByRole('button', { name: 'Check now' }).click()
+  await page.getByText('Checked').waitFor()
+  const sent = fixture.requests.filter(({ path }) => path === 'backends/files/recheck')
+  t.same(
+    sent.map(({ headers }) => headers['x-gatehouse-csrf']),
+    ['csrf-of-ana', 'csrf-of-later'],
+  )
+})

@@ -1,0 +1,165 @@
+/** A virtual server with its console, in process, and requests as the pages make them. */
+import { randomBytes } from 'node:crypto'
+import { CallRecorder, type ConsoleOptions, startConsole } from '../../../runtime/console/index.ts'
+import { explain } from '../../../runtime/explain/index.ts'
+import { anonymousCaller } from '../../../runtime/incoming/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { makeEvents } from '../../../runtime/observe/index.ts'
+import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
+import { type BackendInput, startTestVmcp } from '../vmcp/vmcp.ts'
+import { type EventReader, readEvents } from './events.ts'
+
+export interface ConsoleReply {
+  readonly status: number
+  readonly headers: Headers
+  readonly json: Record<string, unknown>
+  readonly text: string
+}
+
+export interface TestConsole {
+  readonly vmcp: VmcpServer
+  /** Ends with a slash. */
+  readonly url: string
+  readonly token: string
+  /** A request of the API; the launch token is sent unless `headers` say otherwise. */
+  api(
+    path: string,
+    init?: { method?: string; body?: unknown; headers?: Record<string, string> },
+  ): Promise<ConsoleReply>
+  /** An event stream of the API. */
+  events(path: string, headers?: Record<string, string>): Promise<EventReader>
+  close(): Promise<void>
+}
+
+/** A console without a login. */
+export async function startTestConsole(
+  backends: Readonly<Record<string, string | BackendInput>>,
+  more: Readonly<Record<string, unknown>> = {},
+  options: {
+    readonly ringBytes?: number
+    readonly assets?: string
+    readonly payloads?: 'none' | 'failures' | 'all'
+    readonly login?: { readonly port: number; readonly access: ConsoleOptions['access'] }
+  } = {},
+): Promise<TestConsole> {
+  const token = randomBytes(32).toString('base64url')
+  const events = makeEvents()
+  const recorder = new CallRecorder({
+    events,
+    payloads: options.payloads,
+    ...(options.ringBytes ? { ringBytes: options.ringBytes } : {}),
+  })
+  const vmcp = await startTestVmcp(backends, more, { events, recorder })
+  const opened = await startConsole({
+    view: vmcp.view,
+    explain: async (question, caller) => explain(await vmcp.view.snapshot(caller), question),
+    recorder,
+    events,
+    version: '1.2.3',
+    host: '127.0.0.1',
+    port: options.login?.port ?? 0,
+    publicUrl: options.login && `http://127.0.0.1:${options.login.port}`,
+    access: options.login?.access ?? { type: 'anonymous', token, caller: anonymousCaller() },
+    assets: options.assets,
+    log: silentLog,
+  })
+  let csrf: string | undefined
+  const api: TestConsole['api'] = async (path, { method = 'GET', body, headers = {} } = {}) => {
+    if (method !== 'GET' && csrf === undefined) csrf = String((await api('me')).json['csrf'])
+    const response = await fetch(`${opened.url}api/v1/${path}`, {
+      method,
+      headers: {
+        'x-gatehouse-launch': token,
+        ...(method === 'GET' ? {} : { origin: new URL(opened.url).origin, 'x-gatehouse-csrf': csrf ?? '' }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, json: jsonOf(text), text }
+  }
+  return {
+    vmcp,
+    url: opened.url,
+    token,
+    api,
+    events: (path, headers = {}) =>
+      readEvents(`${opened.url}api/v1/${path}`, { 'x-gatehouse-launch': token, ...headers }),
+    async close() {
+      await opened.close()
+      await vmcp.close()
+    },
+  }
+}
+
+/** A browser in front of a console with a login: cookies, redirects, and requests as the pages make them. */
+export class Browser {
+  readonly cookies = new Map<string, string>()
+  /** Ends with a slash. */
+  readonly url: string
+
+  constructor(url: string) {
+    this.url = url
+  }
+
+  /** Follows redirects; answers the last response. */
+  async go(start: string): Promise<Response> {
+    let url = new URL(start, this.url)
+    for (let hop = 0; hop < 20; hop++) {
+      const response = await this.#fetch(url, { redirect: 'manual' })
+      const location = response.headers.get('location')
+      if (location === null) return response
+      await response.arrayBuffer()
+      url = new URL(location, url)
+    }
+    throw new Error('too many redirects')
+  }
+
+  async #fetch(url: URL, init: RequestInit): Promise<Response> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const response = await fetch(url, {
+      ...init,
+      headers: { ...(init.headers as Record<string, string>), ...(cookie === '' ? {} : { cookie }) },
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';', 1)
+      const name = pair.slice(0, pair.indexOf('='))
+      if (/; Max-Age=0/.test(line)) this.cookies.delete(name)
+      else this.cookies.set(name, pair.slice(name.length + 1))
+    }
+    return response
+  }
+
+  async api(
+    path: string,
+    {
+      method = 'GET',
+      body,
+      headers = {},
+    }: { method?: string; body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<ConsoleReply> {
+    const response = await this.#fetch(
+      new URL(path.startsWith('/') ? path.slice(1) : `api/v1/${path}`, this.url),
+      {
+        method,
+        headers: {
+          ...(method === 'GET' ? {} : { origin: new URL(this.url).origin }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      },
+    )
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, json: jsonOf(text), text }
+  }
+}
+
+function jsonOf(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

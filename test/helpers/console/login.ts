@@ -1,0 +1,80 @@
+/** A console with a login at a real OpenID provider, and browsers of users with given groups. */
+import { makeFetch } from '../../../runtime/net/index.ts'
+import {
+  startOidcProvider,
+  type TestProvider,
+  type TestProviderOptions,
+} from '../authserver/oidc-provider.ts'
+import { freePort } from '../gatehouse.ts'
+import { Browser, startTestConsole, type TestConsole } from './console.ts'
+
+export interface LoginRig {
+  readonly console: TestConsole
+  readonly provider: TestProvider
+  /** A browser that has signed in. */
+  signIn(): Promise<Browser>
+  close(): Promise<void>
+}
+
+export interface LoginRigOptions {
+  readonly groups?: readonly string[]
+  readonly backends?: Readonly<Record<string, string>>
+  readonly more?: Readonly<Record<string, unknown>>
+  readonly provider?: TestProviderOptions
+  readonly now?: () => number
+  /** Whether ID tokens say when the user signed in without being asked for it. Default true. */
+  readonly authTime?: boolean
+  readonly payloads?: 'none' | 'failures' | 'all'
+}
+
+export async function startLoginRig(options: LoginRigOptions = {}): Promise<LoginRig> {
+  const port = await freePort()
+  const home = `http://127.0.0.1:${port}`
+  const provider = await startOidcProvider({
+    clients: [
+      {
+        client_id: 'console',
+        client_secret: 'planted-client-secret',
+        redirect_uris: [`${home}/callback`],
+        require_auth_time: options.authTime ?? true,
+      },
+    ],
+    claims: { groups: options.groups ?? [], name: 'Alice' },
+    configuration: { claims: { openid: ['sub', 'groups'], profile: ['name'] } },
+    ...options.provider,
+  })
+  const role = (name: 'viewer' | 'operator' | 'auditor') => ({
+    role: name,
+    claim: 'groups',
+    values: [`${name}s`],
+  })
+  const console = await startTestConsole(options.backends ?? {}, options.more, {
+    ...(options.payloads ? { payloads: options.payloads } : {}),
+    login: {
+      port,
+      access: {
+        type: 'oidc',
+        issuer: provider.issuer,
+        clientId: 'console',
+        clientSecret: () => 'planted-client-secret',
+        scopes: ['openid', 'profile'],
+        roles: [role('viewer'), role('operator'), role('auditor')],
+        fetch: makeFetch({ guard: 'any' }),
+        ...(options.now ? { now: options.now } : {}),
+      },
+    },
+  })
+  return {
+    console,
+    provider,
+    async signIn() {
+      const browser = new Browser(console.url)
+      await browser.go('login?to=/calls')
+      return browser
+    },
+    async close() {
+      await console.close()
+      await provider.close()
+    },
+  }
+}

@@ -1,0 +1,147 @@
+/** The login of the console: who gets in, as whom, for how long, and what is refused on the way. */
+import t from 'tap'
+import { Browser } from '../helpers/console/console.ts'
+import { startLoginRig } from '../helpers/console/login.ts'
+
+t.test('a login ends on the page that was asked for, with a cookie that scripts cannot read', async (t) => {
+  const rig = await startLoginRig({ groups: ['viewers'] })
+  t.teardown(() => rig.close())
+  const browser = new Browser(rig.console.url)
+  t.match((await browser.api('me')).json, { status: 401, code: 'UNAUTHENTICATED' })
+  await browser.go('login?to=/calls')
+  const me = await browser.api('me')
+  t.match(me.json, {
+    user: { sub: 'alice', name: 'Alice' },
+    roles: ['viewer'],
+    anonymous: false,
+    freshLogin: true,
+  })
+  t.notMatch(me.text, /planted-client-secret|eyJ/, 'no token reaches the browser')
+  const begin = await fetch(`${rig.console.url}login?to=//evil.example`, { redirect: 'manual' })
+  t.match(begin.headers.getSetCookie()[0], /HttpOnly; SameSite=Lax/)
+  t.match(begin.headers.get('location'), /code_challenge_method=S256/)
+})
+
+t.test('roles: each path of the API with no login, no role and each role', async (t) => {
+  const expected: Readonly<Record<string, readonly string[]>> = {
+    'GET me': ['none', 'viewer', 'operator', 'auditor'],
+    'GET connect': ['none', 'viewer', 'operator', 'auditor'],
+    'GET tools': ['none', 'viewer', 'operator', 'auditor'],
+    'GET calls': ['none', 'viewer', 'operator', 'auditor'],
+    'GET sessions': ['none', 'viewer', 'operator', 'auditor'],
+    'GET overview': ['viewer', 'operator', 'auditor'],
+    'GET backends': ['viewer', 'operator', 'auditor'],
+    'GET policies': ['operator', 'auditor'],
+    'GET config': ['operator'],
+    'POST backends/nothing/recheck': ['operator'],
+  }
+  for (const role of ['none', 'viewer', 'operator', 'auditor']) {
+    const rig = await startLoginRig({ groups: role === 'none' ? [] : [`${role}s`] })
+    const browser = await rig.signIn()
+    const csrf = String((await browser.api('me')).json['csrf'])
+    const visitor = new Browser(rig.console.url)
+    for (const [row, roles] of Object.entries(expected)) {
+      const [method = '', path = ''] = row.split(' ')
+      const init = {
+        method,
+        headers: { 'x-gatehouse-csrf': csrf },
+        ...(method === 'POST' ? { body: {} } : {}),
+      }
+      const { status } = await browser.api(path, init)
+      t.equal(status === 403, !roles.includes(role), `${row} as ${role}: ${status}`)
+      t.equal((await visitor.api(path, init)).status, 401, `${row} without a login`)
+    }
+    t.equal(
+      (await visitor.api('no/such/path')).status,
+      401,
+      'what exists is told to nobody who is not signed in',
+    )
+    await rig.close()
+  }
+})
+
+t.test('a redirect that this browser did not ask for signs nobody in', async (t) => {
+  const rig = await startLoginRig({ groups: ['operators'] })
+  t.teardown(() => rig.close())
+  const attacker = new Browser(rig.console.url)
+  const begin = await fetch(`${rig.console.url}login`, { redirect: 'manual' })
+  const state = new URL(begin.headers.get('location') ?? '').searchParams.get('state') ?? ''
+  const forged = await attacker.go(`callback?code=stolen&state=${state}`)
+  t.equal(forged.status, 400)
+  t.match(await forged.text(), 'not begun in this browser')
+  t.equal((await attacker.api('me')).status, 401)
+})
+
+t.test('writes want the CSRF value, the origin and a page of the same site', async (t) => {
+  const rig = await startLoginRig({ groups: ['operators'] })
+  t.teardown(() => rig.close())
+  const browser = await rig.signIn()
+  const csrf = String((await browser.api('me')).json['csrf'])
+  const write = (headers: Record<string, string>) =>
+    browser.api('backends/nothing/recheck', { method: 'POST', body: {}, headers })
+  t.equal((await write({ 'x-gatehouse-csrf': csrf })).status, 404, 'the right one goes through')
+  t.match((await write({})).json, { status: 403, code: 'CSRF_REFUSED' })
+  t.match((await write({ 'x-gatehouse-csrf': 'x'.repeat(csrf.length) })).json, { code: 'CSRF_REFUSED' })
+  t.equal((await write({ 'x-gatehouse-csrf': csrf, origin: 'https://evil.example' })).status, 403)
+  t.equal((await write({ 'x-gatehouse-csrf': csrf, 'sec-fetch-site': 'cross-site' })).status, 403)
+})
+
+t.test(
+  'a login ends by logout, after 30 minutes without use and after 8 hours; actions want a recent one',
+  async (t) => {
+    let ahead = 0
+    const rig = await startLoginRig({ groups: ['operators'], now: () => Date.now() + ahead })
+    t.teardown(() => rig.close())
+    const browser = await rig.signIn()
+    const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
+    ahead = 16 * 60_000
+    t.match((await browser.api('me')).json, { freshLogin: false })
+    const old = await browser.api('backends/nothing/recheck', { method: 'POST', body: {}, headers })
+    t.match(old.json, { status: 403, code: 'LOGIN_TOO_OLD' })
+    ahead += 31 * 60_000
+    t.equal((await browser.api('me')).status, 401, 'idle')
+    ahead = 0
+    const other = await rig.signIn()
+    for (ahead = 0; ahead < 8 * 60 * 60_000; ahead += 29 * 60_000)
+      if ((await other.api('me')).status !== 200) t.fail('it is in use')
+    ahead = 8 * 60 * 60_000 + 60_000
+    t.equal((await other.api('me')).status, 401, 'absolute')
+    ahead = 0
+    const third = await rig.signIn()
+    const value = { 'x-gatehouse-csrf': String((await third.api('me')).json['csrf']) }
+    t.equal((await third.api('/logout', { method: 'POST' })).status, 403)
+    t.match((await third.api('/logout', { method: 'POST', headers: value })).json, { location: /^http/ })
+    t.equal((await third.api('me')).status, 401)
+  },
+)
+
+t.test(
+  'others see neither calls nor sessions of a user, and cannot end or follow what is not theirs',
+  async (t) => {
+    const rig = await startLoginRig({ groups: [] })
+    t.teardown(() => rig.close())
+    const browser = await rig.signIn()
+    t.same((await browser.api('calls')).json['items'], [])
+    t.same((await browser.api('sessions')).json['items'], [])
+    const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
+    t.equal((await browser.api('sessions/000000000000', { method: 'DELETE', headers })).status, 404)
+    t.equal((await browser.api('tries/00000000-0000-0000-0000-000000000000/events')).status, 404)
+  },
+)
+
+t.test('a login that is too old, or of unknown age, is renewed by signing in again', async (t) => {
+  const rig = await startLoginRig({ groups: ['operators'], authTime: false })
+  t.teardown(() => rig.close())
+  const browser = await rig.signIn()
+  const recheck = async () => {
+    const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
+    return browser.api('backends/nothing/recheck', { method: 'POST', headers })
+  }
+  t.match((await browser.api('me')).json, { freshLogin: false }, 'the issuer may have asked long ago')
+  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' })
+  await browser.go('login?to=/')
+  t.match((await recheck()).json, { code: 'LOGIN_TOO_OLD' }, 'a silent login is as old as before')
+  await browser.go('login?to=/&again=true')
+  t.match((await browser.api('me')).json, { freshLogin: true })
+  t.match((await recheck()).json, { code: 'NOT_FOUND' }, 'it goes through')
+})
