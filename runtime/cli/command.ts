@@ -2,7 +2,7 @@
  * The commander class of every command: help that fits the terminal, and switches that take a value as well
  * (`--debug=true`), as flags of Go programs do.
  */
-import { Command, Help, type Option } from 'commander'
+import { Argument, Command, Help, type Option } from 'commander'
 
 /** Terms longer than this stand on a line of their own in help. */
 const maxTermWidth = 32
@@ -48,6 +48,17 @@ export class CliCommand extends Command {
   #isOperand(args: readonly string[], index: number): boolean {
     const before = this.#option(args[index - 1] ?? '')
     return !args[index]?.startsWith('-') && !before?.required && !before?.optional
+  }
+}
+
+/** An argument whose likely values are known only at the time; others are taken all the same. */
+export class NamedArgument extends Argument {
+  /** For completion in a shell. */
+  readonly names: () => readonly string[]
+
+  constructor(form: string, description: string, names: () => readonly string[]) {
+    super(form, description)
+    this.names = names
   }
 }
 

@@ -5,6 +5,7 @@
  * place that takes one gets no candidates.
  */
 import type { Command, Option } from 'commander'
+import { NamedArgument } from './command.ts'
 
 /** One candidate: the word, and a line about it. */
 export interface Candidate {
@@ -76,9 +77,10 @@ function optionsOf(command: Command): Candidate[] {
 }
 
 function argumentsOf(command: Command): Candidate[] {
-  return command.registeredArguments.flatMap(({ argChoices = [] }) =>
-    argChoices.map((word) => ({ word, about: '' })),
-  )
+  return command.registeredArguments.flatMap((argument) => {
+    const words = argument instanceof NamedArgument ? argument.names() : (argument.argChoices ?? [])
+    return words.map((word) => ({ word, about: '' }))
+  })
 }
 
 function starting(typed: string, all: readonly Candidate[]): Candidate[] {

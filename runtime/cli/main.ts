@@ -65,6 +65,10 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'print the child objects of manifests, offline',
     load: async () => (await import('./commands/render.ts')).addRenderCommand(program),
   },
+  lock: {
+    summary: 'write or check what was approved of backends (MCPToolLock)',
+    load: async () => (await import('./lock/command.ts')).addLockCommand(program),
+  },
   dev: {
     summary: 'run manifests here, without a cluster',
     load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
@@ -77,8 +81,20 @@ const commands: Readonly<Record<string, CommandRow>> = {
     summary: 'run MCP servers behind one address, without manifests',
     load: async () => (await import('./commands/run.ts')).addRunCommand(program),
   },
+  tools: {
+    summary: 'list and call the tools of an MCP server',
+    load: async () => (await import('./commands/shell.ts')).addToolsCommand(program),
+  },
+  resources: {
+    summary: 'list and read the resources of an MCP server',
+    load: async () => (await import('./commands/shell.ts')).addResourcesCommand(program),
+  },
+  prompts: {
+    summary: 'list and get the prompts of an MCP server',
+    load: async () => (await import('./commands/shell.ts')).addPromptsCommand(program),
+  },
   import: {
-    summary: 'turn the servers of MCP clients into manifests',
+    summary: 'turn the servers of MCP clients, or of ToolHive, into manifests',
     load: async () => (await import('./commands/import.ts')).addImportCommand(program),
   },
   client: {
@@ -88,6 +104,14 @@ const commands: Readonly<Record<string, CommandRow>> = {
   doctor: {
     summary: 'find out why a client cannot reach or log in to an MCP server',
     load: async () => (await import('./commands/doctor.ts')).addDoctorCommand(program),
+  },
+  explain: {
+    summary: 'say why somebody can or cannot use a tool',
+    load: async () => (await import('./explain/command.ts')).addExplainCommand(program),
+  },
+  policy: {
+    summary: 'test, explain and replay authorization policies',
+    load: async () => (await import('./policy/command.ts')).addPolicyCommand(program),
   },
   version: {
     summary: 'print the version, the platform and the protocol revisions',

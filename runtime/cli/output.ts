@@ -24,6 +24,6 @@ const codes: Record<Style, string> = {
 }
 
 /** Paints text for a terminal; returns it unchanged when colour is off (NO_COLOR, no terminal). */
-export function painter(colour: boolean): (style: Style, text: string) => string {
+export function painter({ colour }: { readonly colour: boolean }): (style: Style, text: string) => string {
   return (style, text) => (colour ? `\u001b[${codes[style]}m${text}\u001b[0m` : text)
 }

@@ -2,7 +2,7 @@
  * Which of a client's files a command works on.
  */
 import { existsSync } from 'node:fs'
-import { nearest } from '../../../schemas/index.ts'
+import { nearest, invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientId,
   clientIds,
@@ -13,7 +13,6 @@ import {
   locationsOf,
   type Scope,
 } from '../../clients/index.ts'
-import { refused } from './host.ts'
 
 export interface Wanted {
   readonly scope: Scope
@@ -24,7 +23,7 @@ export interface Wanted {
 export function clientNamed(name: string): ClientId {
   if (isClientId(name)) return name
   const close = nearest(name, clientIds)
-  throw refused(
+  throw invalidConfig(
     `${name}: no such client${close === undefined ? '' : `; did you mean ${close}?`} Known: ${clientIds.join(', ')}`,
   )
 }
@@ -39,10 +38,12 @@ export function locationFor(client: ClientId, { scope, profile }: Wanted, host: 
   if (found) return found
   if (profile !== undefined) {
     const known = all.map((each) => each.profile).join(', ')
-    throw refused(`--profile: ${title} has no profile ${profile} here${known ? `; it has ${known}` : ''}`)
+    throw invalidConfig(
+      `--profile: ${title} has no profile ${profile} here${known ? `; it has ${known}` : ''}`,
+    )
   }
   const scopes = [...new Set(locationsOf(client, host).map((each) => each.scope))]
-  throw refused(
+  throw invalidConfig(
     `--scope: ${title} has no ${scope} file on this system${scopes.length > 0 ? `; it has ${scopes.join(', ')}` : ''}`,
   )
 }

@@ -1,6 +1,7 @@
 /**
  * `gatehouse client list|add|remove|undo|status`: the gateway's entry in the files of MCP clients.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { selfCommand } from '../self.ts'
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -19,7 +20,7 @@ import {
 import { exitCode, painter, print, printError } from '../output.ts'
 import { answerOf } from './check.ts'
 import { clientNamed, locationFor } from './choose.ts'
-import { recordsFolder, refused, shortPath, thisHost } from './host.ts'
+import { recordsFolder, shortPath, thisHost } from './host.ts'
 import { addEntry, type Done, type Operation, removeEntry, undoOperation } from './operate.ts'
 import { runningOf } from './running.ts'
 import { type ClientStatus, statusOf } from './status.ts'
@@ -92,7 +93,7 @@ export function bridgeProgram(client: ClientId, options: AddOptions): readonly s
   const { stdio, server, bearerFile, url } = options
   if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
   if (options.bearerEnv !== undefined) {
-    throw refused(
+    throw invalidConfig(
       '--bearer-env: is for clients that call the gateway themselves; a program takes --bearer-file FILE',
     )
   }
@@ -101,17 +102,19 @@ export function bridgeProgram(client: ClientId, options: AddOptions): readonly s
 }
 
 function checkUrl({ url, server, bearerFile }: AddOptions): void {
-  if (url !== undefined && server !== undefined) throw refused('--server: cannot be combined with --url')
+  if (url !== undefined && server !== undefined)
+    throw invalidConfig('--server: cannot be combined with --url')
   if (bearerFile !== undefined && !bearerFile.startsWith('/')) {
-    throw refused('--bearer-file: must be an absolute path, for a client starts programs anywhere')
+    throw invalidConfig('--bearer-file: must be an absolute path, for a client starts programs anywhere')
   }
   if (bearerFile !== undefined && !existsSync(bearerFile)) {
-    throw refused(`--bearer-file: there is no file ${bearerFile}`)
+    throw invalidConfig(`--bearer-file: there is no file ${bearerFile}`)
   }
   if (url === undefined) return
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) throw refused('--url: must be an http or https URL')
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
+    throw invalidConfig('--url: must be an http or https URL')
   if (secretInUrl(new URL(url)) !== undefined) {
-    throw refused('--url: must not carry a secret; say --bearer-env VARIABLE or --bearer-file FILE')
+    throw invalidConfig('--url: must not carry a secret; say --bearer-env VARIABLE or --bearer-file FILE')
   }
 }
 
@@ -140,13 +143,13 @@ export function operationOn(client: ClientId, options: PlaceOptions, host: Host)
   const running =
     isOwnFile && !options.dryRun && !options.whileRunning ? runningOf(rewrittenBy, host) : undefined
   if (running !== undefined) {
-    throw refused(
+    throw invalidConfig(
       `${title} is running and writes its file from memory: quit it first, or say --while-running`,
     )
   }
   const folder = dirname(location.file)
   if (isOwnFile && !options.create && !existsSync(folder)) {
-    throw refused(
+    throw invalidConfig(
       `there is no folder ${shortPath(folder, host)}: is ${title} installed here? --create makes it all the same`,
     )
   }
@@ -166,7 +169,7 @@ function tell({ location, dryRun }: Operation, done: Done, host: Host, { what, s
   if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)
   if (dryRun) {
     print(`${title}: would change ${place}`)
-    return print(maskedDiff(done.text, done.changes, place, shows))
+    return print(maskedDiff(done.text, done.changes, place, { shows }))
   }
   print(`${title}: ${what}`)
   print(
@@ -261,7 +264,7 @@ function line(
   host: Host,
   rows: readonly ClientStatus[],
 ): string {
-  const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   const width = Math.max(...rows.map(({ client }) => client.length))
   const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
   const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'

@@ -25,9 +25,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { maxFileBytes } from '../../clients/index.ts'
-import { refused } from './host.ts'
 
 export interface FileOnDisk {
   /** Where the bytes are: the path with its links followed. */
@@ -43,7 +42,7 @@ export function readFileOnDisk(path: string): FileOnDisk {
     return read(path)
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw refused(`${path} cannot be read: ${reasonOf(error)}`)
+    throw invalidConfig(`${path} cannot be read: ${reasonOf(error)}`)
   }
 }
 
@@ -51,9 +50,9 @@ function read(path: string): FileOnDisk {
   const target = followed(path)
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return { target, bytes: undefined, stats: undefined }
-  if (stats.isDirectory()) throw refused(`${path} is a folder, not a file`)
-  if (!stats.isFile()) throw refused(`${path} is no regular file`)
-  if (stats.size > maxFileBytes) throw refused(`${path} is larger than 8 MiB`)
+  if (stats.isDirectory()) throw invalidConfig(`${path} is a folder, not a file`)
+  if (!stats.isFile()) throw invalidConfig(`${path} is no regular file`)
+  if (stats.size > maxFileBytes) throw invalidConfig(`${path} is larger than 8 MiB`)
   return { target, bytes: readFileSync(target), stats }
 }
 
@@ -61,7 +60,7 @@ function followed(path: string): string {
   const link = lstatSync(path, { throwIfNoEntry: false })
   if (!link) return join(realFolder(dirname(path)), basename(path))
   if (link.isSymbolicLink() && !existsSync(path)) {
-    throw refused(`${path} is a symbolic link that leads nowhere`)
+    throw invalidConfig(`${path} is a symbolic link that leads nowhere`)
   }
   return realpathSync(path)
 }
@@ -78,10 +77,11 @@ export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
   if (!stats) return
   const self = process.getuid?.()
   if (self !== undefined && stats.uid !== self)
-    throw refused(`${path} belongs to another user; it is left alone`)
+    throw invalidConfig(`${path} belongs to another user; it is left alone`)
   if ((stats.mode & 0o200) === 0)
-    throw refused(`${path} is read-only; make it writable, or add the entry by hand (--print)`)
-  if (stats.nlink > 1) throw refused(`${path} has several hard links, which replacing it would separate`)
+    throw invalidConfig(`${path} is read-only; make it writable, or add the entry by hand (--print)`)
+  if (stats.nlink > 1)
+    throw invalidConfig(`${path} has several hard links, which replacing it would separate`)
 }
 
 /**
@@ -107,7 +107,7 @@ export async function replaceFile(
     flushFolder(folder)
     return true
   } catch (cause) {
-    throw refused(`${target} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${target} cannot be written: ${reasonOf(cause)}`)
   } finally {
     rmSync(temporary, { force: true })
   }

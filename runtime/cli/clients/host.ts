@@ -2,7 +2,6 @@
 import { readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { GatehouseError } from '../../../schemas/index.ts'
 import type { Host, Platform } from '../../clients/index.ts'
 import { environment, readVariable, variables } from '../../config/index.ts'
 
@@ -39,8 +38,4 @@ export function recordsFolder({ home, env }: Host): string {
 /** A path as people write it: with `~` for the home folder. */
 export function shortPath(path: string, { home }: Host): string {
   return path === home || path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
-}
-
-export function refused(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
 }

@@ -1,6 +1,7 @@
 /**
  * `gatehouse import`: servers of MCP clients as manifests. Starts nothing, fetches nothing, changes no client's file.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
 import {
   type ClientEntry,
@@ -16,7 +17,7 @@ import {
 import { exitCode, painter, print, printError } from '../output.ts'
 import { askHidden, canAsk } from './ask.ts'
 import { clientNamed } from './choose.ts'
-import { refused, shortPath, thisHost } from './host.ts'
+import { shortPath, thisHost } from './host.ts'
 import { reportLines, reportObject } from './report.ts'
 import { type Saved, saveFolder } from './save.ts'
 import { readSources, type Source } from './sources.ts'
@@ -68,9 +69,9 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
   const { validateResource } = await import('../../../hooks/index.ts')
   const { group, target, oidcConfig, audience } = options
   if (group !== objectName(group))
-    throw refused('--group: must be a name of lower-case letters, digits and "-"')
+    throw invalidConfig('--group: must be a name of lower-case letters, digits and "-"')
   if (target === 'cluster' && (oidcConfig === undefined || audience === undefined)) {
-    throw refused(
+    throw invalidConfig(
       '--target cluster: needs --oidc-config NAME and --audience AUDIENCE; a cluster is not open to everybody',
     )
   }
@@ -98,17 +99,17 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
 function refuseUnmatched(options: ImportOptions, { entries }: Conversion): void {
   const servers = new Set(entries.flatMap(({ entry, object }) => [entry.name, object?.split('/')[1]]))
   const noServer = options.image.map((text) => pairOf(text)[0]).find((name) => !servers.has(name))
-  if (noServer !== undefined) throw refused(`--image: no server is called ${noServer}`)
+  if (noServer !== undefined) throw invalidConfig(`--image: no server is called ${noServer}`)
   const variables = new Set(
     entries.flatMap(({ entry: { target } }) => (target.kind === 'program' ? [...target.env.keys()] : [])),
   )
   const noVariable = options.plain.find((name) => !variables.has(name))
-  if (noVariable !== undefined) throw refused(`--plain: no server has a variable ${noVariable}`)
+  if (noVariable !== undefined) throw invalidConfig(`--plain: no server has a variable ${noVariable}`)
 }
 
 function pairOf(text: string): readonly [string, string] {
   const [, name, image] = /^([^=]+)=(.+)$/.exec(text) ?? []
-  if (name === undefined || image === undefined) throw refused('--image: must be NAME=IMAGE')
+  if (name === undefined || image === undefined) throw invalidConfig('--image: must be NAME=IMAGE')
   return [name, image]
 }
 
@@ -129,8 +130,8 @@ async function resolver(
 
 function save(folder: string, conversion: Conversion, force: boolean): Saved {
   if (conversion.members.length === 0)
-    throw refused('--save: no server was taken, so there is nothing to write')
-  return saveFolder(resolve(folder), folderFiles(conversion), force)
+    throw invalidConfig('--save: no server was taken, so there is nothing to write')
+  return saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 
 interface Shown {
@@ -140,7 +141,7 @@ interface Shown {
 }
 
 function show(sources: readonly Source[], conversion: Conversion, { host, saved, folder }: Shown): void {
-  const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   for (const line of reportLines(sources, conversion, host, paint)) print(line)
   const { missing } = conversion.secrets
   const where = conversion.secrets.variables ? 'secrets.env' : 'secrets.yaml'

@@ -21,8 +21,7 @@ import {
   putEntry,
 } from '../../clients/index.ts'
 import { readFileOnDisk, reasonOf, refuseUnwritable, removeFile, replaceFile } from './file.ts'
-import { GatehouseError, isFields } from '../../../schemas/index.ts'
-import { refused } from './host.ts'
+import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { type FileRecord, hashOfBytes, hashOfEntry, Records } from './records.ts'
 
 export interface Operation {
@@ -106,7 +105,8 @@ export function undoOperation(operation: Operation): Promise<Done> {
     const { text, path, records, hash } = current
     const last = records.findLast((one) => isAt(one, path))
     if (operation.wrote !== undefined && last?.entry !== operation.wrote) return undefined
-    if (!last) throw refused(`${operation.location.file}: nothing was done there that could be taken back`)
+    if (!last)
+      throw invalidConfig(`${operation.location.file}: nothing was done there that could be taken back`)
     const left = records.filter((one) => one !== last)
     if (last.after === hash) return stepBack(text, last, left)
     const present = entryAt(parse(operation, text), path)
@@ -115,7 +115,7 @@ export function undoOperation(operation: Operation): Promise<Done> {
         ? present !== undefined && hashOfEntry(present) === last.entry
         : present === undefined
     if (!isOurs && !operation.replace) {
-      throw refused(
+      throw invalidConfig(
         `${operation.location.file}: the entry was changed since; --replace takes the operation back nevertheless`,
       )
     }
@@ -158,7 +158,7 @@ async function run(operation: Operation, plan: (current: Current) => Plan | unde
     )
     if (result) return result
   }
-  throw refused(`${location.file} was changed by another program three times meanwhile; try again`)
+  throw invalidConfig(`${location.file} was changed by another program three times meanwhile; try again`)
 }
 
 /** An error of our own folder is told like one of the client's file; nothing has been replaced then. */
@@ -167,7 +167,7 @@ async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw refused(`the records in ${folder} cannot be written: ${reasonOf(error)}`)
+    throw invalidConfig(`the records in ${folder} cannot be written: ${reasonOf(error)}`)
   }
 }
 
@@ -250,7 +250,7 @@ function formerEntry(
   }
   // A file that was made for the entry had none before.
   if (action === 'add' && backup === null) return undefined
-  throw refused(`${location.file}: the backup from before is gone, so the entry cannot be put back`)
+  throw invalidConfig(`${location.file}: the backup from before is gone, so the entry cannot be put back`)
 }
 
 function refuseForeign(
@@ -261,7 +261,7 @@ function refuseForeign(
   if (present === undefined || replace) return
   const hash = hashOfEntry(present)
   if (records.some((record) => isAt(record, path) && record.action === 'add' && record.entry === hash)) return
-  throw refused(
+  throw invalidConfig(
     `${location.file}: "${name}" is there already and was not written by gatehouse, or was changed since; ` +
       'choose another --name, or say --replace',
   )

@@ -19,9 +19,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { canonicalJson } from '../../../schemas/index.ts'
+import { canonicalJson, invalidConfig } from '../../../schemas/index.ts'
 import type { Change } from '../../clients/index.ts'
-import { refused } from './host.ts'
 
 export interface FileRecord {
   readonly client: string
@@ -59,6 +58,7 @@ export class Records {
   /** `target`: the path with its links followed. */
   constructor(folder: string, target: string) {
     this.#folder = folder
+    // 96 bits, among the files of one user.
     this.#id = createHash('sha256').update(target).digest('hex').slice(0, 24)
   }
 
@@ -97,7 +97,7 @@ export class Records {
     const lock = this.#path('lock')
     for (let attempt = 0; !tryLock(lock); attempt++) {
       if (attempt >= lockTries)
-        throw refused(`another gatehouse works on the file; if none does, remove ${lock}`)
+        throw invalidConfig(`another gatehouse works on the file; if none does, remove ${lock}`)
       await sleep(lockWaitMs)
     }
     try {

@@ -12,11 +12,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { basename, dirname, join } from 'node:path'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { FolderFile } from '../../clients/index.ts'
 import { reasonOf } from './file.ts'
-import { refused } from './host.ts'
 
 export interface Saved {
   /** Names of the files that were written; those that were the same already are not among them. */
@@ -28,17 +27,24 @@ export interface Saved {
 const secretNames = ['secrets.yaml', 'secrets.env']
 
 /** Throws INVALID_CONFIG when a file with other contents is there and `force` is not given. */
-export function saveFolder(folder: string, files: readonly FolderFile[], force: boolean): Saved {
+export function saveFolder(
+  folder: string,
+  files: readonly FolderFile[],
+  { force }: { readonly force: boolean },
+): Saved {
   const changed = files.filter(({ name, text }) => contentsOf(join(folder, name)) !== text)
   const taken = changed.filter(({ name }) => existsSync(join(folder, name))).map(({ name }) => name)
   if (taken.length > 0 && !force) {
-    throw refused(`${folder}: ${taken.join(', ')} would be replaced; say --force, or choose another folder`)
+    throw invalidConfig(
+      `${folder}: ${taken.join(', ')} would be replaced; say --force, or choose another folder`,
+    )
   }
-  const draftOf = (name: string) => join(folder, `.${name}.${process.pid}.tmp`)
+  const draftOf = (name: string) => join(folder, dirname(name), `.${basename(name)}.${process.pid}.tmp`)
   try {
     mkdirSync(folder, { recursive: true })
+    for (const { name } of files) mkdirSync(join(folder, dirname(name)), { recursive: true })
   } catch (cause) {
-    throw refused(`${folder} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${folder} cannot be written: ${reasonOf(cause)}`)
   }
   try {
     refuseFolders(folder, taken)
@@ -56,7 +62,7 @@ export function saveFolder(folder: string, files: readonly FolderFile[], force: 
     for (const { name, secret } of files) if (secret) chmodSync(join(folder, name), 0o600)
   } catch (cause) {
     if (cause instanceof GatehouseError) throw cause
-    throw refused(`${folder} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${folder} cannot be written: ${reasonOf(cause)}`)
   } finally {
     for (const { name } of changed) rmSync(draftOf(name), { force: true })
   }
@@ -69,7 +75,7 @@ export function saveFolder(folder: string, files: readonly FolderFile[], force: 
 
 function refuseFolders(folder: string, names: readonly string[]): void {
   const found = names.find((name) => statSync(join(folder, name)).isDirectory())
-  if (found !== undefined) throw refused(`${join(folder, found)} is a folder; nothing is written`)
+  if (found !== undefined) throw invalidConfig(`${join(folder, found)} is a folder; nothing is written`)
 }
 
 function contentsOf(path: string): string | undefined {

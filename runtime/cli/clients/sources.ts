@@ -1,6 +1,7 @@
 /**
  * Where `import` and `run --from` read servers from: the files of clients, files that are named, standard input.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import {
@@ -17,7 +18,7 @@ import {
 } from '../../clients/index.ts'
 import { existingLocations } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
-import { refused, shortPath } from './host.ts'
+import { shortPath } from './host.ts'
 
 /** One file, and what was in it or why it could not be read. */
 export interface Source {
@@ -44,7 +45,7 @@ export async function readSources(
     const file = resolve(host.cwd, word)
     if (existsSync(file)) return [readText(file, as, () => readFileOnDisk(file).bytes ?? Buffer.alloc(0))]
     const isPath = /[/\\.]/.test(word)
-    throw refused(
+    throw invalidConfig(
       isPath ? `${word}: no such file` : `${word}: no such client or file. Clients: ${clientIds.join(', ')}`,
     )
   })
@@ -66,7 +67,9 @@ function sourcesNamed(client: ClientId, host: Host): readonly Source[] {
   const found = sourcesOfClient(client, host)
   if (found.length > 0) return found
   const places = [...new Set(locationsOf(client, host).map(({ file }) => shortPath(file, host)))]
-  throw refused(`${client}: ${clientRow(client).title} has no file here; looked for ${places.join(', ')}`)
+  throw invalidConfig(
+    `${client}: ${clientRow(client).title} has no file here; looked for ${places.join(', ')}`,
+  )
 }
 
 function sourcesOfClient(client: ClientId, host: Host): readonly Source[] {

@@ -3,12 +3,13 @@
  */
 import { type Command, Option } from 'commander'
 import type { ImportOptions } from '../clients/import.ts'
+import { addImportToolhiveCommand } from './import-toolhive.ts'
 import { collect } from './validate.ts'
 
 export function addImportCommand(program: Command): void {
-  program
+  const command = program
     .command('import')
-    .summary('turn the servers of MCP clients into manifests')
+    .summary('turn the servers of MCP clients, or of ToolHive, into manifests')
     .description(
       'Reads the configuration of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, Gemini CLI, Zed,\n' +
         'Cline, Goose and others, and says what becomes of each server. With --save it writes the manifests.\n' +
@@ -57,4 +58,5 @@ export function addImportCommand(program: Command): void {
       const { importServers } = await import('../clients/import.ts')
       process.exitCode = await importServers(words, options)
     })
+  addImportToolhiveCommand(command)
 }

@@ -4,19 +4,14 @@
  * The hooks run in a cluster in memory in which every workload is taken as ready, until nothing changes: the state that
  * a healthy cluster comes to.
  */
-import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { stringify } from 'yaml'
-import { workloadStatus } from '../dev/session.ts'
-import { podTemplateOf, replicasOf } from '../dev/pods.ts'
-import { lastAppliedAnnotation } from '../local/apply.ts'
-import { LocalCluster } from '../local/cluster.ts'
 import type { KubeObject } from '../local/objects.ts'
-import { checkManifests, describeViolations } from '../manifests/check.ts'
-import { readManifests } from '../manifests/read.ts'
+import { settledCluster } from '../dev/settled.ts'
 import { exitCode, print, printError } from '../output.ts'
-import { runtimeImage, version } from '../version.ts'
+import { runtimeImage } from '../version.ts'
 import { collect } from './validate.ts'
+import { lastAppliedAnnotation } from '../../../schemas/index.ts'
 
 interface Options {
   readonly filename: string[]
@@ -48,20 +43,11 @@ export function addRenderCommand(program: Command): void {
 }
 
 async function render(options: Options): Promise<number> {
-  const hooks = await import('../../../hooks/index.ts')
-  const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
-  const checked = checkManifests(manifests, {
-    validate: hooks.validateResource,
-    references: hooks.referenceCheck,
-  })
-  if (checked.some(({ problems }) => problems.length > 0)) {
-    printError(describeViolations(checked))
+  const { cluster, invalid } = await settledCluster(options.filename, options.image)
+  if (!cluster) {
+    printError(invalid)
     return exitCode.failed
   }
-  const settings = hooks.hookSettings({ runtimeImage: options.image, version })
-  const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
-  cluster.declare(manifests.map(({ doc }) => doc as KubeObject))
-  settle(cluster)
   const shown = cluster.objects.filter(
     (object) => (cluster.parentOf(object) === undefined) === options.status,
   )
@@ -72,18 +58,6 @@ async function render(options: Options): Promise<number> {
       : clean.map((object) => `---\n${stringify(object, { lineWidth: 0 })}`).join(''),
   )
   return exitCode.ok
-}
-
-/** Runs the hooks with every workload ready, until nothing changes. */
-function settle(cluster: LocalCluster): void {
-  for (let changed = true; changed; ) {
-    cluster.reconcile()
-    changed = false
-    for (const object of cluster.objects) {
-      if (!podTemplateOf(object) || replicasOf(object) === 0) continue
-      changed = cluster.setStatus(object, workloadStatus(object, 1)) || changed
-    }
-  }
 }
 
 /** What the hook asked for: without what only the cluster in memory added. */

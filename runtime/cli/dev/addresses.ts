@@ -21,7 +21,11 @@ export class Addresses {
   }
 
   /** The local port of a workload's container port; chosen on first use. */
-  async portOf(workload: KubeObject, containerPort: number, isEntrance: boolean): Promise<number> {
+  async portOf(
+    workload: KubeObject,
+    containerPort: number,
+    { isEntrance }: { readonly isEntrance: boolean },
+  ): Promise<number> {
     const key = `${objectKey(workload)}:${containerPort}`
     let port = this.#ports.get(key)
     if (port === undefined) {

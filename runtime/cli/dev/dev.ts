@@ -5,9 +5,14 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isColoured, type LogFormat, logFormatFor, type LogLevelName } from '../../../schemas/index.ts'
+import {
+  isColoured,
+  type LogFormat,
+  logFormatFor,
+  type LogLevelName,
+  invalidConfig,
+} from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
-import { refused } from '../clients/host.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
 import type { KubeObject } from '../local/objects.ts'
 import type { ValidateResource } from '../manifests/check.ts'
@@ -134,7 +139,7 @@ function tried(read: () => Loaded): Loaded {
 }
 
 function nothingToRun(paths: readonly string[]) {
-  return refused(
+  return invalidConfig(
     `${paths.join(', ')}: no resource of gatehouse.dev in it. The configuration of an MCP client becomes manifests by ` +
       `"gatehouse import ${paths[0] ?? ''} --save FOLDER", or runs at once by "gatehouse run --from ${paths[0] ?? ''}".`,
   )
@@ -145,7 +150,7 @@ async function refuseTakenPort(docs: readonly KubeObject[], port: number): Promi
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)
   const other = next === undefined ? 'choose another with --port' : `use --port ${next}, which is free`
-  throw refused(`port ${port} is in use by another program; end that program, or ${other}`)
+  throw invalidConfig(`port ${port} is in use by another program; end that program, or ${other}`)
 }
 
 function sessionFolder(): string {
@@ -153,7 +158,7 @@ function sessionFolder(): string {
     return mkdtempSync(join(tmpdir(), 'gatehouse-dev-'))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw refused(new UnwritableFile(tmpdir(), code ?? messageOf(error)).message)
+    throw invalidConfig(new UnwritableFile(tmpdir(), code ?? messageOf(error)).message)
   }
 }
 

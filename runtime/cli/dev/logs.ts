@@ -1,16 +1,14 @@
 /**
  * `gatehouse logs`: the output of a resource that a running `gatehouse dev` stores.
- *
- * Sessions are found by their folders for temporary files. Only folders of this user count: others may make some of the
- * same name there.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { refused } from '../clients/host.ts'
 import { exitCode } from '../output.ts'
+import { sessionFolders } from './running.ts'
 
 const followEveryMs = 200
 
@@ -31,33 +29,24 @@ export async function showLogs(
 }
 
 function logFileOf(name: string): string {
-  const folders = sessionFolders()
+  const folders = logFolders()
   const found = folders.map((folder) => join(folder, `${name}.log`)).find((path) => existsSync(path))
   if (found !== undefined && !/[/\\]/.test(name)) return found
   const names = new Set(
     folders.flatMap((folder) => readdirSync(folder)).map((file) => file.replace(/\.log.*/, '')),
   )
   if (names.size > 0)
-    throw refused(`no output of "${name}"; there is some of ${[...names].sort().join(', ')}`)
-  throw refused(
+    throw invalidConfig(`no output of "${name}"; there is some of ${[...names].sort().join(', ')}`)
+  throw invalidConfig(
     `no "gatehouse dev" of this user stores output below ${tmpdir()}; start one, or set TMPDIR as it has it`,
   )
 }
 
 /** Newest first. */
-function sessionFolders(): string[] {
-  const own = process.getuid?.()
-  return readdirSync(tmpdir())
-    .filter((entry) => entry.startsWith('gatehouse-dev-'))
-    .map((entry) => join(tmpdir(), entry))
-    .flatMap((folder) => {
-      const stat = lstatSync(folder, { throwIfNoEntry: false })
-      const logs = join(folder, 'logs')
-      const isOurs = stat?.isDirectory() === true && (own === undefined || stat.uid === own)
-      return stat && isOurs && existsSync(logs) ? [{ logs, at: stat.birthtimeMs }] : []
-    })
-    .sort((a, b) => b.at - a.at)
-    .map(({ logs }) => logs)
+function logFolders(): string[] {
+  return sessionFolders(['gatehouse-dev-'])
+    .map(({ folder }) => join(folder, 'logs'))
+    .filter((logs) => existsSync(logs))
 }
 
 /** Copies a file from an offset to standard output; resolves with the offset of its end. */

@@ -6,6 +6,7 @@
  * `$(NAME)` in it stands for a variable of the container.
  */
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
+import { vmcpEnvironment } from '../../config/index.ts'
 import type { KubeObject } from '../local/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
@@ -23,6 +24,8 @@ export interface Plan {
   readonly readyPath: string | undefined
   /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
   readonly stdio: boolean
+  /** Where the web console of this server is opened, with its launch token; undefined when it has none. */
+  readonly consoleUrl: string | undefined
   /** Changes when the process must be started again; a changed file alone does not. */
   readonly fingerprint: string
 }
@@ -35,7 +38,12 @@ export interface PlanContext {
   /** Command that runs this program: `node path/to/gatehouse`. */
   readonly self: readonly string[]
   readonly baseEnv: Readonly<Record<string, string>>
+  /** Whoever shows it may use the consoles of this session. */
+  readonly consoleToken: string
 }
+
+/** Stands for the port of the console, which no container has in this mode. */
+const consolePort = 0
 
 /** The plan of one Deployment or StatefulSet; a string says why it cannot be run here. */
 export async function planOf(
@@ -46,11 +54,9 @@ export async function planOf(
   const template = podTemplateOf(workload)
   const container = template?.spec.containers[0]
   if (!template || !container) return 'it has no container'
-  const port = await context.addresses.portOf(
-    workload,
-    container.ports?.[0]?.containerPort ?? 8080,
-    parent.kind === 'VirtualMCPServer',
-  )
+  const port = await context.addresses.portOf(workload, container.ports?.[0]?.containerPort ?? 8080, {
+    isEntrance: parent.kind === 'VirtualMCPServer',
+  })
   const localise = (text: string) => context.addresses.localise(text, context.objects)
   const mounts = writeVolumes(template, container, {
     namespace: workload.metadata.namespace ?? 'default',
@@ -64,14 +70,34 @@ export async function planOf(
   )
   const command = commandOf(container, parent, { port, mounts, context, localise, env: own })
   if (typeof command === 'string') return command
+  const console = await consoleOf(workload, parent, container, context)
   const plan = {
     ...command,
-    env: { ...context.baseEnv, ...env, PORT: String(port) },
+    env: { ...context.baseEnv, ...env, ...console?.env, PORT: String(port) },
+    consoleUrl: console?.url,
     port,
     isEntrance: parent.kind === 'VirtualMCPServer',
     readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
   }
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }
+}
+
+/** Every virtual server of the session has a console, on this machine alone. */
+async function consoleOf(
+  workload: KubeObject,
+  parent: KubeObject,
+  { image }: Container,
+  { addresses, consoleToken, runtimeImage }: PlanContext,
+): Promise<{ readonly url: string; readonly env: Readonly<Record<string, string>> } | undefined> {
+  if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return undefined
+  const port = await addresses.portOf(workload, consolePort, { isEntrance: false })
+  return {
+    url: `http://127.0.0.1:${port}/#launch=${consoleToken}`,
+    env: {
+      [vmcpEnvironment.consoleToken]: consoleToken,
+      [vmcpEnvironment.consolePort]: String(port),
+    },
+  }
 }
 
 function commandOf(

@@ -4,15 +4,18 @@
  * A wrong edit changes nothing: its problems are shown and what runs keeps running. All work goes through one queue, so
  * that hooks, files and processes never see half a change.
  */
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Hook } from '../local/cluster.ts'
 import { LocalCluster } from '../local/cluster.ts'
 import { type KubeObject, objectKey } from '../local/objects.ts'
+import { watchGroups } from '../../proxy/index.ts'
 import { Addresses } from './addresses.ts'
 import { type Plan, type PlanContext, planOf } from './plan.ts'
 import { isSystemError, UnwritableFile } from './unwritable.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
 import { Runner } from './processes/runner.ts'
+import { removeAbandoned, RunningNames } from './running.ts'
 
 export interface SessionOptions {
   readonly hooks: Iterable<Hook>
@@ -38,6 +41,7 @@ export interface WorkloadView {
   readonly why?: string
   readonly lines?: readonly string[]
   readonly port?: number
+  readonly consoleUrl?: string | undefined
   readonly restarts?: number
   readonly lastEnd?: string
 }
@@ -49,8 +53,10 @@ export class DevSession {
   readonly cluster: LocalCluster
   readonly #options: SessionOptions
   readonly #addresses: Addresses
+  readonly #consoleToken = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, Runner>()
   readonly #notRunnable = new Map<string, string>()
+  readonly #names: RunningNames
   #queue: Promise<void> = Promise.resolve()
   #stepWaiting = false
   #stopped = false
@@ -60,6 +66,9 @@ export class DevSession {
     this.#options = options
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
+    this.#names = new RunningNames(options.folder)
+    watchGroups()
+    removeAbandoned()
   }
 
   /** Makes `docs` the declared state and brings everything in step with it. */
@@ -87,7 +96,8 @@ export class DevSession {
         const why = this.#notRunnable.get(key)
         return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
       }
-      return { workload, parent, port: runner.plan.port, ...runner.state }
+      const { port, consoleUrl } = runner.plan
+      return { workload, parent, port, consoleUrl, ...runner.state }
     })
   }
 
@@ -113,6 +123,7 @@ export class DevSession {
     await this.#align()
     this.#report()
     this.cluster.reconcile()
+    this.#names.tell(this.workloads)
     this.#options.onChange(this)
   }
 
@@ -135,7 +146,9 @@ export class DevSession {
     for (const { workload, parent } of wanted) {
       const ports = podTemplateOf(workload)?.spec.containers[0]?.ports ?? [{ containerPort: 8080 }]
       for (const { containerPort } of ports) {
-        await this.#addresses.portOf(workload, containerPort, parent.kind === 'VirtualMCPServer')
+        await this.#addresses.portOf(workload, containerPort, {
+          isEntrance: parent.kind === 'VirtualMCPServer',
+        })
       }
     }
   }
@@ -175,6 +188,7 @@ export class DevSession {
       runtimeImage,
       self,
       baseEnv,
+      consoleToken: this.#consoleToken,
     }
     try {
       return await planOf(workload, parent, context)

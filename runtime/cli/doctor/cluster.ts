@@ -1,29 +1,12 @@
-/** The cluster of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
+/** The cluster of a context in the kubeconfig, for the checks of a cluster. */
 import { type ClusterReader, examineCluster } from '../../doctor/index.ts'
-import { refused } from '../clients/host.ts'
+import { clusterAccess, type CustomObjects, statusOf } from '../kubeconfig.ts'
 import { version } from '../version.ts'
 import type { Examined } from './report.ts'
 
 /** `wanted`: the name of a context, or true for the current one. */
 export async function clusterTarget(wanted: string | true): Promise<Examined> {
-  const { KubeConfig, CustomObjectsApi } = await import('../commands/proxy/kube-client.ts')
-  const config = new KubeConfig()
-  try {
-    config.loadFromDefault()
-  } catch {
-    throw refused('--cluster: the kubeconfig cannot be read')
-  }
-  const known = config.getContexts().map(({ name }) => name)
-  if (wanted !== true) {
-    if (!known.includes(wanted)) throw refused(`--cluster: no context ${wanted}; known: ${known.join(', ')}`)
-    config.setCurrentContext(wanted)
-  }
-  const context = config.getCurrentContext()
-  // What the client makes up when there is no kubeconfig at all.
-  if (context === 'loaded-context' && config.getCurrentCluster()?.server === 'http://localhost:8080') {
-    throw refused('--cluster: there is no kubeconfig')
-  }
-  const api = config.makeApiClient(CustomObjectsApi)
+  const { api, context } = await clusterAccess(wanted, '--cluster')
   const read: ClusterReader = async ({ group, version: of, plural, namespace, name }) => {
     try {
       const got: unknown = await request(api, { group, version: of, plural }, namespace, name)
@@ -38,10 +21,8 @@ export async function clusterTarget(wanted: string | true): Promise<Examined> {
   }
 }
 
-type Api = InstanceType<typeof import('../commands/proxy/kube-client.ts')['CustomObjectsApi']>
-
 function request(
-  api: Api,
+  api: CustomObjects,
   kind: { readonly group: string; readonly version: string; readonly plural: string },
   namespace: string | undefined,
   name: string | undefined,
@@ -52,7 +33,7 @@ function request(
 }
 
 function failureOf(error: unknown): 'absent' | 'forbidden' | 'unauthorized' | 'unreachable' {
-  const status: unknown = error instanceof Error && 'code' in error ? error.code : undefined
+  const status = statusOf(error)
   if (status === 404) return 'absent'
   if (status === 403) return 'forbidden'
   return status === 401 ? 'unauthorized' : 'unreachable'

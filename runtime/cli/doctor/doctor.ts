@@ -1,10 +1,10 @@
 /**
  * Runs `gatehouse doctor`: reads what it was given, examines, reports. The checks are runtime/doctor's.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { readFileSync, statSync } from 'node:fs'
 import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
 import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
-import { refused } from '../clients/host.ts'
 import { exitCode, painter, print } from '../output.ts'
 import { clientTargets } from './client.ts'
 import { clusterTarget } from './cluster.ts'
@@ -38,7 +38,7 @@ const maxFileBytes = 1_048_576
 
 export async function doctor(url: string | undefined, flags: DoctorFlags): Promise<number> {
   const examined: Examined[] = []
-  const paint = painter(process.stdout.isTTY && process.stdout.hasColors())
+  const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   for await (const each of examine(url, flags)) {
     // Each as soon as it is known: a host that does not respond takes its time.
     if (flags.output === 'text')
@@ -53,7 +53,7 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
   const { filename, gateway, client, redis, cluster } = flags
   const given = [url, filename, gateway, client, redis, cluster].filter((target) => target !== undefined)
   if (given.length !== 1) {
-    throw refused('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
+    throw invalidConfig('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
   }
   const common = commonOptions(flags)
   if (url !== undefined) yield await remoteTarget(url, common)
@@ -67,13 +67,13 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
 function commonOptions(flags: DoctorFlags): CommonOptions {
   const { provider, redirectUri, clientId, origin } = flags
   if (provider !== undefined && profileNamed(provider) === undefined) {
-    throw refused(`--provider: no such provider; known: ${profiles.map(({ id }) => id).join(', ')}`)
+    throw invalidConfig(`--provider: no such provider; known: ${profiles.map(({ id }) => id).join(', ')}`)
   }
   if (redirectUri !== undefined && !URL.canParse(redirectUri)) {
-    throw refused('--redirect-uri: must be an absolute URL')
+    throw invalidConfig('--redirect-uri: must be an absolute URL')
   }
   if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
-    throw refused('--origin: must be an origin such as https://app.example.com')
+    throw invalidConfig('--origin: must be an origin such as https://app.example.com')
   }
   const token = flags.tokenFile === undefined ? undefined : readToken(flags.tokenFile)
   return {
@@ -92,7 +92,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
 
 /** The gateway’s own paths, and then what its clients see. */
 async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
-  const { origin } = parseTarget(address, true)
+  const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
   const { timeoutMs = 10_000, ca, proxy } = common
   const findings = await examineGateway({ target, timeoutMs, ca, proxy })
@@ -105,9 +105,10 @@ async function* gatewayTargets(address: string, common: CommonOptions): AsyncGen
 async function redisTarget(address: string, flags: DoctorFlags): Promise<Examined> {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url === undefined || (url.protocol !== 'redis:' && url.protocol !== 'rediss:') || url.hostname === '') {
-    throw refused('--redis: must be redis://host:port or rediss://host:port')
+    throw invalidConfig('--redis: must be redis://host:port or rediss://host:port')
   }
-  if (url.password !== '') throw refused('--redis: the URL must not carry a password; use --password-file')
+  if (url.password !== '')
+    throw invalidConfig('--redis: the URL must not carry a password; use --password-file')
   const { caFile, passwordFile } = flags
   const findings = await examineRedis({
     url,
@@ -122,7 +123,7 @@ function readToken(path: string): string {
   const token = readBounded('--token-file', path).trim()
   // A header value: anything else would be refused by the HTTP client, with the token in the message.
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw refused(`--token-file: ${path} must hold one token of visible ASCII characters`)
+    throw invalidConfig(`--token-file: ${path} must hold one token of visible ASCII characters`)
   }
   return token
 }
@@ -130,10 +131,10 @@ function readToken(path: string): string {
 function readBounded(flag: string, path: string): string {
   const source = path === '-' ? 0 : path
   try {
-    if (path !== '-' && statSync(path).size > maxFileBytes) throw refused('it is larger than 1 MiB')
+    if (path !== '-' && statSync(path).size > maxFileBytes) throw invalidConfig('it is larger than 1 MiB')
     return readFileSync(source, 'utf8')
   } catch (error) {
-    throw refused(
+    throw invalidConfig(
       `${flag}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
     )
   }

@@ -1,17 +1,17 @@
 /** One remote target of `gatehouse doctor`. */
+import { invalidConfig } from '../../../schemas/index.ts'
 import { parseTarget, shownUri } from '../../config/index.ts'
 import { type ExamineOptions, examineRemote } from '../../doctor/index.ts'
-import { refused } from '../clients/host.ts'
 import type { Examined } from './report.ts'
 
 export type CommonOptions = Omit<ExamineOptions, 'target'>
 
 /** Throws INVALID_CONFIG when the URL is none. */
 export async function remoteTarget(url: string, common: CommonOptions): Promise<Examined> {
-  parseTarget(url, true)
+  parseTarget(url, { withPath: true })
   const target = new URL(url)
   if (target.username !== '' || target.password !== '') {
-    throw refused(`${shownUri(url)}: a URL must not carry credentials; use --token-file`)
+    throw invalidConfig(`${shownUri(url)}: a URL must not carry credentials; use --token-file`)
   }
   const { findings, profile } = await examineRemote({ ...common, target, issuer: url })
   if (profile === undefined) return { target: shownUri(url), findings }

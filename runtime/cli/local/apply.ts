@@ -4,10 +4,8 @@
  *
  * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, lastAppliedAnnotation } from '../../../schemas/index.ts'
 import type { KubeObject } from './objects.ts'
-
-export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
 
 /** The live object after applying `desired`; `live` undefined on creation. Status and system metadata stay. */
 export function applyChild(live: KubeObject | undefined, desired: KubeObject): KubeObject {

@@ -95,7 +95,10 @@ export class LocalCluster {
       this.#rules.set(ruleKey, rules)
     }
     const children = groups(this.childrenOf(parent), hook.childKinds)
-    const related = groups(this.objects.filter((object) => rules.some((rule) => matchesRule(object, rule))))
+    const { namespace } = parent.metadata
+    const related = groups(
+      this.objects.filter((object) => rules.some((rule) => matchesRule(object, rule, namespace))),
+    )
     const response = hook.sync({
       controller,
       parent: structuredClone(parent),

@@ -1,9 +1,9 @@
 /**
  * Which objects a `customize` answer selects, in the local cluster.
  *
- * Source: Metacontroller v2 related rules: apiVersion and plural resource, and by namespace with names or labels.
+ * Source: Metacontroller v2 related rules: apiVersion and plural resource, and either namespace and names, or labels.
  */
-import { kinds } from '../../../schemas/index.ts'
+import { GatehouseError, kinds } from '../../../schemas/index.ts'
 import type { KubeObject } from './objects.ts'
 
 export interface RelatedRule {
@@ -29,9 +29,18 @@ const coreKinds: Readonly<Record<string, string>> = {
   horizontalpodautoscalers: 'HorizontalPodAutoscaler',
 }
 
-export function matchesRule(object: KubeObject, rule: RelatedRule): boolean {
+/** Throws INTERNAL for a rule that Metacontroller refuses. Only objects of the parent's namespace reach a hook. */
+export function matchesRule(
+  object: KubeObject,
+  rule: RelatedRule,
+  parentNamespace: string | undefined,
+): boolean {
+  if (rule.labelSelector && (rule.namespace !== undefined || rule.names))
+    throw new GatehouseError('INTERNAL', {
+      detail: `related rule for ${rule.resource} has both labelSelector and namespace or names`,
+    })
   if (object.apiVersion !== rule.apiVersion || object.kind !== kindOfResource(rule.resource)) return false
-  if (rule.namespace !== undefined && object.metadata.namespace !== rule.namespace) return false
+  if (object.metadata.namespace !== (rule.namespace ?? parentNamespace)) return false
   if (rule.names && !rule.names.includes(object.metadata.name)) return false
   const wanted = Object.entries(rule.labelSelector?.matchLabels ?? {})
   return wanted.every(([label, value]) => object.metadata.labels?.[label] === value)

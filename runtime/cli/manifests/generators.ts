@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { basename, resolve, sep } from 'node:path'
-import { type Fields, fieldsOf, GatehouseError } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, GatehouseError, listOf, invalidConfig } from '../../../schemas/index.ts'
 import type { KubeObject } from '../local/objects.ts'
 import { type Kustomization, readKustomizations } from './kustomizations.ts'
 
@@ -23,7 +23,7 @@ function objectsOf({ file, content: kustomization }: Kustomization): KubeObject[
 
 function objectOf(generator: Fields, kind: string, file: string): KubeObject {
   const { name, namespace } = generator
-  if (typeof name !== 'string') throw refused(`${file}: a generator has no name`)
+  if (typeof name !== 'string') throw invalidConfig(`${file}: a generator has no name`)
   const folder = resolve(file, '..')
   const values = [
     ...texts(generator['envs']).flatMap((path) => lines(read(folder, path, file))),
@@ -43,7 +43,7 @@ function objectOf(generator: Fields, kind: string, file: string): KubeObject {
 
 function read(folder: string, path: string, file: string): string {
   const whole = resolve(folder, path)
-  if (!whole.startsWith(folder + sep)) throw refused(`${file}: ${path} lies outside of its folder`)
+  if (!whole.startsWith(folder + sep)) throw invalidConfig(`${file}: ${path} lies outside of its folder`)
   try {
     return readFileSync(whole, 'utf8')
   } catch (cause) {
@@ -66,12 +66,4 @@ function pairOf(text: string): [string, string] {
 
 function texts(value: unknown): string[] {
   return listOf(value).filter((item) => typeof item === 'string')
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
-function refused(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
 }

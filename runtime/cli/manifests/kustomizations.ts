@@ -69,8 +69,8 @@ const none: ReadonlySet<string> = new Set()
 export const oneSet: SetsOf = () => none
 
 /**
- * The sets of the files below the paths that the user named. A file belongs to the kustomization in the nearest folder above it, and so to each set whose
- * topmost kustomization includes that one: the base of two overlays belongs to both.
+ * The sets of the files below the paths that the user named. A file belongs to the kustomization in the nearest folder above
+ * it, and so to each set whose topmost kustomization includes that one: the base of two overlays belongs to both.
  */
 export function kustomizationSets(paths: readonly string[]): SetsOf {
   const kustomizations = readKustomizations(paths)

@@ -98,7 +98,7 @@ function textOf(problem: Violation): string {
 }
 
 /** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */
-function xml(text: string): string {
+export function xml(text: string): string {
   const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
   return text
     .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')

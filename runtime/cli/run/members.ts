@@ -1,6 +1,7 @@
 /**
  * What `gatehouse run` was told to run, as entries: the same that a client's file would give.
  */
+import { invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Host,
@@ -9,7 +10,6 @@ import {
   type Program,
   type Value,
 } from '../../clients/index.ts'
-import { refused } from '../clients/host.ts'
 import { readSources } from '../clients/sources.ts'
 import { splitCommand } from '../dev/command-line.ts'
 
@@ -38,7 +38,7 @@ export async function membersOf(
     ...options.server.map((text) => {
       const [name, line] = pairOf('--server', text, 'NAME=COMMAND')
       const split = splitCommand(line)
-      if (typeof split === 'string') throw refused(`--server ${name}: ${split}`)
+      if (typeof split === 'string') throw invalidConfig(`--server ${name}: ${split}`)
       return program(name, split, env, options.http)
     }),
   ]
@@ -51,7 +51,7 @@ export async function membersOf(
   ]
   refuseUnused(options, { programs: programs.length, urls: urls.length, isAlone })
   if (members.length === 0) {
-    throw refused(
+    throw invalidConfig(
       'nothing to run: give a command after --, --url URL, --server NAME=COMMAND or --from CLIENT',
     )
   }
@@ -65,11 +65,13 @@ function refuseUnused(
 ): void {
   const none = 'is for commands, and there is none: '
   if (programs === 0 && env.length > 0)
-    throw refused(`-e: ${none}give one after --, or --server NAME=COMMAND`)
-  if (programs === 0 && http) throw refused(`--http: ${none}give one after --, or --server NAME=COMMAND`)
-  if (urls === 0 && header.length > 0) throw refused('--header: is for servers with a URL, and there is none')
+    throw invalidConfig(`-e: ${none}give one after --, or --server NAME=COMMAND`)
+  if (programs === 0 && http)
+    throw invalidConfig(`--http: ${none}give one after --, or --server NAME=COMMAND`)
+  if (urls === 0 && header.length > 0)
+    throw invalidConfig('--header: is for servers with a URL, and there is none')
   if (name !== undefined && programs === 0 && !isAlone) {
-    throw refused('--name: is for one command or one URL; others are named as NAME=URL')
+    throw invalidConfig('--name: is for one command or one URL; others are named as NAME=URL')
   }
 }
 
@@ -92,7 +94,7 @@ function program(
 function remote(text: string, given: string | undefined, headers: ReadonlyMap<string, Value>): ClientEntry {
   const [, named, url = ''] = /^(?:([A-Za-z0-9][\w.-]*)=)?(.*)$/s.exec(text) ?? []
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    throw refused('--url: must be an http or https URL, or NAME=URL')
+    throw invalidConfig('--url: must be an http or https URL, or NAME=URL')
   }
   const { hostname, port, pathname } = new URL(url)
   const transport = pathname.endsWith('/sse') ? 'sse' : 'streamable-http'
@@ -109,7 +111,7 @@ function nameOfHost(hostname: string): string {
 
 async function entriesFrom(word: string, host: Host): Promise<readonly ClientEntry[]> {
   return (await readSources([word], host, undefined)).flatMap(({ file, error, entries }) => {
-    if (error !== undefined) throw refused(`--from ${isClientId(word) ? word : file}: ${error}`)
+    if (error !== undefined) throw invalidConfig(`--from ${isClientId(word) ? word : file}: ${error}`)
     return entries
   })
 }
@@ -119,7 +121,7 @@ function variableOf(text: string, { env }: Host): [string, Value] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
   const value = env[text]
-  if (value === undefined) throw refused(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
+  if (value === undefined) throw invalidConfig(`-e ${text}: is not set here; write ${text}=VALUE, or set it`)
   return [text, [value]]
 }
 
@@ -127,12 +129,12 @@ function variableOf(text: string, { env }: Host): [string, Value] {
 function headerOf(text: string, { env }: Host): [string, Value] {
   const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, the variable that holds the value')
   const value = env[variable]
-  if (value === undefined) throw refused(`--header ${name}: the variable is not set here`)
+  if (value === undefined) throw invalidConfig(`--header ${name}: the variable is not set here`)
   return [name, [value]]
 }
 
 function pairOf(flag: string, text: string, form: string): [string, string] {
   const at = text.indexOf('=')
-  if (at < 1 || at === text.length - 1) throw refused(`${flag}: must be ${form}`)
+  if (at < 1 || at === text.length - 1) throw invalidConfig(`${flag}: must be ${form}`)
   return [text.slice(0, at), text.slice(at + 1)]
 }

@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { fieldsOf, invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Conversion,
@@ -20,7 +21,7 @@ import {
 } from '../../clients/index.ts'
 import { connectClients, type Connected } from '../clients/connect.ts'
 import { clientNamed } from '../clients/choose.ts'
-import { refused, shortPath, thisHost } from '../clients/host.ts'
+import { shortPath, thisHost } from '../clients/host.ts'
 import { saveFolder } from '../clients/save.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
 import { localEnvironment } from '../dev/environment.ts'
@@ -31,7 +32,7 @@ import type { KubeObject } from '../local/objects.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { runtimeImage } from '../version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
-import { type Missing, waitForServers } from './wait.ts'
+import { type Missing, watchServers } from './watch.ts'
 
 export interface RunOptions extends MemberOptions {
   readonly port?: number
@@ -44,7 +45,7 @@ export interface RunOptions extends MemberOptions {
 }
 
 const defaultPort = 4483
-const keptLines = 20
+const maxLines = 20
 
 /** Returns the exit code. */
 export async function runServers(words: readonly string[], options: RunOptions): Promise<number> {
@@ -59,7 +60,7 @@ export async function runServers(words: readonly string[], options: RunOptions):
     problemsOf: (manifest) => local.validate(manifest).problems,
   })
   tellLeftOut(conversion.entries)
-  if (conversion.members.length === 0) throw refused('no server is left to run')
+  if (conversion.members.length === 0) throw invalidConfig('no server is left to run')
   if (options.save !== undefined) {
     await save(options.save, entries, settings, options.force)
     printError(
@@ -77,7 +78,7 @@ function convertOptions(
   home: string,
 ): Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'> {
   if (options.group !== objectName(options.group)) {
-    throw refused('--group: must be a name of lower-case letters, digits and "-"')
+    throw invalidConfig('--group: must be a name of lower-case letters, digits and "-"')
   }
   return {
     group: options.group,
@@ -116,8 +117,9 @@ async function save(
     problemsOf: (manifest) => validateResource(manifest).problems,
   })
   const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
-  if (first) throw refused(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
-  saveFolder(resolve(folder), folderFiles(conversion), force)
+  if (first)
+    throw invalidConfig(`--save: ${shown(first.entry.name)} cannot be saved: ${first.notes.join('; ')}`)
+  saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 
 interface Serving extends RunOptions {
@@ -144,7 +146,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       const { name } = parent.metadata
       // What our own proxy in front of a server says is no word of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
-      if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - keptLines), line])
+      if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
       if (options.verbose) printError(`[${workload.metadata.name}] ${line}`)
     },
     onError: (error) =>
@@ -155,21 +157,24 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     const names = conversion.members.map(({ metadata }) => metadata.name)
     printError(`Starting ${names.join(', ')} …`)
     await session.declare(documentsOf(conversion))
-    const start = await waitForServers(session, {
+    const end = await watchServers(session, {
       names,
       linesOf: (name) => lines.get(name) ?? [],
       timeoutMs: startTimeout * 1000,
       signal: stop.signal,
-      onSlow: (name) =>
-        printError(`Still waiting for ${name}; a package may be on its way (-v shows what it prints)`),
+      async onAddress(url) {
+        print(url)
+        connected = await connectClients(options.connect, url)
+        printError(connectHint(url, options.connect))
+      },
+      onChange: (name, sentence) => printError(`${name}: ${sentence}`),
+      onMissing: tellMissing,
+      onComplete: () => printError(names.length > 1 ? 'All servers answer.' : 'The server answers.'),
     })
-    if (start.state === 'stopped') return exitCode.ok
-    for (const missing of start.missing) tellMissing(missing)
-    if (start.state === 'failed') return start.missing.find(({ code }) => code)?.code ?? exitCode.failed
-    print(start.url)
-    connected = await connectClients(options.connect, start.url)
-    printError(connectHint(start.url, options.connect))
-    await stopped(stop.signal)
+    if (end.state === 'failed') {
+      for (const missing of end.missing) tellMissing(missing)
+      return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
+    }
     return exitCode.ok
   } finally {
     await connected?.undo()
@@ -179,7 +184,24 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
 }
 
 function documentsOf({ members, entrance, secrets }: Conversion): KubeObject[] {
-  return [...entrance, ...members, ...secrets.manifests] as unknown as KubeObject[]
+  const documents = [...entrance, ...members, ...secrets.manifests] as unknown as KubeObject[]
+  return documents.map((document) => (document.kind === 'VirtualMCPServer' ? watched(document) : document))
+}
+
+/** Somebody looks on: what answers, and what does not, is known within seconds. */
+function watched(server: KubeObject): KubeObject {
+  const config = fieldsOf(server.spec?.['config'])
+  const operational = fieldsOf(config['operational'])
+  const failureHandling = {
+    ...fieldsOf(operational['failureHandling']),
+    healthCheckInterval: '3s',
+    healthCheckTimeout: '2s',
+    unhealthyThreshold: 2,
+  }
+  return {
+    ...server,
+    spec: { ...server.spec, config: { ...config, operational: { ...operational, failureHandling } } },
+  }
 }
 
 function tellMissing({ name, why, lines }: Missing): void {
@@ -193,20 +215,13 @@ function connectHint(url: string, connected: readonly string[]): string {
   return `${hint}Ctrl-C stops everything.`
 }
 
-function stopped(signal: AbortSignal): Promise<void> {
-  return new Promise((done) => {
-    if (signal.aborted) done()
-    else signal.addEventListener('abort', () => done(), { once: true })
-  })
-}
-
 /** The port asked for, which must be free; else the usual one, or any when that is taken. */
 async function freePort(wanted: number | undefined): Promise<number> {
   const first = await tryPort(wanted ?? defaultPort)
   if (first !== undefined) return first
-  if (wanted !== undefined) throw refused(`--port: ${wanted} is in use by another program`)
+  if (wanted !== undefined) throw invalidConfig(`--port: ${wanted} is in use by another program`)
   const other = await tryPort(0)
-  if (other === undefined) throw refused('no port of the loopback interface is free')
+  if (other === undefined) throw invalidConfig('no port of the loopback interface is free')
   printError(`Port ${defaultPort} is in use by another program; ${other} is taken instead.`)
   return other
 }

@@ -5,6 +5,7 @@ import t from 'tap'
 import { applyChild } from '../../../runtime/cli/local/apply.ts'
 import { type Hook, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
 import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+import { matchesRule } from '../../../runtime/cli/local/related.ts'
 
 const api = 'gatehouse.dev/v1beta1'
 const group = (name: string, spec = {}): KubeObject => ({
@@ -125,3 +126,22 @@ t.test('apply: what others wrote stays, what was applied before and is not desir
   t.same(second.data, { a: '9', report: 'by the runtime' })
   t.same(second.status, { ready: 1 })
 })
+
+t.test(
+  'related rules: by labels only within the namespace of the parent, and never beside a namespace',
+  (t) => {
+    const rule = { apiVersion: 'v1', resource: 'configmaps', labelSelector: { matchLabels: { of: 'us' } } }
+
+    const labelled = (namespace: string, labels: Record<string, string>): KubeObject => ({
+      ...map('m', {}),
+      metadata: { name: 'm', namespace, labels },
+    })
+    t.ok(matchesRule(labelled('team', { of: 'us' }), rule, 'team'))
+    t.notOk(matchesRule(labelled('other', { of: 'us' }), rule, 'team'))
+    t.notOk(matchesRule(labelled('team', { of: 'them' }), rule, 'team'))
+    t.throws(() => matchesRule(labelled('team', { of: 'us' }), { ...rule, namespace: 'team' }, 'team'), {
+      message: /both labelSelector and namespace/,
+    })
+    t.end()
+  },
+)

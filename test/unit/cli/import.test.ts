@@ -84,7 +84,7 @@ t.test('import: names out of a file reach no terminal as they are, and are no me
       problemsOf: (manifest) => validateResource(manifest).problems,
     },
   )
-  const text = reportLines(sources, conversion, thisHost(folder), painter(false)).join('\n')
+  const text = reportLines(sources, conversion, thisHost(folder), painter({ colour: false })).join('\n')
   t.equal(text.includes('\u001b'), false)
   t.match(text, /taken {6}__proto__ +MCPServer\/proto/)
   t.match(text, /header X-\?\[31mRed: cannot be forwarded/)

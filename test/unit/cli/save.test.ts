@@ -11,9 +11,9 @@ const files = [
 
 t.test('save: a file with secrets is its owner’s again, also when its text stays', (t) => {
   const folder = join(t.testdir({}), 'out')
-  saveFolder(folder, files, false)
+  saveFolder(folder, files, { force: false })
   chmodSync(join(folder, 'secrets.yaml'), 0o644)
-  t.strictSame(saveFolder(folder, files, false).written, [])
+  t.strictSame(saveFolder(folder, files, { force: false }).written, [])
   t.equal(statSync(join(folder, 'secrets.yaml')).mode & 0o777, 0o600)
   t.end()
 })
@@ -21,9 +21,12 @@ t.test('save: a file with secrets is its owner’s again, also when its text sta
 t.test('save: what cannot be written leaves everything as it was, and no draft', (t) => {
   const folder = t.testdir({ 'secrets.yaml': 'before' })
   mkdirSync(join(folder, 'servers.yaml'))
-  t.throws(() => saveFolder(folder, files, true), /servers\.yaml is a folder; nothing is written/)
+  t.throws(() => saveFolder(folder, files, { force: true }), /servers\.yaml is a folder; nothing is written/)
   t.strictSame(readdirSync(folder), ['secrets.yaml', 'servers.yaml'])
   t.equal(readFileSync(join(folder, 'secrets.yaml'), 'utf8'), 'before')
-  t.throws(() => saveFolder(join(folder, 'secrets.yaml'), files, true), /a file of that name is in the way/)
+  t.throws(
+    () => saveFolder(join(folder, 'secrets.yaml'), files, { force: true }),
+    /a file of that name is in the way/,
+  )
   t.end()
 })

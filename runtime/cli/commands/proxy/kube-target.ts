@@ -12,6 +12,7 @@ import {
   type KindName,
   kindOf,
   kinds,
+  invalidConfig,
 } from '../../../../schemas/index.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
@@ -37,7 +38,9 @@ export async function urlOfResource(target: string, namespace: string | undefine
   const [first, second] = found
   if (second) {
     const ways = found.map((one) => `${one.kind.toLowerCase()}/${name}`).join(' or ')
-    throw refused(`TARGET: ${name} names several resources in namespace ${cluster.namespace}: write ${ways}`)
+    throw invalidConfig(
+      `TARGET: ${name} names several resources in namespace ${cluster.namespace}: write ${ways}`,
+    )
   }
   if (!first) {
     const forbidden = all.filter((one) => one.forbidden).map((one) => pluralOf(one.kind))
@@ -79,7 +82,7 @@ async function connect(target: string, namespace: string | undefined): Promise<C
   const context = config.getCurrentContext()
   // What the client makes up when there is no kubeconfig at all.
   if (context === 'loaded-context' && config.getCurrentCluster()?.server === 'http://localhost:8080') {
-    throw refused(
+    throw invalidConfig(
       `TARGET: ${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`,
     )
   }
@@ -122,12 +125,12 @@ function split(target: string): { kind: KindName | undefined; name: string } {
   const [first = '', second, more] = target.split('/')
   const name = second ?? first
   if (more !== undefined || !/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(name)) {
-    throw refused('TARGET: must be an http or https URL, or the name of a resource')
+    throw invalidConfig('TARGET: must be an http or https URL, or the name of a resource')
   }
   if (second === undefined) return { kind: undefined, name }
   const kind = kindOf(first)?.kind
   if (kind === undefined || !candidates.includes(kind))
-    throw refused(`TARGET: the kind must be one of ${candidates.join(', ')}`)
+    throw invalidConfig(`TARGET: the kind must be one of ${candidates.join(', ')}`)
   return { kind, name }
 }
 
@@ -148,10 +151,6 @@ function member(value: unknown, name: string): unknown {
 
 function pluralOf(kind: KindName): string {
   return kinds.find((info) => info.kind === kind)?.plural ?? `${kind.toLowerCase()}s`
-}
-
-function refused(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
 }
 
 function notFound(detail: string): GatehouseError {

@@ -100,13 +100,14 @@ async function run(
   features: ProxyFeatures,
 ): Promise<number> {
   const env = environment()
-  if (input.config === undefined) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, debug)))
+  if (input.config === undefined)
+    return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
   const file = loadProxyFile(input.config)
   if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
   const deep = needsVirtualServer(file)
   if (deep.length === 0) {
-    const config = await checked(() => resolveProxyFile(name, file, input, env, debug), authServerFile)
+    const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
     return serve(config, authServerFile)
   }
   if (!features.virtualServer) {

@@ -64,7 +64,7 @@ async function bridge(
     'stdio',
     { ...input, targetUri: url.origin + url.search },
     environment(),
-    debug,
+    { debug },
   )
   if (config.exchange && config.remote.kind !== 'oauth') {
     throw new GatehouseError('INVALID_CONFIG', {

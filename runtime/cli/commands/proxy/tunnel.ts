@@ -70,7 +70,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   const env = environment()
   const { targetUri, path } = await readTarget(target, input.namespace)
   const checks = new Checks()
-  const config = await checks.run(() => resolveProxyConfig(name, { ...input, targetUri }, env, debug))
+  const config = await checks.run(() => resolveProxyConfig(name, { ...input, targetUri }, env, { debug }))
   const provider = await checks.run(() =>
     makeTunnelProvider(input.tunnelProvider, input.providerArgs, {
       env,

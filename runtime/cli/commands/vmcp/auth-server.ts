@@ -7,18 +7,16 @@
  */
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { authServerFile, GatehouseError } from '../../../../schemas/index.ts'
 import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
 import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
 import type { Log } from '../../../net/index.ts'
 import { type Audit, type Events, logEvents, makeAudit, makeEvents } from '../../../observe/index.ts'
 
-const authServerFileName = 'authserver-config.yaml'
-
 /** The path of the file beside `configFile`; undefined when there is none. A link to nothing is a file. */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined
-  const path = join(dirname(configFile), authServerFileName)
+  const path = join(dirname(configFile), authServerFile)
   return lstatSync(path, { throwIfNoEntry: false }) ? path : undefined
 }
 

@@ -16,10 +16,18 @@ import {
 import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
 import { type Events, logEvents, makeEvents } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
-import { checkAll, checkStart, type StartOptions, startVmcp, type VmcpServer } from '../../../vmcp/index.ts'
+import {
+  checkAll,
+  checkStart,
+  checkToolLocks,
+  type StartOptions,
+  startVmcp,
+  type VmcpServer,
+} from '../../../vmcp/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
+import { prepareConsole } from './console.ts'
 
 export interface ReadConfig {
   readonly config: VmcpConfig
@@ -61,6 +69,7 @@ export async function readChecked(
       await checks.run(() => check(loaded.config, { env, upstreamTokens, authServer }, loaded.excluded))
     }
   }
+  if (loaded) await checks.run(() => checkToolLocks(loaded.config))
   checks.throwIfAny()
   // Without a problem it was read.
   return loaded ?? read()
@@ -103,6 +112,7 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
   }
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions } = options
+    const console = await prepareConsole({ env, config: read.config, events, log })
     const start = {
       host,
       port,
@@ -114,17 +124,23 @@ export async function serveVmcp(options: ServeOptions): Promise<number> {
       sessionTtlMs,
       maxSessions,
       authServer,
+      recorder: console?.recorder,
     }
     const server = await startVmcp(read.config, {
       ...start,
       configChecksum: read.checksum,
       excluded: read.excluded,
     })
-    const stopWatching = watch(options, server, events)
-    const signal = await stopSignal()
-    log.info('stopping', { signal })
-    stopWatching()
-    await server.close()
+    try {
+      const opened = await console?.open(server)
+      const stopWatching = watch(options, server, events)
+      const signal = await stopSignal()
+      log.info('stopping', { signal })
+      stopWatching()
+      await opened?.close()
+    } finally {
+      await server.close()
+    }
   })
   stopLog()
   log.flush()

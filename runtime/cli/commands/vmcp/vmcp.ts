@@ -5,7 +5,7 @@
  * restart. A changed file with errors is reported and left alone; the running configuration goes on.
  * Source: docs/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import {
   environment,
   loadVmcpConfig,
@@ -27,6 +27,14 @@ interface ServeOptions extends ServeFlags {
   readonly group?: string
   readonly backend: string[]
   readonly enableAudit: boolean
+  readonly optimizer: boolean
+}
+
+interface InitOptions {
+  readonly group: string
+  readonly backend: string[]
+  readonly output?: string
+  readonly config?: string
 }
 
 const backendHelp =
@@ -60,11 +68,13 @@ export function addVmcpCommand(program: Command): void {
     .summary('write a starter configuration')
     .requiredOption('-g, --group <name>', 'name of the group of backends')
     .option('--backend <name=url>', backendHelp, collect, [])
-    .option('-o, --output <file>', 'file to write; - is standard output', '-')
-    .action((options: { readonly group: string; readonly backend: string[]; readonly output: string }) => {
+    .option('-o, --output <file>', 'file to write; - is standard output (default: -)')
+    .addOption(new Option('-c, --config <file>', 'another name of --output').conflicts('output'))
+    .action((options: InitOptions) => {
       const text = starterFile(options.group, options.backend)
-      if (options.output === '-') print(text)
-      else writeStarter(options.output, text)
+      const { output = options.config ?? '-' } = options
+      if (output === '-') print(text)
+      else writeStarter(output, text)
     })
 }
 
@@ -82,6 +92,11 @@ function addServe(vmcp: Command): void {
       'sessions held at a time (default: 10000; 1000 with Redis, where the others wait in the store)',
     )
     .option('--enable-audit', 'write an audit log when the file does not say otherwise', false)
+    .option(
+      '--optimizer',
+      'clients see find_tool and call_tool in place of all tools, with search by words, when the file does not say otherwise',
+      false,
+    )
     .option('--allowed-origins <origin>', 'browser origin that may connect; repeatable', collect, [])
     .addHelpText(
       'after',
@@ -104,7 +119,22 @@ function readConfig(options: ServeOptions): ReadConfig {
           excluded: [],
         }
       : loadVmcpConfig(options.config)
-  return { config: options.enableAudit && !config.audit ? withAudit(config) : config, ...file }
+  const audited = options.enableAudit && !config.audit ? withAudit(config) : config
+  return { config: options.optimizer && !config.optimizer ? withToolSearch(audited) : audited, ...file }
+}
+
+/** Search by words: there is no service for a search by meaning. */
+function withToolSearch(config: VmcpConfig): VmcpConfig {
+  return {
+    ...config,
+    optimizer: {
+      embeddingProvider: 'tei',
+      embeddingServiceTimeout: '30s',
+      hybridSearchSemanticRatio: '0.0',
+      maxToolsToReturn: 8,
+      semanticDistanceThreshold: '1.0',
+    },
+  }
 }
 
 function withAudit(config: VmcpConfig): VmcpConfig {
@@ -117,6 +147,7 @@ function withAudit(config: VmcpConfig): VmcpConfig {
       includeRequestData: false,
       includeResponseData: false,
       maxDataSize: 1024,
+      policyInputs: 'none',
       maxDelegationDepth: 10,
     },
   }

@@ -33,7 +33,7 @@ export interface RunnerCallbacks {
 }
 
 /** Lines of output stored for the message when a process fails. */
-const keptLines = 20
+const maxLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
 /** How long a port may stay taken after the process that had it has ended. */
@@ -186,7 +186,7 @@ export class Runner {
   }
 
   #keep(line: string): void {
-    this.#lines = [...this.#lines.slice(-keptLines + 1), line]
+    this.#lines = [...this.#lines.slice(-maxLines + 1), line]
     this.#callbacks.onLine(line)
   }
 

@@ -14,6 +14,8 @@ const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 export interface ClientAddress {
   readonly name: string
   readonly url: string
+  /** Where the web console is opened; undefined when there is none. */
+  readonly consoleUrl: string | undefined
   readonly ready: boolean
   /** Name, health and latest error of each backend, as the running server reports them. */
   readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
@@ -46,6 +48,7 @@ export async function clientAddressesOf(
       return {
         name: parent.metadata.name,
         url: `${base}/mcp`,
+        consoleUrl: view?.consoleUrl,
         ready: status !== undefined && (missing(status).length === 0 || isPatienceOver(startedAt)),
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,

@@ -20,7 +20,7 @@ export function lineWriter({ format, colour, level }: LineOptions): (line: strin
     const own = levelOf(line)
     if (own === undefined) return line
     if (!isLogged(own, level)) return undefined
-    return format === 'text' ? textLine(line, colour).trimEnd() : line
+    return format === 'text' ? textLine(line, { colour }).trimEnd() : line
   }
 }
 

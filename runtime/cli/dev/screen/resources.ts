@@ -86,11 +86,13 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
+/** Reasons of the condition Valid when it may only sum up the others. */
+const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
+
 function brokenOf(object: KubeObject, views: readonly WorkloadView[]): Finding | undefined {
   const conditions = (object.status?.['conditions'] ?? []) as readonly Condition[]
   const broken = conditions.filter(({ type, status }) => status === 'False' && !notErrors.has(type))
-  // "Valid" may only point to the others.
-  const causes = broken.length > 1 ? broken.filter(({ reason }) => reason !== 'ConfigInvalid') : broken
+  const causes = broken.length > 1 ? broken.filter(({ reason }) => !summaries.has(reason)) : broken
   const [first] = causes
   if (!first) return undefined
   const reasons = new Map(causes.map(({ message, reason }) => [message, `${message} (${reason})`]))

@@ -28,7 +28,7 @@ export class ScreenWriter {
   constructor(options: { readonly terminal: boolean; readonly colour: boolean; readonly logs: string }) {
     this.#logs = options.logs
     this.#terminal = options.terminal
-    this.#paint = painter(options.colour)
+    this.#paint = painter({ colour: options.colour })
   }
 
   show(screen: Screen): void {
@@ -65,6 +65,7 @@ export class ScreenWriter {
     return [
       `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
       `  behind it: ${backends.length > 0 ? backends.join(', ') : 'no backends yet'}`,
+      ...(address.consoleUrl ? [`  console: ${paint('cyan', address.consoleUrl)}`] : []),
       '',
       '  Connect a client:',
       `    npx @modelcontextprotocol/inspector --cli ${address.url} --transport http --method tools/list`,
@@ -116,6 +117,7 @@ export class ScreenWriter {
       `${address.name} url`,
       [
         `${address.name}: ready at ${address.url}`,
+        ...(address.consoleUrl ? [`${address.name}: console at ${address.consoleUrl}`] : []),
         'Connect a client:',
         `  npx @modelcontextprotocol/inspector --cli ${address.url} --transport http --method tools/list`,
         'Edits to the manifests apply at once. Ctrl-C stops everything.',

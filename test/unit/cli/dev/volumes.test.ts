@@ -2,9 +2,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Container } from '../../../runtime/cli/dev/pods.ts'
-import { environmentOf, localPaths, writeVolumes } from '../../../runtime/cli/dev/volumes.ts'
-import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+import type { Container } from '../../../../runtime/cli/dev/pods.ts'
+import { environmentOf, localPaths, writeVolumes } from '../../../../runtime/cli/dev/volumes.ts'
+import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
 
 const secret: KubeObject = {
   apiVersion: 'v1',

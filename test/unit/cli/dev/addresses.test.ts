@@ -1,7 +1,7 @@
 /** Addresses of cluster services, as `gatehouse dev` rewrites them. */
 import t from 'tap'
-import { Addresses } from '../../../runtime/cli/dev/addresses.ts'
-import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
+import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
 
 const workload: KubeObject = {
   apiVersion: 'apps/v1',
@@ -23,7 +23,7 @@ const service: KubeObject = {
 
 t.test('localise: a service is on loopback, and what allowed private addresses allows that', async (t) => {
   const addresses = new Addresses(4483)
-  const port = await addresses.portOf(workload, 8080, false)
+  const port = await addresses.portOf(workload, 8080, { isEntrance: false })
   const file = (url: string) => `backends:\n  - addresses: private\n    name: a\n    url: "${url}"\n`
   t.equal(
     addresses.localise(file('http://files.team.svc.cluster.local/mcp'), [workload, service]),
@@ -40,8 +40,8 @@ t.test('localise: a service is on loopback, and what allowed private addresses a
 t.test('ports: outside of what the system gives to others by itself, and kept for the session', async (t) => {
   const addresses = new Addresses(4483)
   const workload = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'w', namespace: 'n' } }
-  const port = await addresses.portOf(workload, 8080, false)
+  const port = await addresses.portOf(workload, 8080, { isEntrance: false })
   t.ok(port >= 20_000 && port < 32_000, String(port))
-  t.equal(await addresses.portOf(workload, 8080, false), port)
-  t.not(await addresses.portOf(workload, 8081, false), port)
+  t.equal(await addresses.portOf(workload, 8080, { isEntrance: false }), port)
+  t.not(await addresses.portOf(workload, 8081, { isEntrance: false }), port)
 })

@@ -1,8 +1,8 @@
 /** `$(NAME)` in a local command stands for a variable of the container. */
 import t from 'tap'
-import { Addresses } from '../../../runtime/cli/dev/addresses.ts'
-import { planOf } from '../../../runtime/cli/dev/plan.ts'
-import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
+import { planOf } from '../../../../runtime/cli/dev/plan.ts'
+import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
 
 t.test('dev: the local command takes variables of the container, from Secrets as well', async (t) => {
   const secret: KubeObject = {
@@ -36,6 +36,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     runtimeImage: 'runtime',
     self: ['gatehouse'],
     baseEnv: {},
+    consoleToken: 'launch',
   })
   if (typeof plan === 'string') return t.fail(plan)
   t.strictSame(plan.argv, ['tool', '--key', "it's $(X)", '$(KEY)', '--port', String(plan.port)])

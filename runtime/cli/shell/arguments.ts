@@ -1,0 +1,129 @@
+/**
+ * The arguments of a tool or prompt as they are typed: JSON (`--args`, `--args-file`, `-` for standard input) and pairs,
+ * `name=value` and `name:=JSON`. Pairs win. JSON is passed on as it was written, so that large integers survive.
+ */
+import { readFileSync } from 'node:fs'
+import { isFields, invalidConfig } from '../../../schemas/index.ts'
+import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
+
+export interface ArgumentFlags {
+  /** JSON, or `-` for standard input. */
+  readonly args?: string
+  readonly argsFile?: string
+}
+
+const pairForm = 'must be name=value, or name:=JSON'
+
+/** `schema` is the input schema of a tool, for values that are no text; asked for only when there are pairs. */
+export async function argumentsFrom(
+  pairs: readonly string[],
+  flags: ArgumentFlags,
+  schema: () => Promise<unknown>,
+): Promise<JsonObject> {
+  const base = jsonArguments(flags)
+  const split = pairs.map(splitPair)
+  const isTyped = split.some(({ isJson }) => !isJson)
+  const types = isTyped ? propertiesOf(await schema()) : {}
+  const changes: Record<string, string> = Object.create(null) as Record<string, string>
+  for (const { name, text, isJson } of split) {
+    if (Object.hasOwn(changes, name)) throw invalidConfig(`${name}: is given twice`)
+    changes[name] = isJson ? checkedJson(name, text) : typedValue(name, text, types[name])
+  }
+  return new JsonObject(base.with(changes))
+}
+
+function jsonArguments({ args, argsFile }: ArgumentFlags): JsonObject {
+  if (args !== undefined && argsFile !== undefined)
+    throw invalidConfig('--args and --args-file exclude one another')
+  if (argsFile !== undefined) return parsed('--args-file', read('--args-file', argsFile))
+  if (args === '-') return parsed('--args -', read('--args', '-'))
+  return args === undefined ? new JsonObject(Buffer.from('{}')) : parsed('--args', Buffer.from(args))
+}
+
+function read(flag: string, path: string): Buffer {
+  try {
+    return readFileSync(path === '-' ? 0 : path)
+  } catch (error) {
+    throw invalidConfig(`${flag}: cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function parsed(flag: string, bytes: Buffer): JsonObject {
+  try {
+    const object = new JsonObject(bytes)
+    // The scanner above finds members; values are checked here.
+    JSON.parse(bytes.toString())
+    return object
+  } catch (error) {
+    if (error instanceof DuplicateMember) throw invalidConfig(`${flag}: a member occurs twice`)
+    if (!(error instanceof JsonError) && !(error instanceof SyntaxError)) throw error
+    throw invalidConfig(`${flag}: must be a JSON object such as {"name":"value"}`)
+  }
+}
+
+interface Pair {
+  readonly name: string
+  readonly text: string
+  readonly isJson: boolean
+}
+
+function splitPair(text: string): Pair {
+  const at = text.indexOf('=')
+  if (at < 1) throw invalidConfig(`${shortened(text)}: ${pairForm}`)
+  const isJson = text[at - 1] === ':'
+  const name = text.slice(0, isJson ? at - 1 : at)
+  if (name === '') throw invalidConfig(`${shortened(text)}: ${pairForm}`)
+  return { name, text: text.slice(at + 1), isJson }
+}
+
+function shortened(text: string): string {
+  return JSON.stringify(text.length > 40 ? `${text.slice(0, 39)}…` : text)
+}
+
+function checkedJson(name: string, text: string): string {
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    throw invalidConfig(`${name}: after := stands JSON, such as ${name}:=42 or ${name}:='["a","b"]'`)
+  }
+}
+
+/** JSON text of a value: text, but for what the schema says is something else. */
+function typedValue(name: string, text: string, schema: unknown): string {
+  const types = typesOf(schema)
+  if (types.length === 0 || types.includes('string')) return JSON.stringify(text)
+  try {
+    const value: unknown = JSON.parse(text)
+    if (types.some((type) => isOfType(value, type))) return text
+  } catch {
+    // Said below.
+  }
+  throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the tool describes it`)
+}
+
+function typesOf(schema: unknown): readonly string[] {
+  const type: unknown = isFields(schema) ? schema['type'] : undefined
+  const all: readonly unknown[] = Array.isArray(type) ? type : [type]
+  return all.filter((one): one is string => typeof one === 'string')
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case 'integer':
+      return Number.isInteger(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'object':
+      return isFields(value)
+    case 'null':
+      return value === null
+    default:
+      return typeof value === type
+  }
+}
+
+function propertiesOf(schema: unknown): Readonly<Record<string, unknown>> {
+  const properties: unknown = isFields(schema) ? schema['properties'] : undefined
+  return isFields(properties) ? properties : {}
+}

@@ -1,0 +1,143 @@
+/**
+ * The fields of a form that a server asks for, and the values that a user types for them. No I/O.
+ * Source: MCP 2025-11-25, elicitation, "Requested Schema".
+ */
+import { isFields } from '../../../schemas/index.ts'
+import type { JsonObject } from '../../mcp/index.ts'
+
+export interface Option {
+  readonly value: string
+  readonly title: string | undefined
+}
+
+export interface Field {
+  readonly name: string
+  readonly title: string
+  readonly description: string | undefined
+  readonly kind: 'text' | 'number' | 'integer' | 'yes or no' | 'one of' | 'some of'
+  readonly required: boolean
+  readonly byDefault: unknown
+  /** Values that are allowed; empty: any. */
+  readonly options: readonly Option[]
+  readonly min: number | undefined
+  readonly max: number | undefined
+}
+
+/** More is no form for a person. */
+const maxFields = 100
+
+export function fieldsOf(schema: JsonObject | undefined): readonly Field[] {
+  const required: unknown = schema?.value('required')
+  const names: readonly unknown[] = Array.isArray(required) ? required : []
+  const properties = schema?.object('properties')?.entries() ?? []
+  return properties.slice(0, maxFields).flatMap(([name, raw]) => {
+    const property: unknown = JSON.parse(raw.toString())
+    return isFields(property) ? [fieldOf(name, property, names.includes(name))] : []
+  })
+}
+
+function fieldOf(name: string, property: Readonly<Record<string, unknown>>, required: boolean): Field {
+  const items = isFields(property['items']) ? property['items'] : {}
+  const many = property['type'] === 'array'
+  const options = optionsOf(many ? items : property)
+  const [least, most] = many
+    ? ['minItems', 'maxItems']
+    : property['type'] === 'string'
+      ? ['minLength', 'maxLength']
+      : ['minimum', 'maximum']
+  return {
+    name,
+    title: textOf(property['title']) ?? name,
+    description: textOf(property['description']),
+    kind: kindOf(property['type'], many, options.length > 0),
+    required,
+    byDefault: property['default'],
+    options,
+    min: numberOf(property[least]),
+    max: numberOf(property[most]),
+  }
+}
+
+function kindOf(type: unknown, many: boolean, chosen: boolean): Field['kind'] {
+  if (many) return 'some of'
+  if (chosen) return 'one of'
+  if (type === 'number' || type === 'integer') return type
+  return type === 'boolean' ? 'yes or no' : 'text'
+}
+
+/** `enum` with `enumNames`, or `oneOf` and `anyOf` of constants with titles. */
+function optionsOf(property: Readonly<Record<string, unknown>>): readonly Option[] {
+  const listed = property['oneOf'] ?? property['anyOf']
+  if (Array.isArray(listed)) {
+    return listed.flatMap((one: unknown) => {
+      const value = isFields(one) ? textOf(one['const']) : undefined
+      return value === undefined ? [] : [{ value, title: isFields(one) ? textOf(one['title']) : undefined }]
+    })
+  }
+  const values: unknown = property['enum']
+  const titles: unknown = property['enumNames']
+  if (!Array.isArray(values)) return []
+  return values.flatMap((value: unknown, index) => {
+    const title: unknown = Array.isArray(titles) ? titles[index] : undefined
+    return typeof value === 'string' ? [{ value, title: textOf(title) }] : []
+  })
+}
+
+export interface Typed {
+  readonly value?: unknown
+  /** Why it is not taken. */
+  readonly problem?: string
+}
+
+/** What was typed as a value of the field; '' is the default, or nothing. */
+export function valueFor(field: Field, text: string): Typed {
+  if (text === '') {
+    if (field.byDefault !== undefined) return { value: field.byDefault }
+    return field.required ? { problem: 'a value is required' } : {}
+  }
+  switch (field.kind) {
+    case 'number':
+    case 'integer':
+      return numberFor(field, text)
+    case 'yes or no':
+      if (/^(y(es)?|true)$/i.test(text)) return { value: true }
+      return /^(no?|false)$/i.test(text) ? { value: false } : { problem: 'answer yes or no' }
+    case 'some of':
+      return someOf(field, text)
+    case 'one of':
+      return chosen(field, text)
+    case 'text':
+      return within(field, text.length, 'characters') ?? { value: text }
+  }
+}
+
+function numberFor(field: Field, text: string): Typed {
+  const value = Number(text)
+  if (!Number.isFinite(value)) return { problem: 'must be a number' }
+  if (field.kind === 'integer' && !Number.isInteger(value)) return { problem: 'must be a whole number' }
+  return within(field, value, '') ?? { value }
+}
+
+function someOf(field: Field, text: string): Typed {
+  const parts = text.split(',').map((part) => part.trim())
+  const wrong = parts.map((part) => chosen(field, part)).find(({ problem }) => problem !== undefined)
+  return wrong ?? within(field, parts.length, 'values') ?? { value: parts }
+}
+
+function chosen({ options }: Field, text: string): Typed {
+  if (options.length === 0 || options.some(({ value }) => value === text)) return { value: text }
+  return { problem: 'must be one of the values above, as it is written there' }
+}
+
+function within({ min, max }: Field, size: number, unit: string): Typed | undefined {
+  if (min !== undefined && size < min) return { problem: `at least ${min} ${unit}`.trim() }
+  return max !== undefined && size > max ? { problem: `at most ${max} ${unit}`.trim() } : undefined
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function numberOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

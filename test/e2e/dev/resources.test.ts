@@ -1,0 +1,71 @@
+/** What `gatehouse dev` says of each resource: state, reason and next step, one line per change. */
+import t from 'tap'
+import { group, manifest, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
+
+const stdio = {
+  transport: 'stdio',
+  podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
+}
+const echo = server('echo', 'node test/helpers/clients/argv-server.ts', stdio)
+const oidc = manifest('MCPOIDCConfig', 'login', {
+  type: 'inline',
+  inline: { issuer: 'https://idp.example.com' },
+})
+const entry = manifest('MCPServerEntry', 'remote', {
+  groupRef: { name: 'g' },
+  remoteUrl: 'https://mcp.invalid/mcp',
+  transport: 'streamable-http',
+})
+
+await t.test('dev: each resource has a state, broken references with reason and next step', async (t) => {
+  const { dev } = await startDev(t, [
+    group(),
+    group('lonely'),
+    oidc,
+    entry,
+    echo,
+    server('lost', 'sleep 1000', { groupRef: { name: 'nowhere' } }),
+    server('guarded', 'sleep 1000', { oidcConfigRef: { name: 'missing', audience: 'x' } }),
+    virtualServer(),
+    virtualServer('empty', 'gone'),
+    JSON.stringify({ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'foreign' }, spec: {} }),
+  ])
+  const lines = [
+    /^MCPGroup g: ready: 3 members$/m,
+    /^MCPGroup lonely: unused: it has no member; a server joins by spec\.groupRef\.name: lonely$/m,
+    /^MCPOIDCConfig login: unused: no resource refers to it$/m,
+    /^MCPServer echo: ready on 127\.0\.0\.1:\d+$/m,
+    /^MCPServer lost: failed: MCPGroup nowhere does not exist \(GroupRefNotFound\); declare it/m,
+    /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare it/m,
+    /^VirtualMCPServer v: ready on 127\.0\.0\.1:\d+$/m,
+    /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare it/m,
+    /^Deployment foreign: not run: only resources of gatehouse\.dev run here$/m,
+    /^MCPServerEntry remote: failed: VirtualMCPServer v cannot use it: /m,
+  ]
+  for (const line of lines) t.ok(await dev.waitFor(line), String(line))
+})
+
+await t.test(
+  'dev: an invalid edit, its repair, a removed and a repaired resource are one line each',
+  async (t) => {
+    const { dev, write } = await startDev(t, [group(), echo, virtualServer()])
+    await dev.waitFor(/^v: behind it: echo$/m)
+    write(group(), echo.replace('"stdio"', '"studio"'), virtualServer())
+    await dev.waitFor(
+      /^the latest edit is not applied:\n.*manifests\.yaml:\d+: MCPServer\/echo: spec\.transport/m,
+    )
+    write(group(), echo, virtualServer())
+    await dev.waitFor(/^edits apply again$/m)
+    write(group(), virtualServer('v', 'other'), echo)
+    await dev.waitFor(
+      /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; what ran before keeps running on 127/m,
+    )
+    const before = dev.output().length
+    write(group(), virtualServer())
+    await dev.waitFor(/^MCPServer echo is gone$/m)
+    await dev.waitFor(/^MCPGroup g: unused: /m)
+    const after = dev.output().slice(before)
+    t.match(after, /^VirtualMCPServer v: ready on /m, 'the repaired reference')
+    t.equal(after.match(/echo is gone/g)?.length, 1)
+  },
+)

@@ -1,0 +1,206 @@
+/** What goes wrong with processes, ports, signals and files while `gatehouse dev` runs, and what the screen says of it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { group, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
+import { descendantsOf, freePort, isAlive, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+
+const program = 'node test/helpers/clients/argv-server.ts'
+const stdio = {
+  transport: 'stdio',
+  podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
+}
+const listening = server('web', `${program} --listen {port}`)
+const talking = server('talk', program, stdio)
+
+async function takenPort(t: { teardown: (end: () => void) => void }): Promise<number> {
+  const taken = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => taken.close())
+  await once(taken, 'listening')
+  return (taken.address() as { port: number }).port
+}
+
+await t.test('dev: a port that is taken is named with the next free one, exit code 2', async (t) => {
+  const port = await takenPort(t)
+  const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
+  const { code, stderr } = await runGatehouse(['dev', '-f', folder, '--port', String(port)])
+  t.equal(code, 2)
+  t.match(stderr, new RegExp(`port ${port} is in use by another program; .*use --port \\d+, which is free`))
+})
+
+await t.test('dev: a server that never listens says what it waits for and what it printed', async (t) => {
+  const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
+  const { dev } = await startDev(t, [group(), mute], { args: ['--start-timeout', '2'] })
+  await dev.waitFor(
+    /^MCPServer mute: starting: not ready after 2 s: nothing listens on 127\.0\.0\.1:\d+; its command must listen on \{port\} or on PORT\ngoing nowhere$/m,
+  )
+})
+
+for (const [name, command, why] of [
+  ['dead', 'no-such-program --flag', 'the command was not found; .*; install it, or correct gatehouse'],
+  ['looping', `node -e 'process.exit(7)'`, 'exited with code 7; .*; gatehouse logs looping shows its output'],
+] as const) {
+  for (const [kind, spec] of [
+    ['listening', {}],
+    ['stdio', stdio],
+  ] as const) {
+    await t.test(`dev: a ${name} ${kind} server is restarted with backoff and counted`, async (t) => {
+      const { dev } = await startDev(t, [group(), server(name, command, spec)])
+      await dev.waitFor(new RegExp(`^MCPServer ${name}: failed: ${why}`, 'm'))
+      await dev.waitFor(new RegExp(`^MCPServer ${name}: failed: .*2 restarts so far`, 'm'))
+      t.notMatch(dev.output(), /EADDRINUSE/)
+    })
+  }
+}
+
+await t.test('dev: an edited command starts once the old process is gone', async (t) => {
+  const { dev, write } = await startDev(t, [group(), listening, talking, virtualServer()])
+  await dev.waitFor(/^v: behind it: talk, web$/m)
+  write(
+    group(),
+    listening.replace('{port}', '{port} again'),
+    talking.replace('server.ts', 'server.ts again'),
+    virtualServer(),
+  )
+  const commands = () => descendantsOf(dev.child.pid ?? 0).map((pid) => commandOf(pid))
+  const again = () => commands().filter((command) => / again( |$)/.test(command))
+  while (!again().some((c) => c.includes('--listen')) || !again().some((c) => !c.includes('--listen'))) {
+    await new Promise(setImmediate)
+  }
+  const { output } = dev
+  await dev.waitFor(/MCPServer web: starting[\s\S]*MCPServer web: starting[\s\S]*MCPServer web: ready/)
+  t.notMatch(output(), /EADDRINUSE|in use/)
+})
+
+await t.test('dev: each child that is killed is started again, and told', async (t) => {
+  const { dev } = await startDev(t, [group(), listening, virtualServer()])
+  await dev.waitFor(/^v: behind it: web$/m)
+  const children = descendantsOf(dev.child.pid ?? 0)
+  t.equal(children.length, 4, 'server, proxy, virtual server, and the shell that watches over them')
+  for (const child of children) process.kill(child, 'SIGKILL')
+  await dev.waitFor(/^MCPServer web: failed: ended by SIGKILL; started again/m)
+  await dev.waitFor(/^VirtualMCPServer v: failed: ended by SIGKILL; started again/m)
+  await dev.waitFor(/^MCPServer web: ready on \S+; 2 restarts, the last one after: ended by SIGKILL$/m)
+  await dev.waitFor(/^VirtualMCPServer v: ready on \S+; 1 restart, the last one after: ended by SIGKILL$/m)
+})
+
+await t.test(
+  'dev: a port that another program takes is told, and the server comes back when it is free',
+  async (t) => {
+    const { dev, port } = await startDev(t, [group(), virtualServer()])
+    await dev.waitFor(/^VirtualMCPServer v: ready/m)
+    // The server is started again soon; the pause before grows, so the other program comes first at last.
+    let thief: Server | undefined
+    while (thief === undefined) {
+      const children = descendantsOf(dev.child.pid ?? 0)
+      for (const child of children) process.kill(child, 'SIGKILL')
+      while (children.some(isAlive)) await new Promise(setImmediate)
+      thief = await listenOn(port)
+    }
+    await dev.waitFor(
+      new RegExp(`^VirtualMCPServer v: failed: port ${port} is in use by another program; .*--port`, 'm'),
+    )
+    thief.close()
+    await dev.waitFor(/^VirtualMCPServer v: ready on \S+; \d+ restarts?/m)
+  },
+)
+
+await t.test('dev: logs of one server, while it runs', async (t) => {
+  const loud = server('loud', `node -e 'console.error("hear me"), setInterval(() => 0, 1e6)'`)
+  const tmp = mkdtempSync(join(tmpdir(), 'dev-logs-'))
+  t.teardown(() => rmSync(tmp, { recursive: true, force: true }))
+  const env = { TMPDIR: tmp }
+  const { dev } = await startDev(t, [group(), loud], { args: ['-v'], env })
+  await dev.waitFor(/hear me/)
+  const all = { ...process.env, ...env }
+  const { code, stdout } = await runGatehouse(['logs', 'loud'], '', all)
+  t.equal(code, 0)
+  t.match(stdout, /^\[mcp-loud-server\] hear me$/m)
+  const other = await runGatehouse(['logs', 'quiet'], '', all)
+  t.equal(other.code, 2)
+  t.match(other.stderr, 'no output of "quiet"; there is some of loud')
+  const following = startGatehouse(['logs', 'loud', '-f'], all)
+  await following.waitFor(/hear me/)
+  t.equal(await following.interrupt(), 0)
+  t.equal(await dev.interrupt(), 0)
+  t.match(dev.output(), /^Stopped after \d+ s\. What ran:\n {2}MCPServer loud: no restarts$/m)
+  const none = await runGatehouse(['logs', 'loud'], '', all)
+  t.equal(none.code, 2)
+})
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  await t.test(
+    `dev: ${signal} ends it with code 0 and leaves no process, also while servers start`,
+    async (t) => {
+      const { dev } = await startDev(t, [group(), listening, virtualServer()])
+      await dev.waitFor(/MCPServer web: starting/)
+      const children = descendantsOf(dev.child.pid ?? 0)
+      dev.child.kill(signal)
+      const [code] = (await once(dev.child, 'exit')) as [number | null]
+      t.equal(code, 0)
+      t.strictSame(children.filter(isAlive), [])
+    },
+  )
+}
+
+await t.test('dev: a folder for temporary files that cannot be written is named, exit code 2', async (t) => {
+  const folder = t.testdir({ 'm.yaml': group() })
+  const { code, stderr } = await runGatehouse(['dev', '-f', folder], '', { ...process.env, TMPDIR: '/proc' })
+  t.equal(code, 2)
+  t.match(stderr, /\/proc cannot be written \(E[A-Z]+\); free space there, or set TMPDIR/)
+})
+
+await t.test('dev: files that cannot be written are told, and nothing waits for them', async (t) => {
+  const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
+  const port = String(await freePort())
+  // The system refuses every write to a file, as it does when the disk is full. What tap loads into each Node through
+  // NODE_OPTIONS would write one at its end.
+  const line = `unset NODE_OPTIONS; ulimit -f 0; exec '${process.execPath}' runtime/cli/main.ts dev -f '${folder}' --port ${port}`
+  const child = spawn('bash', ['-c', line], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill())
+  let text = ''
+  for await (const chunk of child.stdout) {
+    text += String(chunk)
+    if (/VirtualMCPServer v: not run: \S+ cannot be written \(EFBIG\); free space there/.test(text)) break
+  }
+  t.match(text, /VirtualMCPServer v: not run: /)
+  child.kill()
+  const [code] = (await once(child, 'exit')) as [number | null]
+  t.equal(code, 0)
+})
+
+await t.test('dev: ten saves by rename are ten edits', async (t) => {
+  const { dev, folder, write } = await startDev(t, [group('g0')])
+  const path = join(folder, 'manifests.yaml')
+  await dev.waitFor(/^MCPGroup g0: unused/m)
+  for (let i = 1; i <= 10; i++) {
+    writeFileSync(join(folder, '.swap'), group(`g${i}`))
+    renameSync(join(folder, '.swap'), path)
+    await dev.waitFor(new RegExp(`^MCPGroup g${i}: unused`, 'm'))
+    await dev.waitFor(new RegExp(`^MCPGroup g${i - 1} is gone`, 'm'))
+  }
+  rmSync(path)
+  await dev.waitFor(/^MCPGroup g10 is gone|the latest edit is not applied/m)
+  write(group('back'))
+  await dev.waitFor(/^MCPGroup back: unused/m)
+})
+
+/** Undefined when the port is taken. */
+function listenOn(port: number): Promise<Server | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer().once('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => resolve(server))
+  })
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
+}
