@@ -39,6 +39,7 @@ export interface AuthServerEvent {
   readonly reason?: string | undefined
 }
 
+/** For reading a log only: nothing is looked up by it. */
 export function sessionHash(sessionId: string): string {
   return hashed(sessionId).slice(0, 12)
 }

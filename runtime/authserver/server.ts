@@ -66,6 +66,8 @@ export interface AuthServer {
   readonly issuer: string
   /** The stage that handles this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
+  /** Where users see and end what they have connected. */
+  readonly accountsUrl: string
   /** For runtime/incoming: verifies this server's tokens without asking anybody. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokenSource
@@ -171,6 +173,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
 
   return {
     issuer: config.issuer,
+    accountsUrl,
     routes: makeRoutes(context),
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,

@@ -98,7 +98,7 @@ function fixed(caller: Caller): Authenticator {
 }
 
 function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authenticator {
-  const problems = oidcViolations(config, parts.keys !== undefined)
+  const problems = oidcViolations(config, { ownKeys: parts.keys !== undefined })
   if (problems.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail: problems.map((line) => `incomingAuth.oidc.${line}`).join('\n'),

@@ -45,7 +45,10 @@ export interface OidcConfig {
  * Errors of an OIDC configuration as "field: rule" lines, field names as in the virtual server's configuration;
  * `ownKeys` says that the process holds the issuer's keys itself.
  */
-export function oidcViolations(config: OidcConfig, ownKeys = false): readonly string[] {
+export function oidcViolations(
+  config: OidcConfig,
+  { ownKeys = false }: { readonly ownKeys?: boolean } = {},
+): readonly string[] {
   const problems: string[] = []
   for (const field of ['issuer', 'jwksUrl', 'introspectionUrl'] as const) {
     const value = config[field]

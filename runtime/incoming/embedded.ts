@@ -27,6 +27,8 @@ export interface EmbeddedAuthServer {
   readonly config: AuthServerFacts
   /** The stage that handles this path (without query), or undefined when the path is the host's own. */
   routes(path: string): Stage<Exchange> | undefined
+  /** Where users see and end what they have connected. */
+  readonly accountsUrl: string
   /** Verify the server's tokens without asking anybody. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens

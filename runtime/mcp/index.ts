@@ -10,9 +10,22 @@ export {
   type StatelessMeta,
 } from './era.ts'
 export * from './eras/index.ts'
+export { type CanonicalOptions, canonicalText } from './json/canonical.ts'
 export { type Changes, emptyObject, JsonObject } from './json/object.ts'
+export { arrayEnd, arrayStart, comma, emptyObjectBytes, objectEnd } from './json/pieces.ts'
 export { DuplicateMember, JsonError, scanElements } from './json/scan.ts'
-export { inTurns, joined, largeBytes, visitElementsInTurns } from './json/turns.ts'
+export {
+  atOnce,
+  inTurns,
+  joined,
+  largeBytes,
+  readMembers,
+  visitElementsInTurns,
+  type Work,
+  workOn,
+} from './json/turns.ts'
+export { nextShare, shareIsOver } from './json/turn-shares.ts'
+export { type Handle, TurnQueue } from './turn-queue.ts'
 export { readServerMessage } from './large-message.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
@@ -38,7 +51,10 @@ export {
   sessionVersions,
   statelessVersion,
   allVersions,
+  reservedMetaPrefix,
+  updatedMethod,
 } from './protocol.ts'
+export { protocolError } from './protocol-error.ts'
 export {
   errorMessage,
   errorObject,
@@ -48,4 +64,5 @@ export {
   resultMessage,
   resultParts,
 } from './write.ts'
-export { encodeEvent, type EventSourceMessage, keepAliveComment, type SseReader, sseReader } from './sse.ts'
+export { encodeEvent, eventParts, keepAliveComment, onOneLine } from './sse.ts'
+export { lastEventIdHeader, type ServerEvent, type SseReader, sseReader } from './sse-reader.ts'

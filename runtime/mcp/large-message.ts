@@ -2,9 +2,9 @@
  * Reads a message of a server, which may be large: a result in as many turns of the event loop as it takes. Everything else
  * in a message is read further on at once, and is held to what can be read at once.
  */
-import { JsonObject } from './json/object.ts'
 import { JsonError } from './json/scan.ts'
-import { bytesOf, checkUtf8, inTurns, largeBytes, readMembers, type Work } from './json/turns.ts'
+import { checkUtf8, inTurns, largeBytes, membersOf, readMembers, type Work } from './json/turns.ts'
+import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 
 const mib = 1024 * 1024
@@ -12,15 +12,12 @@ const mib = 1024 * 1024
 const maxParamsBytes = 8 * mib
 const maxErrorBytes = mib
 const maxMetaBytes = mib
+const lineSlice = mib
 
-/** As scanMessage; of a large message the result comes later. */
-export function readServerMessage(body: Buffer | string): Message | Promise<Message> {
-  if (body.length < largeBytes) return scanMessage(typeof body === 'string' ? Buffer.from(body) : body)
-  return inTurns(typeof body === 'string' ? readText(body) : read(body))
-}
-
-function* readText(text: string): Work<Message> {
-  return yield* read(yield* bytesOf(text))
+/** As scanMessage; of a large message the result comes later, without line ends. */
+export function readServerMessage(body: Buffer | Promise<Buffer>): Message | Promise<Message> {
+  if (body instanceof Promise) return body.then(readServerMessage)
+  return body.length < largeBytes ? scanMessage(body) : inTurns(read(body))
 }
 
 function* read(body: Buffer): Work<Message> {
@@ -33,12 +30,21 @@ function* read(body: Buffer): Work<Message> {
   if (error && error.length > maxErrorBytes)
     throw invalid(id, `an error has more than ${maxErrorBytes} bytes`)
   if (params) yield* members(params)
+  if (result) yield* members(result)
+  yield* putOnOneLine(body)
   if (!result) return message
-  yield* members(result)
-  const meta = new JsonObject(result).raw('_meta')
-  if (meta && meta.length > maxMetaBytes)
+  if (membersOf(result).members.some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
     throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
   return message
+}
+
+/** Event streams want it so, and a writer of them has no turns for it. */
+function* putOnOneLine(json: Buffer): Work<void> {
+  for (let from = 0; from < json.length; from += lineSlice) {
+    const slice = json.subarray(from, from + lineSlice)
+    if (slice.includes('\n') || slice.includes('\r')) blankLineEnds(slice)
+    yield
+  }
 }
 
 function* members(bytes: Buffer): Work<void> {

@@ -22,15 +22,22 @@ const sessionText = /\bsession\b|\bmcp-session-id\b|not initialized/i
 const unauthorizedText = /session not found/i
 
 /** Decides by the head of a response. `challenged`: the response has a `WWW-Authenticate` header. */
-export function sessionVerdict(status: number, challenged: boolean): SessionVerdict {
+export function sessionVerdict(
+  status: number,
+  { challenged }: { readonly challenged: boolean },
+): SessionVerdict {
   if (status === 404 || status === 410) return 'lost'
   if (status === 400) return 'read'
   return status === 401 && !challenged ? 'read' : 'alive'
 }
 
 /** Decides by head and body whether the server has lost the session that the request named. */
-export function isSessionLost(status: number, challenged: boolean, body: Buffer): boolean {
-  const verdict = sessionVerdict(status, challenged)
+export function isSessionLost(
+  status: number,
+  { challenged }: { readonly challenged: boolean },
+  body: Buffer,
+): boolean {
+  const verdict = sessionVerdict(status, { challenged })
   if (verdict !== 'read') return verdict === 'lost'
   if (body.length > maxRefusalBytes) return false
   const error = errorIn(body)

@@ -49,7 +49,7 @@ type Schema = Readonly<Record<string, unknown>>
  */
 export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
   const found: MirroredArgument[] = []
-  collect(inputSchema, [], true, found, 0)
+  collect(inputSchema, [], { reachable: true }, found, 0)
   const names = new Set(found.map(({ header }) => header.toLowerCase()))
   if (names.size !== found.length) throw new RangeError('two arguments share one x-mcp-header')
   return found
@@ -59,20 +59,20 @@ export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
 function collect(
   schema: unknown,
   path: readonly string[],
-  reachable: boolean,
+  { reachable }: { readonly reachable: boolean },
   found: MirroredArgument[],
   depth: number,
 ): void {
   if (depth > 64) throw new RangeError('the input schema is nested too deeply')
   if (Array.isArray(schema)) {
-    for (const part of schema) collect(part, path, false, found, depth + 1)
+    for (const part of schema) collect(part, path, { reachable: false }, found, depth + 1)
     return
   }
   if (!isFields(schema)) return
-  if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, reachable))
+  if (Object.hasOwn(schema, 'x-mcp-header')) found.push(annotation(schema, path, { reachable }))
   for (const [key, value] of Object.entries(schema)) {
-    if (key === 'properties') collectProperties(value, path, reachable, found, depth)
-    else if (!dataKeywords.has(key)) collect(value, path, false, found, depth + 1)
+    if (key === 'properties') collectProperties(value, path, { reachable }, found, depth)
+    else if (!dataKeywords.has(key)) collect(value, path, { reachable: false }, found, depth + 1)
   }
 }
 
@@ -82,17 +82,21 @@ const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', '
 function collectProperties(
   properties: unknown,
   path: readonly string[],
-  reachable: boolean,
+  { reachable }: { readonly reachable: boolean },
   found: MirroredArgument[],
   depth: number,
 ): void {
   if (!isFields(properties)) return
   for (const [name, schema] of Object.entries(properties)) {
-    collect(schema, [...path, name], reachable, found, depth + 1)
+    collect(schema, [...path, name], { reachable }, found, depth + 1)
   }
 }
 
-function annotation(schema: Schema, path: readonly string[], reachable: boolean): MirroredArgument {
+function annotation(
+  schema: Schema,
+  path: readonly string[],
+  { reachable }: { readonly reachable: boolean },
+): MirroredArgument {
   const header = schema['x-mcp-header']
   if (typeof header !== 'string' || !headerToken.test(header))
     throw new RangeError('x-mcp-header is not a header name')

@@ -71,3 +71,9 @@ export const logLevels: readonly string[] = [
 
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
+
+/** A notification of a server: a resource that the client watches has changed. */
+export const updatedMethod = 'notifications/resources/updated'
+
+/** Members of `_meta` that the protocol reserves; in a body it tells the stateless era. */
+export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

@@ -5,23 +5,22 @@
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
  */
 import { GatehouseError } from '../../schemas/index.ts'
-
-const closing = Buffer.from('}')
+import { objectEnd } from './json/pieces.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), closing])
+  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), objectEnd])
 }
 
 /** As resultMessage, in pieces: a large result is not copied. */
 export function resultParts(id: string, result: Buffer): readonly Buffer[] {
-  return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, closing]
+  return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, objectEnd]
 }
 
 /** An error whose `error` object is JSON text already, for instance a backend's. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
-  return Buffer.concat([Buffer.from(head), bytes(error), closing])
+  return Buffer.concat([Buffer.from(head), bytes(error), objectEnd])
 }
 
 /** The `error` object of a JSON-RPC answer. Anything but a GatehouseError says no more than "Internal error". */
@@ -47,7 +46,7 @@ export function notificationMessage(method: string, params?: Buffer | string): B
 function call(head: string, params: Buffer | string | undefined): Buffer {
   if (params === undefined) return Buffer.from(`${head}}`)
   if (typeof params === 'string') return Buffer.from(`${head},"params":${params}}`)
-  return Buffer.concat([Buffer.from(`${head},"params":`), params, closing])
+  return Buffer.concat([Buffer.from(`${head},"params":`), params, objectEnd])
 }
 
 function bytes(value: Buffer | string): Buffer {

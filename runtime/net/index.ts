@@ -15,6 +15,7 @@ export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outg
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type Entry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'
+export { Pieces } from './pieces.ts'
 export { holdsStream, listen, type Listener, type RequestHandler } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
 export { makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'

@@ -1,12 +1,25 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
 export { type Audit, makeAudit } from './audit/audit.ts'
-export { countEvents, type Events, failureText, logEvents, makeEvents, type Problem } from './events/index.ts'
+export {
+  backendLabel,
+  countEvents,
+  type Events,
+  failureText,
+  logEvents,
+  makeEvents,
+  type Problem,
+} from './events/index.ts'
+export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
-export { makeObserver, type Observer } from './exchange/observer.ts'
+export type { ExchangeRecord } from './audit/exchange-line.ts'
+export { recordedPayload } from './audit/payload.ts'
+export { type ExchangeRecorder, makeObserver, type Observer } from './exchange/observer.ts'
+export { annotateDenial } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'
 export { redactText } from './redact.ts'
 export { Secret } from './secret.ts'
+export { sessionHash } from './session-hash.ts'
 export type { BackendCalls } from './telemetry/backend-calls.ts'
 export type { Metrics } from './telemetry/metrics.ts'
 export { rateLimitRecorder } from './telemetry/rate-limits.ts'

@@ -63,7 +63,7 @@ export function makeLog(options: LogOptions = {}): RootLog {
 
 function asText(lines: LineStream, colour: boolean): LineStream {
   return {
-    write: (line) => lines.write(textLine(line, colour)),
+    write: (line) => lines.write(textLine(line, { colour })),
     flushSync: () => lines.flushSync?.(),
   }
 }

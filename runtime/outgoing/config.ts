@@ -57,7 +57,7 @@ export function secretViolations(
   literal: string | undefined,
   variable: string | undefined,
   parts: Pick<StrategyParts, 'secret'>,
-  required = false,
+  { required = false }: { readonly required?: boolean } = {},
 ): readonly Violation[] {
   if (literal !== undefined && variable !== undefined)
     return [{ path: field, message: `excludes ${last(field)}Env` }]

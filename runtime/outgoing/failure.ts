@@ -10,7 +10,7 @@ import { isGrantRefused, OAuthClientError } from '../oauth/index.ts'
 const defaultRetryAfterSec = 5
 
 /** `subject`: the refused grant is the caller's token, so that a new login helps. */
-export function credentialFailure(error: unknown, subject: boolean): unknown {
+export function credentialFailure(error: unknown, { subject }: { readonly subject: boolean }): unknown {
   if (!(error instanceof OAuthClientError)) return error
   if (subject && isGrantRefused(error)) return new GatehouseError('SUBJECT_REFUSED', { cause: error })
   if (error.kind === 'unreachable') return unavailable(error, error.retryAfterSec)

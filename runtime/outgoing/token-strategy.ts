@@ -47,7 +47,7 @@ export class TokenStrategy implements OutgoingStrategy {
     const { subject, obtain, headerName } = this.#rules
     const token = await subjectToken(caller, subject, this.#parts.upstream, signal)
     const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
-    await this.#put(request, key, () => obtained(obtain(token), true), signal)
+    await this.#put(request, key, () => obtained(obtain(token), { subject: true }), signal)
     if (headerName !== undefined && headerName !== 'authorization') dropCallerToken(request.headers, caller)
   }
 
@@ -59,7 +59,12 @@ export class TokenStrategy implements OutgoingStrategy {
   async #applyOwn(request: OutgoingRequest, signal?: AbortSignal): Promise<void> {
     const { obtainOwn } = this.#rules
     if (!obtainOwn) return
-    await this.#put(request, this.#key(undefined, undefined), () => obtained(obtainOwn(), false), signal)
+    await this.#put(
+      request,
+      this.#key(undefined, undefined),
+      () => obtained(obtainOwn(), { subject: false }),
+      signal,
+    )
   }
 
   #key(caller: string | undefined, subject: string | undefined): string {
@@ -97,12 +102,15 @@ export async function tellObtained(
 }
 
 /** The tokens in the cache's form, failures in this module's classes. */
-async function obtained(pending: Promise<TokenSet>, subject: boolean): Promise<Obtained> {
+async function obtained(
+  pending: Promise<TokenSet>,
+  { subject }: { readonly subject: boolean },
+): Promise<Obtained> {
   try {
     const tokens = await pending
     return { credential: { accessToken: tokens.accessToken }, expiresAt: tokens.expiresAt }
   } catch (error) {
-    throw credentialFailure(error, subject)
+    throw credentialFailure(error, { subject })
   }
 }
 

@@ -1,8 +1,9 @@
 /** Public API of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
 export { authServerViolations } from './auth-server.ts'
 export { startStdioBridge, type StdioBridge } from './stdio-server/bridge.ts'
-export { groupEnded, signalGroup } from './stdio-server/process-group.ts'
+export { groupEnded, signalGroup, watchGroups } from './stdio-server/process-group.ts'
 export { runProxy } from './run.ts'
+export { runProgram } from './stdio-client/program.ts'
 export { runStdio } from './stdio-client/run.ts'
 export { startRelay } from './tunnel/relay-server.ts'
 export { refuseOpenTunnel, runTunnel } from './tunnel/run.ts'

@@ -63,7 +63,7 @@ function rpcMethodOf(exchange: ProxyExchange): string | undefined {
 /** A caller is the same object as long as its token is remembered. */
 const fingerprints = new WeakMap<Caller, string>()
 
-/** Twelve hex digits that stand for a caller in the log. */
+/** Twelve hex digits that stand for a caller in the log, for reading only: nothing is looked up by them. */
 function fingerprint(caller: Caller): string {
   const known = fingerprints.get(caller)
   if (known !== undefined) return known

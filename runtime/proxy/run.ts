@@ -71,6 +71,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
       passAuthorization:
         config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,
+      stateless: config.stateless,
       endpointPrefix: config.endpointPrefix,
       trustForwardedPrefix: config.trustProxyHeaders,
       identifyCallers: config.identifyCallers,

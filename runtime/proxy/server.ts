@@ -65,6 +65,8 @@ export interface ProxyOptions {
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
   /** Until the target's response headers, not for event streams. Default 60 s; 0 waits for ever. */
   readonly headersTimeoutMs?: number
+  /** The target takes POST only. Default false. */
+  readonly stateless?: boolean | undefined
   /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
   readonly endpointPrefix?: string | undefined
   /** Tell the target which requests are one caller's; with `incoming` only. Default false. */
@@ -158,7 +160,7 @@ function makeHandler(
       route: makeRoutes(incoming?.route, readiness.notReady, options.authServer),
       limits(exchange) {
         refuseOddRequests(exchange)
-        refuseStatelessMethod(exchange)
+        refuseStatelessMethod(exchange, { stateless: options.stateless ?? false })
         refuseBodyByHead(exchange, maxBytes)
       },
       guard: guard.check,

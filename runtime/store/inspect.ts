@@ -2,7 +2,8 @@
  * Reads what an operator should know of a Redis before sessions are stored in it. Writes nothing; what the user may not
  * ask for is left out.
  */
-import { checkRedisConfig, type RedisConfig, RedisLink } from './redis-link.ts'
+import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
+import { RedisLink } from './redis-link.ts'
 
 export interface RedisFacts {
   /** From INFO, for instance `7.2.4`. */
@@ -27,11 +28,11 @@ export async function inspectRedis(config: RedisConfig): Promise<RedisFacts | Re
   checkRedisConfig(config)
   let reason: unknown
   const link = new RedisLink(config, {
-    onChange(_up, cause) {
+    onChange({ cause }) {
       reason = cause
     },
   })
-  const ask = async (...args: string[]): Promise<unknown> => link.send(undefined, true, args)
+  const ask = async (...args: string[]): Promise<unknown> => link.send(undefined, 'read', args)
   const optional = (...args: string[]) => ask(...args).catch(() => undefined)
   try {
     await ask('PING')

@@ -5,9 +5,10 @@
  * is followed by one: all keys of one server share a slot, which is what scripts over several keys need.
  */
 import { createHash } from 'node:crypto'
-import { ErrorReply } from '@redis/client'
 import { GatehouseError } from '../../schemas/index.ts'
-import { checkRedisConfig, type LinkOptions, type RedisConfig, RedisLink } from './redis-link.ts'
+import { type Access, ReplyError } from './redis-client.ts'
+import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
+import { type LinkOptions, RedisLink } from './redis-link.ts'
 import { type Script, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
 import {
   checkBuckets,
@@ -30,7 +31,8 @@ export interface RedisStoreConfig extends RedisConfig {
 export function makeRedisStore(config: RedisStoreConfig, options: LinkOptions = {}): Store {
   checkRedisConfig(config)
   const prefix = config.clusterMode ? inOneSlot(config.keyPrefix) : config.keyPrefix
-  return view(new RedisLink(config, options), prefix, true)
+  const link = new RedisLink(config, options)
+  return { ...view(link, prefix), close: async () => link.close() }
 }
 
 /**
@@ -46,6 +48,7 @@ function inOneSlot(prefix: string): string {
     })
   }
   if (close > open) return prefix
+  // Keys still begin with the whole prefix, so two prefixes of one tag share a slot and nothing else.
   const tag = createHash('sha256').update(prefix).digest('hex').slice(0, 8)
   return `${prefix}{${tag}}:`
 }
@@ -53,17 +56,18 @@ function inOneSlot(prefix: string): string {
 async function evaluate(link: RedisLink, script: Script, keys: readonly string[], args: readonly string[]) {
   const rest = [String(keys.length), ...keys, ...args]
   try {
-    return await link.send(keys[0], false, ['EVALSHA', script.sha1, ...rest])
+    return await link.send(keys[0], 'write', ['EVALSHA', script.sha1, ...rest])
   } catch (error) {
-    if (!(error instanceof ErrorReply && error.message.startsWith('NOSCRIPT'))) throw error
-    return link.send(keys[0], false, ['EVAL', script.source, ...rest])
+    if (!(error instanceof ReplyError && error.message.startsWith('NOSCRIPT'))) throw error
+    return link.send(keys[0], 'write', ['EVAL', script.source, ...rest])
   }
 }
 
-function view(link: RedisLink, prefix: string, root: boolean): Store {
-  const command = async (readonly: boolean, name: string, key: string, ...args: string[]): Promise<unknown> =>
-    guard(link.send(prefix + key, readonly, [name, prefix + key, ...args]))
-  const get = async (key: string): Promise<string | undefined> => text(await command(true, 'GET', key))
+/** The store under one prefix. Closing it leaves the connection to the others. */
+function view(link: RedisLink, prefix: string): Store {
+  const command = async (access: Access, name: string, key: string, ...args: string[]): Promise<unknown> =>
+    guard(link.send(prefix + key, access, [name, prefix + key, ...args]))
+  const get = async (key: string): Promise<string | undefined> => text(await command('read', 'GET', key))
 
   return {
     kind: 'redis',
@@ -76,17 +80,17 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
       checkTtl(options.ttlMs)
       const ttl = options.ttlMs === undefined ? [] : ['PX', String(options.ttlMs)]
       const condition = options.onlyIf ? [options.onlyIf === 'absent' ? 'NX' : 'XX'] : []
-      return (await command(false, 'SET', key, value, ...ttl, ...condition)) !== null
+      return (await command('write', 'SET', key, value, ...ttl, ...condition)) !== null
     },
     async take(key) {
-      return text(await command(false, 'GETDEL', key))
+      return text(await command('write', 'GETDEL', key))
     },
     async delete(key) {
-      return (await command(false, 'DEL', key)) === 1
+      return (await command('write', 'DEL', key)) === 1
     },
     async touch(key, ttlMs) {
       checkTtl(ttlMs)
-      return (await command(false, 'PEXPIRE', key, String(ttlMs))) === 1
+      return (await command('write', 'PEXPIRE', key, String(ttlMs))) === 1
     },
     async swap(key, seen, next, ttlMs) {
       checkTtl(ttlMs)
@@ -111,7 +115,7 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
     async *scan() {
       for (let cursor = '0'; ; ) {
         const args = ['SCAN', cursor, 'MATCH', `${globEscaped(prefix)}*`, 'COUNT', '500']
-        const response = await guard(link.send(prefix, false, args))
+        const response = await guard(link.send(prefix, 'write', args))
         const [next, keys] = Array.isArray(response) ? response : []
         if (typeof next !== 'string' || !Array.isArray(keys)) throw new GatehouseError('STORE_DOWN')
         yield keys.map((key) => String(key).slice(prefix.length))
@@ -119,13 +123,11 @@ function view(link: RedisLink, prefix: string, root: boolean): Store {
         cursor = next
       }
     },
-    namespace: (more) => view(link, prefix + more, false),
+    namespace: (more) => view(link, prefix + more),
     async ping() {
-      await guard(link.send(undefined, true, ['PING']))
+      await guard(link.send(undefined, 'read', ['PING']))
     },
-    async close() {
-      if (root) link.close()
-    },
+    async close() {},
   }
 }
 
@@ -135,7 +137,7 @@ async function guard(response: Promise<unknown>): Promise<unknown> {
     return await response
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    const full = error instanceof ErrorReply && error.message.startsWith('OOM')
+    const full = error instanceof ReplyError && error.message.startsWith('OOM')
     throw new GatehouseError(full ? 'STORE_FULL' : 'STORE_DOWN', { cause: error })
   }
 }

@@ -1,4 +1,8 @@
 /** Public API of the virtual server. */
-export { checkAll, checkStart, startWarnings } from './server/start-check.ts'
+export { checkAll, checkStart, checkToolLocks, startWarnings } from './server/start-check.ts'
 export type { StartOptions, VmcpServer } from './server/options.ts'
 export { startVmcp } from './server/server.ts'
+export { type GivenState, snapshotOffline } from './view/snapshot.ts'
+export { visibleText } from './catalog/pinning/diff.ts'
+export type { PinDetail } from './catalog/pinning/report.ts'
+export { compareWithLocks, type LockComparison, type Surveyed, surveyBackends } from './survey/survey.ts'

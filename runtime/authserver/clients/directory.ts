@@ -45,7 +45,7 @@ export function makeClientDirectory(
     const client = await find(given.id)
     // One response for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
     if (!client || client.authMethod !== given.method || !secretFits(client, given.secret)) {
-      throw invalidClient(given.basic)
+      throw invalidClient({ basic: given.basic })
     }
     return client
   }
@@ -95,20 +95,20 @@ function credentials(exchange: Exchange, parameters: Parameters): Given {
   const bodySecret = parameters.get('client_secret')
   if (header !== undefined && /^basic\b/i.test(header)) {
     const pair = basicCredentials(header)
-    if (!pair) throw invalidClient(true)
+    if (!pair) throw invalidClient({ basic: true })
     if (bodySecret !== undefined || (bodyId !== undefined && bodyId !== pair.id)) {
       throw new OAuthError('invalid_request', 'the client must use one way to authenticate')
     }
     return { id: pair.id, secret: pair.secret, method: 'client_secret_basic', basic: true }
   }
   if (parameters.has('client_assertion') || parameters.has('client_assertion_type'))
-    throw invalidClient(false)
-  if (bodyId === undefined) throw invalidClient(false)
+    throw invalidClient({ basic: false })
+  if (bodyId === undefined) throw invalidClient({ basic: false })
   const method = bodySecret === undefined ? 'none' : 'client_secret_post'
   return { id: bodyId, secret: bodySecret, method, basic: false }
 }
 
-function invalidClient(basic: boolean): OAuthError {
+function invalidClient({ basic }: { readonly basic: boolean }): OAuthError {
   const challenge = { 'WWW-Authenticate': 'Basic realm="token", charset="UTF-8"' }
   return new OAuthError('invalid_client', 'client authentication failed', basic ? { headers: challenge } : {})
 }

@@ -13,7 +13,7 @@ import type { AuthRequest, Consent, Withdrawal } from '../storage/records.ts'
 import { key, type State } from '../storage/state.ts'
 import { randomId } from '../tokens/opaque.ts'
 
-const keptMs = 90 * 24 * 3_600_000
+const rememberedMs = 90 * 24 * 3_600_000
 
 function keyOf(userId: string, request: AuthRequest): string {
   return key(userId, request.clientId, redirectHost(request.redirectUri), ...request.resources.toSorted())
@@ -56,9 +56,9 @@ export async function rememberConsent(
   if (withdrawn && approvedAtMs <= withdrawn.atMs) return
   const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
   const next = { scopes, providers, after: withdrawn?.id ?? '' }
-  await state.consents.put(keyOf(userId, request), next, keptMs)
+  await state.consents.put(keyOf(userId, request), next, rememberedMs)
   // It is named by what was just written, so it must live as long.
-  if (withdrawn) await state.withdrawals.touch(key(userId, request.clientId), keptMs)
+  if (withdrawn) await state.withdrawals.touch(key(userId, request.clientId), rememberedMs)
 }
 
 /** The user changed their mind about a client: it must ask again, whatever was agreed to. */
@@ -68,5 +68,5 @@ export async function withdrawConsents(
   clientId: string,
   nowMs: number,
 ): Promise<void> {
-  await state.withdrawals.put(key(userId, clientId), { id: randomId(16), atMs: nowMs }, keptMs)
+  await state.withdrawals.put(key(userId, clientId), { id: randomId(16), atMs: nowMs }, rememberedMs)
 }

@@ -7,7 +7,7 @@ import { makeMemoryStore, makeRedisStore, type Store } from '../../store/index.t
 export function openAuthServerStore(storage: AuthServerStorage, log: Log): Store {
   if (storage.type === 'memory') return makeMemoryStore()
   return makeRedisStore(storage.redis, {
-    onChange: (up, cause) =>
+    onChange: ({ up, cause }) =>
       up
         ? log.info('the store of the authorization server answers again')
         : log.error('the store of the authorization server does not answer', { err: cause }),

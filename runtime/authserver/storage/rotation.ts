@@ -39,7 +39,7 @@ export interface Rotation {
 
 /** A result is good for so long; then everything is gone through once more, for what was missed. */
 const againMs = 10 * 60_000
-const keptMs = 24 * 3_600_000
+const resultLifeMs = 24 * 3_600_000
 const lockMs = 60_000
 /** After each page, so that the store has time for others. */
 const pauseMs = 5
@@ -74,7 +74,7 @@ export function watchRotation(parts: RotationParts): Rotation {
     try {
       const made = await sealAgain(parts, held, closing.signal)
       if (made) {
-        await store.set(resultKey, JSON.stringify(made), { ttlMs: keptMs })
+        await store.set(resultKey, JSON.stringify(made), { ttlMs: resultLifeMs })
         adopt(made)
       }
     } finally {

@@ -25,7 +25,7 @@ import type { UpstreamParts } from './oidc.ts'
 /** A secret is replaced this long before it ends. */
 const renewBeforeMs = 5 * 60_000
 /** A registration without an expiring secret is looked up again after this; the store keeps it much longer. */
-const keptMs = 400 * 24 * 3_600_000
+const maxLifeMs = 400 * 24 * 3_600_000
 
 export interface RegistrationParts extends UpstreamParts {
   readonly state: State
@@ -65,8 +65,8 @@ export async function obtainRegistration(
     const meanwhile = await usable(id, parts)
     if (meanwhile) return meanwhile
     const made = await register(wanted, config, dcr, chooseMethod(metadata), parts)
-    const lifeMs = made.secretExpiresAtMs === undefined ? keptMs : made.secretExpiresAtMs - parts.now()
-    await parts.state.registrations.put(id, made, Math.min(keptMs, lifeMs))
+    const lifeMs = made.secretExpiresAtMs === undefined ? maxLifeMs : made.secretExpiresAtMs - parts.now()
+    await parts.state.registrations.put(id, made, Math.min(maxLifeMs, lifeMs))
     parts.log.info('registered at the upstream provider', { upstream: config.name })
     return made
   })

@@ -81,7 +81,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     caller: Caller,
     provider: string,
     signal: AbortSignal | undefined,
-    isRequired: boolean,
+    { isRequired }: { readonly isRequired: boolean },
   ): Promise<UpstreamToken | undefined> {
     signal?.throwIfAborted()
     const upstream = upstreams.find((candidate) => candidate.name === provider)
@@ -100,7 +100,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
       return view(await abortable(fresh(claims.tsid, row, upstream), signal))
     } catch (error) {
       if (!(error instanceof Gone)) throw error
-      throw await signInAgain(error, claims.tsid, provider, isRequired)
+      throw await signInAgain(error, claims.tsid, provider, { isRequired })
     }
   }
 
@@ -119,7 +119,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     gone: Gone,
     sessionId: string,
     provider: string,
-    isRequired: boolean,
+    { isRequired }: { readonly isRequired: boolean },
   ): Promise<GatehouseError> {
     const { cause } = gone
     if (!isRequired) {
@@ -250,8 +250,9 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     providers,
     primary,
     accountsUrl,
-    get: (caller, provider = primary, signal) => get(caller, provider, signal, upstreams.length === 1),
-    required: (caller, provider = primary, signal) => get(caller, provider, signal, true),
+    get: (caller, provider = primary, signal) =>
+      get(caller, provider, signal, { isRequired: upstreams.length === 1 }),
+    required: (caller, provider = primary, signal) => get(caller, provider, signal, { isRequired: true }),
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * No token is ever written: at most a reference to a variable, in the client's own syntax.
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
 import type { BearerReference, VariableSyntax } from '../catalog/client-row.ts'
 import { type ClientId, clientRow } from '../catalog/clients.ts'
 
@@ -28,15 +28,15 @@ export function needsProgram(client: ClientId): boolean {
 export function connectionEntry(connection: Connection): Entry {
   const { client, url, program } = connection
   const row = clientRow(client)
-  if (!row.remote && !row.program) throw refused(`${row.title} is only read: ${row.pickUp}`)
+  if (!row.remote && !row.program) throw invalidConfig(`${row.title} is only read: ${row.pickUp}`)
   checkName(connection)
   if (program) {
     const [command = '', ...args] = program
     const entry = row.program?.(command, args)
-    if (!entry) throw refused(`${row.title} cannot start a program`)
+    if (!entry) throw invalidConfig(`${row.title} cannot start a program`)
     return named(entry, connection.name)
   }
-  if (!row.remote) throw refused(`${row.title} calls no remote servers: say --stdio`)
+  if (!row.remote) throw invalidConfig(`${row.title} calls no remote servers: say --stdio`)
   return named(row.remote(url, bearerReference(connection)), connection.name)
 }
 
@@ -48,12 +48,12 @@ function named(entry: Entry, name: string): Entry {
 function bearerReference({ client, bearerVariable }: Connection): BearerReference | undefined {
   if (bearerVariable === undefined) return undefined
   if (!/^[A-Za-z_]\w*$/.test(bearerVariable)) {
-    throw refused('--bearer-env: must be the name of a variable, not a token')
+    throw invalidConfig('--bearer-env: must be the name of a variable, not a token')
   }
   const { title, variables, form } = clientRow(client)
   const reference = syntaxes[variables](bearerVariable)
   if (reference === undefined && form.bearerVariable === undefined) {
-    throw refused(
+    throw invalidConfig(
       `--bearer-env: ${title} has no references to variables in headers: say --stdio, with --bearer-file FILE`,
     )
   }
@@ -72,11 +72,9 @@ const syntaxes: Readonly<Record<VariableSyntax, (name: string) => string | undef
 function checkName({ client, name }: Connection): void {
   const { title, reservedNames = [] } = clientRow(client)
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/.test(name)) {
-    throw refused('--name: must be 1 to 63 letters, digits, "-" and "_", beginning with a letter or digit')
+    throw invalidConfig(
+      '--name: must be 1 to 63 letters, digits, "-" and "_", beginning with a letter or digit',
+    )
   }
-  if (reservedNames.includes(name)) throw refused(`--name: "${name}" is reserved by ${title}`)
-}
-
-function refused(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
+  if (reservedNames.includes(name)) throw invalidConfig(`--name: "${name}" is reserved by ${title}`)
 }

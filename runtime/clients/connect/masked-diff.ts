@@ -8,7 +8,12 @@ import { createTwoFilesPatch } from 'diff'
 import { type Change, piecesOf } from '../edit/changes.ts'
 
 /** `shows`: what is inserted is the gateway's entry. */
-export function maskedDiff(text: string, changes: readonly Change[], file: string, shows: boolean): string {
+export function maskedDiff(
+  text: string,
+  changes: readonly Change[],
+  file: string,
+  { shows }: { readonly shows: boolean },
+): string {
   const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
     origin,
     text: origin === 'inserted' && shows ? piece : piece.replaceAll(/[^\n]+/g, maskLine),

@@ -84,8 +84,9 @@ function shownReference({ name }: Reference): string {
   return `\${${name}}`
 }
 
+/** A key of a Secret has 253 characters at most; `freeKey` keeps cut ones apart and needs space for a number. */
 function keyOf(name: string): string {
-  return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 253) || 'value'
+  return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 240) || 'value'
 }
 
 function freeKey(wanted: string, taken: ReadonlyMap<string, string>): string {

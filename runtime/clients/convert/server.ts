@@ -18,7 +18,7 @@ import { quoteCommand } from './quote.ts'
 const clusterPort = 8080
 
 /** Images in which the package runners are, and how they are started there. */
-const runnerImages: Readonly<
+export const runnerImages: Readonly<
   Record<string, { readonly image: string; readonly command: readonly string[] }>
 > = {
   npx: { image: 'docker.io/library/node:24-bookworm-slim', command: ['npx'] },

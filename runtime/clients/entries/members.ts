@@ -73,7 +73,7 @@ export class Members {
     return new Map(texts)
   }
 
-  noteIfSet(field: string, text: string, loses: boolean): void {
+  noteIfSet(field: string, text: string, { loses }: { readonly loses: boolean }): void {
     const isSet = this.has(field) && !this.#taken.has(field)
     this.#taken.add(field)
     if (isSet) this.#notes.push({ field, text, loses })

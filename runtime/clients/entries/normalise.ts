@@ -165,18 +165,18 @@ const login: readonly string[] = [
 ]
 
 function noteTheRest(members: Members, form: EntryForm): void {
-  for (const field of form.own) members.noteIfSet(field, 'concerns the client only', false)
+  for (const field of form.own) members.noteIfSet(field, 'concerns the client only', { loses: false })
   for (const field of login) {
-    members.noteIfSet(field, 'a login stays with its client: log in again through Gatehouse', true)
+    members.noteIfSet(field, 'a login stays with its client: log in again through Gatehouse', { loses: true })
   }
-  members.noteIfSet(
-    'cwd',
-    'the working folder is not taken over: the program starts where Gatehouse does',
-    true,
-  )
-  members.noteIfSet('envFile', 'a file of variables is not read: give them in env', true)
-  members.noteIfSet('headersHelper', 'headers made by a program are not taken over', true)
+  members.noteIfSet('cwd', 'the working folder is not taken over: the program starts where Gatehouse does', {
+    loses: true,
+  })
+  members.noteIfSet('envFile', 'a file of variables is not read: give them in env', { loses: true })
+  members.noteIfSet('headersHelper', 'headers made by a program are not taken over', { loses: true })
   if (form.deny !== undefined) {
-    members.noteIfSet(form.deny, 'a list of hidden tools is not taken over; write the tools to show', true)
+    members.noteIfSet(form.deny, 'a list of hidden tools is not taken over; write the tools to show', {
+      loses: true,
+    })
   }
 }

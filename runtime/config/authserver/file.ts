@@ -104,10 +104,10 @@ class Reader {
   }
 
   /** A variable that switches something on or off. */
-  switch(name: string, fallback: boolean): boolean {
+  switch(name: string, { fallback }: { readonly fallback: boolean }): boolean {
     let on = fallback
     this.#probe(() => {
-      on = isSwitchedOn(this.env, name, fallback)
+      on = isSwitchedOn(this.env, name, { fallback })
     })
     return on
   }
@@ -151,7 +151,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   const { env } = reader
   const hosts = env[authServerEnvironment.cimdHosts]?.split(',').map((host) => host.trim().toLowerCase())
   const proxies = env[authServerEnvironment.trustedProxies]?.split(',').map((text) => text.trim())
-  const allowLoopback = reader.switch(authServerEnvironment.cimdLoopback, false)
+  const allowLoopback = reader.switch(authServerEnvironment.cimdLoopback, { fallback: false })
   return {
     issuer: file.issuer,
     insecureAllowHttp: file.insecureAllowHTTP,
@@ -159,10 +159,10 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     scopesSupported: file.scopesSupported,
     baselineClientScopes: file.baselineClientScopes ?? [],
     registration: {
-      enabled: reader.switch(authServerEnvironment.registration, true),
-      confidentialClients: reader.switch(authServerEnvironment.confidentialClients, false),
+      enabled: reader.switch(authServerEnvironment.registration, { fallback: true }),
+      confidentialClients: reader.switch(authServerEnvironment.confidentialClients, { fallback: false }),
     },
-    consent: reader.switch(authServerEnvironment.consent, true),
+    consent: reader.switch(authServerEnvironment.consent, { fallback: true }),
     accessTokenMs: parseDuration(tokenLifespans.accessTokenLifespan),
     refreshTokenMs: parseDuration(tokenLifespans.refreshTokenLifespan),
     authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),

@@ -31,14 +31,12 @@ const lifetimes = [
 /** Every error of the configuration; empty when the server may start. */
 export function authServerViolations(config: AuthServerConfig): readonly string[] {
   return [
-    ...baseUrlViolations('issuer', config.issuer, config.insecureAllowHttp),
+    ...baseUrlViolations('issuer', config.issuer, { allowHttp: config.insecureAllowHttp }),
     ...(config.authorizationEndpointBaseUrl === undefined
       ? []
-      : baseUrlViolations(
-          'authorizationEndpointBaseUrl',
-          config.authorizationEndpointBaseUrl,
-          config.insecureAllowHttp,
-        )),
+      : baseUrlViolations('authorizationEndpointBaseUrl', config.authorizationEndpointBaseUrl, {
+          allowHttp: config.insecureAllowHttp,
+        })),
     ...audienceViolations(config.allowedAudiences),
     ...scopeViolations(config),
     ...lifetimes.flatMap(([field, key, min, max, range]) =>
@@ -50,7 +48,11 @@ export function authServerViolations(config: AuthServerConfig): readonly string[
   ]
 }
 
-function baseUrlViolations(field: string, value: string, allowHttp: boolean): readonly string[] {
+function baseUrlViolations(
+  field: string,
+  value: string,
+  { allowHttp }: { readonly allowHttp: boolean },
+): readonly string[] {
   const failure = (rule: string): readonly string[] => [`${field} "${shown(value)}" ${rule}`]
   if (!URL.canParse(value)) return failure('must be an absolute URL')
   const url = new URL(value)
@@ -145,7 +147,9 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
     ...(names.length > 1 && names.includes('default')
       ? ['upstreamProviders name "default" is reserved when there are several']
       : []),
-    ...upstreams.flatMap((upstream) => oneUpstreamViolations(upstream, config.insecureAllowHttp)),
+    ...upstreams.flatMap((upstream) =>
+      oneUpstreamViolations(upstream, { allowHttp: config.insecureAllowHttp }),
+    ),
     // The login is bound to the browser by a cookie, and a cookie belongs to one host.
     ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
     ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
@@ -174,13 +178,16 @@ const reservedParameters: ReadonlySet<string> = new Set([
   'client_secret',
 ])
 
-function oneUpstreamViolations(upstream: UpstreamConfig, allowHttp: boolean): readonly string[] {
+function oneUpstreamViolations(
+  upstream: UpstreamConfig,
+  { allowHttp }: { readonly allowHttp: boolean },
+): readonly string[] {
   const at = `upstreamProviders[${upstream.name}]`
   return [
     ...(providerName.test(upstream.name)
       ? []
       : [`upstreamProviders name "${upstream.name}" must be 1 to 63 lowercase letters, digits and hyphens`]),
-    ...urlViolations(`${at}.redirectUri`, upstream.redirectUri, allowHttp),
+    ...urlViolations(`${at}.redirectUri`, upstream.redirectUri, { allowHttp }),
     ...Object.keys(upstream.additionalAuthorizationParams)
       .filter((name) => reservedParameters.has(name))
       .map((name) => `${at}.additionalAuthorizationParams must not set ${name}`),
@@ -189,7 +196,11 @@ function oneUpstreamViolations(upstream: UpstreamConfig, allowHttp: boolean): re
 }
 
 /** https, or http on a loopback host; anything http when allowed. */
-function urlViolations(field: string, value: string, allowHttp: boolean): readonly string[] {
+function urlViolations(
+  field: string,
+  value: string,
+  { allowHttp }: { readonly allowHttp: boolean },
+): readonly string[] {
   if (!URL.canParse(value)) return [`${field} must be an absolute URL`]
   const url = new URL(value)
   if (url.username !== '' || url.password !== '') return [`${field} must not carry user information`]
@@ -202,7 +213,7 @@ function urlViolations(field: string, value: string, allowHttp: boolean): readon
 function oidcViolations(at: string, upstream: OidcUpstreamConfig): readonly string[] {
   const okClaim = upstream.subjectClaim === '' || /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(upstream.subjectClaim)
   return [
-    ...urlViolations(`${at}.oidcConfig.issuerUrl`, upstream.issuerUrl, false),
+    ...urlViolations(`${at}.oidcConfig.issuerUrl`, upstream.issuerUrl, { allowHttp: false }),
     ...(upstream.clientId === '' ? [`${at}.oidcConfig.clientId is required`] : []),
     ...(upstream.scopes.includes('openid') ? [] : [`${at}.oidcConfig.scopes must contain openid`]),
     ...(okClaim ? [] : [`${at}.oidcConfig.subjectClaim must be a claim name of at most 128 characters`]),
@@ -233,7 +244,7 @@ function oauth2Violations(at: string, upstream: OAuth2UpstreamConfig): readonly 
       : []),
     ...[dcr?.discoveryUrl, dcr?.registrationEndpoint]
       .filter((url) => url !== undefined)
-      .flatMap((url) => urlViolations(`${field}.dcrConfig URL`, url, false)),
+      .flatMap((url) => urlViolations(`${field}.dcrConfig URL`, url, { allowHttp: false })),
     ...userInfoViolations(`${field}.userInfo`, upstream.userInfo),
     ...pathViolations(`${field}.identityFromToken`, upstream.identityFromToken),
     ...pathViolations(`${field}.tokenResponseMapping`, upstream.tokenResponseMapping),

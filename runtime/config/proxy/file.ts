@@ -39,18 +39,18 @@ export function resolveProxyFile(
   file: ProxyFile,
   flags: ProxyInput,
   env: Environment,
-  debug: boolean,
+  { debug = false }: { readonly debug?: boolean } = {},
 ): ProxyConfig {
   const { targetUri } = file
   if (targetUri === undefined)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'targetUri: is required here' })
-  const target = parseTarget(flags.targetUri ?? targetUri, flags.targetUri === undefined)
+  const target = parseTarget(flags.targetUri ?? targetUri, { withPath: flags.targetUri === undefined })
   const bare = target.origin + (target.query === '' ? '' : `?${target.query}`)
   const config = resolveProxyConfig(
     name,
     { ...inputOf(file, env), ...defined(flags), targetUri: bare },
     env,
-    debug || file.logLevel === 'debug',
+    { debug: debug || file.logLevel === 'debug' },
   )
   return {
     ...config,

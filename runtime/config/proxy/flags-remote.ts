@@ -120,6 +120,14 @@ export const remoteFlags = {
     group: outgoing,
     help: 'query parameter that carries the scopes, for providers that do not call it scope',
   },
+  remoteAuthProvider: {
+    flag: '--remote-auth-provider',
+    kind: 'string',
+    value: 'id',
+    group: outgoing,
+    help: 'identity provider whose login needs something of its own: entra, okta, auth0, google, atlassian or cognito',
+    added: true,
+  },
   remoteAuthSkipBrowser: {
     flag: '--remote-auth-skip-browser',
     kind: 'boolean',

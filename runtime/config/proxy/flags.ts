@@ -17,6 +17,7 @@ export interface ProxyInput {
   readonly allowedOrigins?: readonly string[]
   readonly resourceUrl?: string
   readonly requestTimeout?: string
+  readonly stateless?: boolean
   readonly oidcIssuer?: string
   readonly oidcAudience?: string
   readonly oidcClientId?: string
@@ -41,6 +42,7 @@ export interface ProxyInput {
   readonly remoteAuthResource?: string
   readonly remoteAuthScopes?: readonly string[]
   readonly remoteAuthScopeParamName?: string
+  readonly remoteAuthProvider?: string
   readonly remoteAuthSkipBrowser?: boolean
   readonly remoteAuthTimeout?: string
   readonly remoteAuthEphemeral?: boolean
@@ -109,6 +111,13 @@ export const proxyFlags = {
     default: '60s',
     group: listener,
     help: 'how long the target may take until its response headers, but for event streams; 0s waits for ever',
+    added: true,
+  },
+  stateless: {
+    flag: '--stateless',
+    kind: 'boolean',
+    group: listener,
+    help: 'the target takes POST only: GET and DELETE get 405 here and do not reach it',
     added: true,
   },
   oidcIssuer: {

@@ -3,7 +3,7 @@
  *
  * Source: docs/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
-import { managedParameters } from '../../oauth/index.ts'
+import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { SettingErrors, type InputKey } from '../common/setting-errors.ts'
@@ -41,6 +41,8 @@ export interface OAuthSettings {
   /** Undefined: chosen from what the servers say. */
   readonly scopes: readonly string[] | undefined
   readonly scopeParamName: string | undefined
+  /** Sets what is not given otherwise. */
+  readonly provider: ProviderId | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
   /** Of renewals that failed. */
@@ -59,6 +61,7 @@ const oauthOnly = [
   'remoteAuthResource',
   'remoteAuthScopes',
   'remoteAuthScopeParamName',
+  'remoteAuthProvider',
   'remoteAuthSkipBrowser',
   'remoteAuthTimeout',
   'remoteAuthEphemeral',
@@ -153,6 +156,7 @@ function oauthSettings(
     resource: resource(input, violations),
     scopes: violations.scopes('remoteAuthScopes'),
     scopeParamName: scopeParamName(violations),
+    provider: provider(violations),
     skipBrowser: input.remoteAuthSkipBrowser ?? false,
     timeoutMs: violations.duration('remoteAuthTimeout') ?? 30_000,
     pace: renewalPace(env, warnings),
@@ -174,6 +178,13 @@ function resource({ remoteAuthResource: value }: ProxyInput, violations: Setting
     violations.about('remoteAuthResource', 'must be an absolute URI with a host and without a fragment')
   }
   return value
+}
+
+function provider(violations: SettingErrors): ProviderId | undefined {
+  const id = violations.text('remoteAuthProvider')
+  if (id === undefined || isProviderId(id)) return id
+  violations.about('remoteAuthProvider', `must be one of ${providerIds.join(', ')}`)
+  return undefined
 }
 
 function scopeParamName(violations: SettingErrors): string | undefined {

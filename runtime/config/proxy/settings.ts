@@ -34,6 +34,8 @@ export interface ProxyConfig {
   readonly resourceUrl: string | undefined
   /** 0 waits for ever. */
   readonly requestTimeoutMs: number
+  /** The target takes POST only. */
+  readonly stateless?: boolean | undefined
   /** Undefined: the endpoint is open. */
   readonly oidc: ProxyOidc | undefined
   readonly passAuthorization: boolean
@@ -66,7 +68,7 @@ export function resolveProxyConfig(
   name: string,
   input: ProxyInput,
   env: Environment,
-  debug: boolean,
+  { debug = false }: { readonly debug?: boolean } = {},
 ): ProxyConfig {
   const violations = new SettingErrors(input)
   const warnings: string[] = []
@@ -108,6 +110,7 @@ export function resolveProxyConfig(
     allowedOrigins: readOrigins(input, violations),
     resourceUrl: readResourceUrl(input, violations),
     requestTimeoutMs: violations.duration('requestTimeout', { zero: true }) ?? 60_000,
+    stateless: input.stateless,
     oidc,
     passAuthorization: input.passAuthorization ?? false,
     remote,

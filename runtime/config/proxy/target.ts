@@ -26,7 +26,7 @@ export interface Target {
 }
 
 /** Reads a target URI; `withPath` allows one. Throws INVALID_CONFIG with the rule that was broken. */
-export function parseTarget(uri: string, withPath = false): Target {
+export function parseTarget(uri: string, { withPath = false }: { readonly withPath?: boolean } = {}): Target {
   if (!URL.canParse(uri)) throw refused(uri, 'must be an absolute http or https URL')
   const url = new URL(uri)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {

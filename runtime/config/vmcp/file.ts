@@ -8,6 +8,7 @@ import { hash } from 'node:crypto'
 import { readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import {
+  consoleSecretVariable,
   type ExcludedBackend,
   switchViolation,
   validateRuntime,
@@ -126,6 +127,10 @@ export const vmcpEnvironment = {
   maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
   /** Switched on: spans show the arguments of tool calls, redacted and cut. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
+  /** Set by `gatehouse dev`: the console without a login, and the token that it must be shown. */
+  consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
+  consolePort: 'GATEHOUSE_CONSOLE_PORT',
+  consoleClientSecret: consoleSecretVariable,
   /** In a pod: where and under which name backend health is reported. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',

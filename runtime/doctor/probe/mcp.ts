@@ -47,8 +47,10 @@ export const initializeParams: JsonObject = {
 
 export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promise<McpReply | Failure> {
   const found: { message?: JsonObject } = {}
-  const reader = sseReader(maxBodyBytes, ({ data }) => {
-    const message = jsonObject(data)
+  const reader = sseReader(maxBodyBytes, (event) => {
+    const data = event.data()
+    // What is read in turns of its own is too large for a response that this probe is about.
+    const message = data instanceof Promise ? undefined : jsonObject(data.toString())
     if (message !== undefined && message['id'] === 1 && ('result' in message || 'error' in message))
       found.message ??= message
   })

@@ -14,7 +14,7 @@ export const auth0: Profile = {
     'registration.none':
       'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the client.',
     'token.encrypted':
-      'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the identifier of the API.',
+      'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the identifier of the API (gatehouse proxy --remote-auth-provider auth0 does).',
     'token.audience':
       'Create an API whose identifier is the URL of the MCP server, and enable the Resource Parameter Compatibility Profile.',
     'issuer.slash': 'The issuer of Auth0 ends with a slash: write it so into authorization_servers.',

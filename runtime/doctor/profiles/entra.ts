@@ -15,7 +15,7 @@ export const entra: Profile = {
   ],
   fixes: {
     'pkce.absent':
-      'Entra ID supports S256 and does not announce it. Put an embedded authorization server in front (authServerConfig with an Entra upstream), or give endpoints by hand: gatehouse proxy --remote-auth-authorize-url and --remote-auth-token-url.',
+      'Entra ID supports S256 and does not announce it. Put an embedded authorization server in front (authServerConfig with an Entra upstream), or sign in with gatehouse proxy --remote-auth-provider entra.',
     'registration.none':
       'Register an application under App registrations, platform “Mobile and desktop applications”, redirect URI http://localhost (any port is accepted there), allow public client flows, and give its Application (client) ID to the client.',
     'issuer.mismatch':
@@ -26,7 +26,7 @@ export const entra: Profile = {
       'Ask for the scope {Application ID URI}/.default or /name of the API: a version 2 token has the client id of the API as aud, a version 1 token its URI.',
     'scopes.unknown':
       'Name scopes in full, api://{client id}/name: a bare name is taken for Microsoft Graph.',
-    'refresh.none': 'Ask for the scope offline_access.',
+    'refresh.none': 'Ask for the scope offline_access (gatehouse proxy --remote-auth-provider entra does).',
   },
   errors: [
     {

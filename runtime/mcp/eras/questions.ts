@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
+import { protocolError } from '../protocol-error.ts'
 
 /** A question of a server to the client: elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {
@@ -21,6 +22,8 @@ export interface AskReply {
 }
 
 const maxQuestions = 32
+/** Of an interim result, which is read at once. */
+const maxInterimBytes = 1024 * 1024
 export const askMethods: ReadonlySet<string> = new Set([
   'elicitation/create',
   'sampling/createMessage',
@@ -38,14 +41,16 @@ export async function respondToInputRequests(
   ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
   signal: AbortSignal,
 ): Promise<Changes> {
+  if (result.length > maxInterimBytes)
+    throw protocolError(`an interim result has more than ${maxInterimBytes} bytes`)
   const required = new JsonObject(result)
   const questions = required.object('inputRequests')?.entries() ?? []
-  if (questions.length > maxQuestions) throw protocol('too many questions')
+  if (questions.length > maxQuestions) throw protocolError('too many questions')
   const responses = await Promise.all(
     questions.map(async ([key, raw]): Promise<[string, Buffer]> => [key, await response(raw, ask, signal)]),
   )
   const state = required.raw('requestState')
-  if (questions.length === 0 && state === undefined) throw protocol('neither questions nor state')
+  if (questions.length === 0 && state === undefined) throw protocolError('neither questions nor state')
   return {
     ...(responses.length > 0 ? { inputResponses: objectOf(responses) } : {}),
     requestState: state,
@@ -57,10 +62,10 @@ async function response(
   ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  if (raw[0] !== 0x7b) throw protocol('a question is no object')
+  if (raw[0] !== 0x7b) throw protocolError('a question is no object')
   const question = new JsonObject(raw)
   const method = question.text('method') ?? ''
-  if (!askMethods.has(method)) throw protocol('an unknown question')
+  if (!askMethods.has(method)) throw protocolError('an unknown question')
   const reply = await ask({ method, params: sessionQuestion(method, question.object('params')) }, signal)
   if (!reply.result) {
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
@@ -99,8 +104,4 @@ export function inputRequests(questions: Iterable<readonly [string, Ask]>): Buff
 
 function objectOf(members: readonly [string, Buffer][]): Buffer {
   return Buffer.from(`{${members.map(([key, raw]) => `${JSON.stringify(key)}:${raw.toString()}`).join(',')}}`)
-}
-
-function protocol(what: string): GatehouseError {
-  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }

@@ -6,13 +6,10 @@
  */
 import { DuplicateMember, JsonError, type Member, readString, skipWhitespace } from './scan.ts'
 import { membersOf } from './turns.ts'
+import { comma, emptyObjectBytes, objectEnd, objectStart } from './pieces.ts'
 
 /** New value of a member as JSON text; undefined removes the member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
-
-const opening = Buffer.from('{')
-const closing = Buffer.from('}')
-const comma = Buffer.from(',')
 
 export class JsonObject {
   readonly bytes: Buffer
@@ -70,7 +67,7 @@ export class JsonObject {
 
   /** As `with`, in pieces: a large object is not copied. */
   parts(changes: Changes): Buffer[] {
-    const parts: Buffer[] = [opening]
+    const parts: Buffer[] = [objectStart]
     const pending = new Set(Object.keys(changes).filter((name) => changes[name] !== undefined))
     for (const member of this.#members) {
       const changed = Object.hasOwn(changes, member.name)
@@ -86,7 +83,7 @@ export class JsonObject {
       if (parts.length > 1) parts.push(comma)
       parts.push(Buffer.from(`${JSON.stringify(name)}:`), toBuffer(changes[name]))
     }
-    parts.push(closing)
+    parts.push(objectEnd)
     return parts
   }
 }
@@ -111,4 +108,4 @@ function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void
 }
 
 /** `{}` */
-export const emptyObject: JsonObject = new JsonObject(Buffer.from('{}'))
+export const emptyObject: JsonObject = new JsonObject(emptyObjectBytes)

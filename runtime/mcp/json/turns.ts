@@ -5,7 +5,7 @@
  * nothing more.
  */
 import { isUtf8 } from 'node:buffer'
-import { setImmediate } from 'node:timers/promises'
+import { StringDecoder } from 'node:string_decoder'
 import {
   JsonError,
   maxMembers,
@@ -16,6 +16,7 @@ import {
   skipWhitespace,
   TooManyMembers,
 } from './scan.ts'
+import { nextShare, shareIsOver } from './turn-shares.ts'
 import { JsonWalk } from './walk.ts'
 
 /** Yields where other work may have a turn. */
@@ -27,8 +28,6 @@ export const largeBytes: number = 256 * 1024
 const sliceBytes = 128 * 1024
 const blanksSliceBytes = 1024 * 1024
 const utf8SliceBytes = 1024 * 1024
-/** A turn ends after so long. */
-const turnMs = 5
 /** Names of members that are read here. */
 const maxNameBytes = 64 * 1024
 
@@ -40,16 +39,20 @@ export function atOnce<T>(work: Work<T>): T {
   }
 }
 
-/** Runs work in turns of its own. */
+/** Runs work in later turns, in which it has a share. */
 export async function inTurns<T>(work: Work<T>): Promise<T> {
   for (;;) {
-    await setImmediate()
-    const until = performance.now() + turnMs
+    await nextShare()
     do {
       const step = work.next()
       if (step.done) return step.value
-    } while (performance.now() < until)
+    } while (!shareIsOver())
   }
+}
+
+/** Runs work on some bytes: within this turn when they are few. */
+export function workOn<T>(bytes: Buffer, work: Work<T>): T | Promise<T> {
+  return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }
 
 export interface Members {
@@ -160,23 +163,17 @@ export function* checkUtf8(bytes: Buffer): Work<boolean> {
   return true
 }
 
-const textSlice = 1024 * 1024
-
-/** A text as UTF-8. */
-export function* bytesOf(text: string): Work<Buffer> {
+/** The same bytes when they are UTF-8; otherwise U+FFFD stands for what is not. */
+export function* madeUtf8(bytes: Buffer): Work<Buffer> {
+  if (yield* checkUtf8(bytes)) return bytes
+  const decoder = new StringDecoder('utf8')
   const pieces: Buffer[] = []
-  let size = 0
-  for (let from = 0; from < text.length; ) {
-    const cut = from + textSlice
-    // Not between the two halves of a character.
-    const to = (text.charCodeAt(cut - 1) & 0xfc00) === 0xd800 ? cut + 1 : cut
-    const piece = Buffer.from(text.slice(from, to))
-    pieces.push(piece)
-    size += piece.length
-    from = to
+  for (let from = 0; from < bytes.length; from += utf8SliceBytes) {
+    pieces.push(Buffer.from(decoder.write(bytes.subarray(from, from + utf8SliceBytes))))
     yield
   }
-  return yield* joined(pieces, size)
+  pieces.push(Buffer.from(decoder.end()))
+  return yield* joined(pieces)
 }
 
 const copySlice = 4 * 1024 * 1024

@@ -16,6 +16,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { refuseCodedRequest } from '../content-coding.ts'
 import type { Exchange } from '../exchange.ts'
 import { maxBodyBytes } from '../limits.ts'
+import { Pieces } from '../pieces.ts'
 
 const empty: Buffer = Buffer.alloc(0)
 
@@ -73,27 +74,20 @@ function sayContinue(req: IncomingMessage, res: ServerResponse): void {
 function collect(exchange: Exchange, maxBytes: number): Promise<void> {
   const { req, res } = exchange
   return new Promise((resolve, reject) => {
-    let first: Buffer | undefined
-    let more: Buffer[] | undefined
-    let size = 0
+    const pieces = new Pieces()
 
     function stop(): void {
       req.off('data', onData).off('end', onEnd).off('error', onCut).off('close', onCut)
     }
     function onData(chunk: Buffer): void {
-      size += chunk.length
-      if (size > maxBytes) {
-        stop()
-        reject(tooLarge(res))
-        return
-      }
-      if (!first) first = chunk
-      else if (!more) more = [first, chunk]
-      else more.push(chunk)
+      pieces.add(chunk)
+      if (pieces.size <= maxBytes) return
+      stop()
+      reject(tooLarge(res))
     }
     function onEnd(): void {
       stop()
-      exchange.body = more ? Buffer.concat(more, size) : (first ?? empty)
+      exchange.body = pieces.whole()
       resolve()
     }
     function onCut(): void {

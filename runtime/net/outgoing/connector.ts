@@ -8,7 +8,7 @@
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
 import { connect as connectTcp, isIP, type LookupFunction } from 'node:net'
 import { getCACertificates } from 'node:tls'
-import { buildConnector } from 'undici'
+import { buildConnector } from './undici.ts'
 import { type DialPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
 import { unbracket } from '../addresses.ts'
 import { dialTimeoutMs, tlsTimeoutMs } from '../limits.ts'

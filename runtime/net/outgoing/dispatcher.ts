@@ -9,7 +9,7 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getCACertificates } from 'node:tls'
-import { Agent, type buildConnector, Dispatcher, Pool, ProxyAgent } from 'undici'
+import { Agent, type buildConnector, Dispatcher, Pool, ProxyAgent } from './undici.ts'
 import { type ConnectorOptions, makeConnector } from './connector.ts'
 import { dialTimeoutMs } from '../limits.ts'
 import { serviceViolation } from '../../../schemas/index.ts'

@@ -7,9 +7,9 @@
  * Not for MCP traffic: streams go through the dispatcher itself.
  */
 import { ModuleError } from '../../../schemas/index.ts'
-import { fetch } from 'undici'
 import { isLoopbackHost } from '../addresses.ts'
 import { type DispatcherOptions, makeDispatcher } from './dispatcher.ts'
+import { Pieces } from '../pieces.ts'
 
 /** What callers may pass; a subset of the standard RequestInit that both jose and oauth4webapi satisfy. */
 export interface FetchInit {
@@ -59,6 +59,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const method = init.method?.toUpperCase() ?? 'GET'
     let url = new URL(input)
+    const { fetch } = await import('undici/lib/web/fetch/index.js')
     try {
       for (let hops = 0; ; hops++) {
         checkUrl(url, options.allowHttp ?? false)
@@ -110,20 +111,21 @@ function checkUrl(url: URL, allowHttp: boolean): void {
 
 /** Reads the whole response and returns it as a standard Response. */
 async function complete(response: Awaited<ReturnType<typeof fetch>>, maxBytes: number): Promise<Response> {
-  const parts: Uint8Array[] = []
-  let size = 0
+  const pieces = new Pieces()
   if (response.body) {
     for await (const part of response.body as AsyncIterable<Uint8Array>) {
-      size += part.length
+      pieces.add(Buffer.from(part.buffer, part.byteOffset, part.length))
       // Leaving the loop cancels the body.
-      if (size > maxBytes)
+      if (pieces.size > maxBytes)
         throw new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`)
-      parts.push(part)
     }
   }
   const headers = new Headers([...response.headers])
   headers.delete('content-encoding')
   headers.delete('content-length')
   const bodiless = response.status === 204 || response.status === 205 || response.status === 304
-  return new Response(bodiless ? null : Buffer.concat(parts, size), { status: response.status, headers })
+  return new Response(bodiless ? null : Buffer.concat(pieces.take(), pieces.size), {
+    status: response.status,
+    headers,
+  })
 }

@@ -24,12 +24,14 @@ import {
 } from './events.ts'
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type Payload, recordedPayload } from './payload.ts'
+import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
 /** A call of a tool from within a script or a step, on behalf of the request in flight. */
 export interface CallRecord {
   readonly caller: Caller | undefined
   readonly tool: string
   readonly backend: string | undefined
+  readonly policy?: PolicyRecord | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
   /** Raw JSON objects. */
@@ -78,6 +80,8 @@ export interface Audit {
   readonly detectApplicationErrors: boolean
   /** How many bytes of a response the record needs; 0: none. */
   readonly responseBytes: number
+  /** What of a decision of policies is recorded. */
+  readonly policyInputs: AuditConfig['policyInputs']
   records(type: AuditEventType): boolean
   exchange(record: ExchangeRecord): void
   call(record: CallRecord): void
@@ -98,6 +102,7 @@ const off: Audit = {
   enabled: false,
   detectApplicationErrors: false,
   responseBytes: 0,
+  policyInputs: 'none',
   records: () => false,
   exchange() {},
   call() {},
@@ -144,7 +149,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     const most = config?.maxDataSize ?? 0
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
     const end = most + marginBytes
-    return recordedPayload(body.toString('utf8', 0, end), body.length <= end, most)
+    return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end }, most)
   }
 
   function delegation(caller: Caller | undefined) {
@@ -156,6 +161,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     detectApplicationErrors: config.detectApplicationErrors,
     responseBytes:
       config.includeResponseData && config.maxDataSize > 0 ? config.maxDataSize + marginBytes : 0,
+    policyInputs: config.policyInputs,
     records: (type) => types.has(type),
 
     exchange(record) {
@@ -164,7 +170,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
       const request = payload(body, config.includeRequestData)
       const recorded =
         config.includeResponseData && config.maxDataSize > 0 && response
-          ? recordedPayload(response.text, response.whole, config.maxDataSize)
+          ? recordedPayload(response.text, { whole: response.whole }, config.maxDataSize)
           : undefined
       const rest = exchangeLine(record, delegation(record.caller))
       write(record.type, record.outcome, exchangeComponent, rest, { request, response: recorded })
@@ -172,11 +178,13 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
 
     call(record) {
       if (!types.has('mcp_tool_call')) return
+      const { policy, origin } = policyMembers(record.policy)
       const rest = {
         source: localSource(),
         subjects: subjectsOf(record.caller, currentScope()?.request?.client),
         delegation: delegation(record.caller),
-        target: { method: 'tools/call', name: record.tool, type: 'tool' },
+        target: { method: 'tools/call', name: record.tool, type: 'tool', ...origin },
+        policy,
         metadata: {
           extra: {
             duration_ms: record.durationMs,

@@ -1,6 +1,6 @@
 /** The members of an audit line that describe one HTTP request of a client. */
 import type { IncomingMessage } from 'node:http'
-import type { AuditEventType } from '../../../schemas/index.ts'
+import type { AuditEventType, ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
 import type { RpcResponse } from '../exchange/rpc-answer.ts'
@@ -8,10 +8,15 @@ import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 import type { AuditOutcome } from './events.ts'
 import type { Delegation } from './delegation.ts'
+import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
+  /** Of the HTTP response; 499 when the client left before there was one. */
+  readonly status: number
+  /** What the request was refused or rejected with, where that is an error of ours. */
+  readonly errorCode: ErrorCode | undefined
   readonly req: IncomingMessage
   /** Path without the query. */
   readonly path: string
@@ -21,10 +26,13 @@ export interface ExchangeRecord {
   readonly client: ClientName | undefined
   readonly rpc: RpcFacts | undefined
   readonly backend: string | undefined
+  readonly policy?: PolicyRecord | undefined
   readonly durationMs: number
   /** Bytes of the response; undefined while it goes on. */
   readonly responseBytes: number | undefined
   readonly rpcResponse: RpcResponse | undefined
+  /** Why the work refused the request, as a code. */
+  readonly denial: string | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
@@ -39,6 +47,7 @@ export function exchangeLine(
   delegation: Delegation | undefined,
 ): Record<string, unknown> {
   const { req, rpc, rpcResponse } = record
+  const { policy, origin } = policyMembers(record.policy)
   const agent = req.headers['user-agent']
   return {
     source: {
@@ -56,7 +65,9 @@ export function exchangeLine(
       method: rpc === undefined || rpc.method === '' ? req.method : rpc.method,
       name: rpc?.target,
       type: record.type === 'sse_connection' ? 'sse_endpoint' : (rpc?.targetType ?? 'endpoint'),
+      ...origin,
     },
+    policy,
     metadata: {
       extra: {
         duration_ms: record.durationMs,
@@ -66,6 +77,7 @@ export function exchangeLine(
         backend_name: record.backend,
         jsonrpc_error_code: rpcResponse?.kind === 'error' ? rpcResponse.code : undefined,
         jsonrpc_error_message: rpcResponse?.kind === 'error' ? rpcResponse.message : undefined,
+        denial_reason: record.denial,
         tool_error: rpcResponse?.toolError === true ? true : undefined,
       },
     },

@@ -22,7 +22,11 @@ export interface Payload {
 }
 
 /** `whole` false: `text` is the beginning of something longer. */
-export function recordedPayload(text: string, whole: boolean, maxBytes: number): Payload | undefined {
+export function recordedPayload(
+  text: string,
+  { whole }: { readonly whole: boolean },
+  maxBytes: number,
+): Payload | undefined {
   const start = skipSpace(text, 0)
   const first = text.charCodeAt(start)
   if (first !== 0x7b && first !== 0x5b) return undefined
@@ -34,7 +38,7 @@ export function recordedPayload(text: string, whole: boolean, maxBytes: number):
   return { json, truncated }
 }
 
-function isJson(text: string, lines = false): boolean {
+function isJson(text: string, { lines = false }: { readonly lines?: boolean } = {}): boolean {
   try {
     JSON.parse(text)
     return lines || !text.includes('\n')
@@ -102,7 +106,7 @@ function isStructure(c: number): boolean {
 /** Texts may hold JSON in their turn, as those of tool results often do. */
 function redactedToken(token: string, value: string): string {
   const inner = value.charCodeAt(0)
-  const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, true)
+  const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })
   const safe = redactText(nested ? redactJson(value, 0, value.length * 2).text : value)
   return safe === value ? token : JSON.stringify(safe)
 }

@@ -56,6 +56,24 @@ export interface EventFields {
     readonly problem: string
     readonly resolved: boolean
   }
+  /** What a backend offers is not what its lock says; all counts 0: it is. `quiet`: pinning only observes it. */
+  readonly tools_drifted: {
+    readonly backend: string
+    readonly changed: number
+    readonly new: number
+    readonly removed: number
+    readonly quiet: boolean
+    readonly examples: readonly string[]
+  }
+  /** A backend has no usable lock, or has one again; `failure` is undefined then. */
+  readonly tool_lock: { readonly backend: string; readonly failure: string | undefined }
+  /** A call of something that is not as it was approved was refused. */
+  readonly pin_refused: {
+    readonly backend: string
+    readonly name: string
+    readonly reason: string
+    readonly method: string
+  }
   /** A request of a client failed for a reason of ours or of a backend. */
   readonly request_failed: { readonly reason: string; readonly err?: unknown }
   /** The access token of a client was refused. */
@@ -65,7 +83,14 @@ export interface EventFields {
   /** What changed in a session was not stored for other replicas. */
   readonly session_unsaved: { readonly err?: unknown }
   /** Policies refused a call. */
-  readonly call_denied: { readonly method: string; readonly name?: string | undefined }
+  readonly call_denied: {
+    readonly method: string
+    readonly name?: string | undefined
+    /** Ids of the policies that refused it; absent when none permits it. */
+    readonly policies?: readonly string[] | undefined
+    /** Attributes that a permit reads and the request does not have. */
+    readonly missing?: readonly string[] | undefined
+  }
   /** A rate limit refused a call. */
   readonly call_limited: { readonly scope: string; readonly operation_type: string }
   /** The store of the rate limits cannot be asked any more, or can be again. */

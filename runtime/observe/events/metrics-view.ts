@@ -8,13 +8,14 @@ type Counters = {
 }
 
 const counters: Counters = {
-  lists_failed: (metrics, { backend }) => metrics.listReadFailures(1, named(backend)),
+  lists_failed: (metrics, { backend }) => metrics.listReadFailures(1, backendLabel(backend)),
   items_malformed(metrics, { backend, repaired, left_out }) {
-    if (repaired > 0) metrics.malformedItems(repaired, { ...named(backend), action: 'repaired' })
-    if (left_out > 0) metrics.malformedItems(left_out, { ...named(backend), action: 'left_out' })
+    if (repaired > 0) metrics.malformedItems(repaired, { ...backendLabel(backend), action: 'repaired' })
+    if (left_out > 0) metrics.malformedItems(left_out, { ...backendLabel(backend), action: 'left_out' })
   },
+  pin_refused: (metrics, { backend, reason }) => metrics.pinRefusals(1, { ...backendLabel(backend), reason }),
   backend_era: (metrics, { backend, era }) =>
-    metrics.revisionReclassifications(1, { ...named(backend), 'mcp.protocol.revision': era }),
+    metrics.revisionReclassifications(1, { ...backendLabel(backend), 'mcp.protocol.revision': era }),
   config_reloaded: (metrics) => metrics.configReloads(1, { outcome: 'success' }),
   config_refused: (metrics) => metrics.configReloads(1, { outcome: 'failure' }),
   token_obtained: (metrics, { strategy }) => metrics.tokenExchanges(1, { strategy, outcome: 'success' }),
@@ -25,7 +26,8 @@ const counters: Counters = {
   policy_engine_failed: (metrics, _fields, server) => metrics.policyEngineFailures(1, { server }),
 }
 
-function named(backend: string): { 'target.workload_name': string } {
+/** The label of what concerns one backend. */
+export function backendLabel(backend: string): { 'target.workload_name': string } {
   return { 'target.workload_name': backend }
 }
 

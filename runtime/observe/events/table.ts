@@ -29,6 +29,10 @@ export interface EventRow<F> {
 
 type Table = { readonly [T in EventType]: EventRow<EventFields[T]> }
 
+function isDrifted({ changed, new: added, removed }: EventFields['tools_drifted']): boolean {
+  return changed + added + removed > 0
+}
+
 export const eventTable: Table = {
   backend_health: {
     message: 'the health of a backend changed',
@@ -144,6 +148,47 @@ export const eventTable: Table = {
         ? undefined
         : { message: problem, fix: 'rename it by aggregation.tools overrides, or choose a prefixFormat' },
     }),
+  },
+  tools_drifted: {
+    message: (fields) =>
+      isDrifted(fields) ? 'a backend does not offer what was approved' : 'a backend offers what was approved',
+    level: (fields) => (!isDrifted(fields) ? 'info' : fields.quiet ? 'debug' : 'warn'),
+    condition: (fields) => {
+      const { backend, changed, new: added, removed, examples } = fields
+      return {
+        id: `tools_drifted/${backend}`,
+        backend,
+        open: isDrifted(fields)
+          ? {
+              message: `backend ${backend} differs from its tool lock: ${changed} changed, ${added} new, ${removed} removed`,
+              fix: `review it with gatehouse lock --check, and approve it in the MCPToolLock or tell whoever runs ${backend}: ${examples.slice(0, 2).join('; ')}`,
+            }
+          : undefined,
+      }
+    },
+  },
+  tool_lock: {
+    message: ({ failure }) =>
+      failure === undefined
+        ? 'the tool lock of a backend is in force'
+        : 'the tool lock of a backend cannot be used',
+    level: ({ failure }) => (failure === undefined ? 'info' : 'error'),
+    condition: ({ backend, failure }) => ({
+      id: `tool_lock/${backend}`,
+      backend,
+      open:
+        failure === undefined
+          ? undefined
+          : {
+              message: `the tool lock of backend ${backend} cannot be used: ${failure}`,
+              fix: `correct the MCPToolLock of ${backend}, or write it again with gatehouse lock`,
+            },
+    }),
+  },
+  pin_refused: {
+    message: 'a call was refused: what it names is not as it was approved',
+    level: 'warn',
+    repeats: ({ backend, reason }) => `${backend} ${reason}`,
   },
   request_failed: {
     message: 'a request failed',

@@ -9,7 +9,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Audit } from '../audit/audit.ts'
+import type { PolicyRecord } from '../audit/policy-line.ts'
 import { clientAddress } from '../audit/client-address.ts'
+import type { ExchangeRecord } from '../audit/exchange-line.ts'
 import { type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -18,6 +20,7 @@ import { watchResponse } from './answer-watch.ts'
 import {
   responseOfError,
   carrierOf,
+  codeOf,
   errorOf,
   opensStream,
   outcomeOf,
@@ -36,12 +39,21 @@ export interface ObserverOptions {
   readonly server: string
   readonly audit: Audit
   readonly telemetry: Telemetry
+  /** Takes every record, whatever the audit log selects. */
+  readonly recorder?: ExchangeRecorder | undefined
   /** True for the paths whose requests are audited and measured. Default: all. */
   readonly observes?: ((path: string) => boolean) | undefined
   readonly transport?: ((path: string) => string) | undefined
   /** Believes X-Forwarded-For for the client's address. Default false. */
   readonly trustProxyHeaders?: boolean | undefined
   readonly log?: Log | undefined
+}
+
+/** Whoever keeps records of requests beside the audit log. Must not throw, and must let go of request and bodies. */
+export interface ExchangeRecorder {
+  /** How many bytes of a response it wants; 0: none. */
+  readonly responseBytes: number
+  exchange(record: ExchangeRecord): void
 }
 
 /** An operation as the work begins. */
@@ -73,6 +85,8 @@ export interface Observer {
   meant(tool: string, toolArguments: Buffer): void
   /** Names the backend that the request in flight was taken to. */
   backend(name: string): void
+  /** What the policies decided about the request in flight. */
+  policy(record: PolicyRecord): void
   /** Adds attributes to the span of the request in flight. */
   annotate(attributes: Attributes): void
 }
@@ -80,14 +94,15 @@ export interface Observer {
 const requestIdText = /^[\w.:-]{1,128}$/
 
 export function makeObserver(options: ObserverOptions): Observer {
-  const { audit, telemetry, server } = options
+  const { audit, telemetry, server, recorder } = options
   const { metrics, tracer } = telemetry
   const transport = options.transport ?? (() => 'streamable-http')
   const observes = options.observes ?? (() => true)
   const names = makeKnownNames()
   const log = options.log ?? silentLog
-  const detects = audit.detectApplicationErrors || telemetry.enabled
-  if (!audit.enabled && !telemetry.enabled) return unobserved
+  const detects = audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
+  const responseBytes = Math.max(audit.responseBytes, recorder?.responseBytes ?? 0)
+  if (!audit.enabled && !telemetry.enabled && !recorder) return unobserved
 
   function begin(req: IncomingMessage, res: ServerResponse, path: string): RequestScope {
     const stream = req.method === 'GET'
@@ -100,8 +115,11 @@ export function makeObserver(options: ObserverOptions): Observer {
       meant: undefined,
       client: undefined,
       backend: undefined,
+      policy: undefined,
       response: undefined,
+      errorCode: undefined,
       span: undefined,
+      denial: undefined,
       attributes: undefined,
       pending: 0,
       deferred: undefined,
@@ -110,7 +128,7 @@ export function makeObserver(options: ObserverOptions): Observer {
     const onOpen = (): void => {
       if (http.exchange && opensStream(req, res)) end(scope, http.exchange, undefined)
     }
-    http.watch = watchResponse(res, audit.responseBytes, stream ? onOpen : undefined)
+    http.watch = watchResponse(res, responseBytes, stream ? onOpen : undefined)
     const connection = {
       server,
       transport: transport(path),
@@ -146,7 +164,12 @@ export function makeObserver(options: ObserverOptions): Observer {
       response: detects ? (scope.response ?? watch?.response()) : undefined,
       clientAddress: clientAddress(req, { trustProxyHeaders: options.trustProxyHeaders === true }),
     }
-    if (audit.enabled) writeLine(ended)
+    if (audit.enabled) {
+      // The audit log tells of errors of applications when it is configured to.
+      const record = recordOf(ended, audit.detectApplicationErrors ? ended.response : undefined)
+      if (audit.records(record.type)) audit.exchange(record)
+    }
+    recorder?.exchange(recordOf(ended, ended.response))
     if (!telemetry.enabled) return
     const failure = errorOf(ended.status, ended.response, error)
     countRequest(metrics, names, {
@@ -164,37 +187,31 @@ export function makeObserver(options: ObserverOptions): Observer {
     if (span) endSpan(span, ended, failure)
   }
 
-  function writeLine({
-    scope,
-    http,
-    exchange,
-    error,
-    status,
-    durationMs,
-    response,
-    clientAddress,
-  }: Ended): void {
+  function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeRecord {
+    const { scope, http, exchange, error, status } = ended
     const { req, res, watch } = http
     const type = typeOf(scope.rpc, req, res)
-    if (!audit.records(type)) return
-    const told = audit.detectApplicationErrors ? response : undefined
-    audit.exchange({
+    return {
       type,
-      outcome: outcomeOf(status, told, error),
+      outcome: outcomeOf(status, response, error),
+      status,
+      errorCode: scope.errorCode ?? codeOf(error),
       req,
       path: exchange.path,
-      clientAddress,
+      clientAddress: ended.clientAddress,
       requestId: scope.requestId,
       caller: exchange.caller,
       client: scope.client,
       rpc: scope.rpc,
       backend: scope.backend,
-      durationMs,
+      policy: scope.policy,
+      durationMs: ended.durationMs,
       responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
-      rpcResponse: told,
+      rpcResponse: response,
+      denial: scope.denial,
       body: exchange.body,
       response: watch?.body(),
-    })
+    }
   }
 
   function endSpan(span: OpenSpan, ended: Ended, failure: string | undefined): void {
@@ -267,6 +284,7 @@ export function makeObserver(options: ObserverOptions): Observer {
         return result
       } catch (error) {
         scope.response ??= responseOfError(error)
+        scope.errorCode ??= codeOf(error)
         throw error
       } finally {
         scope.pending--
@@ -283,6 +301,11 @@ export function makeObserver(options: ObserverOptions): Observer {
     backend(name) {
       const scope = currentScope()?.request
       if (scope) scope.backend ??= name
+    },
+    policy(record) {
+      const scope = currentScope()?.request
+      // Of several decisions within one request the line tells of the one about what it names.
+      if (scope && (scope.policy === undefined || scope.meant?.name === record.id)) scope.policy = record
     },
     annotate,
   }
@@ -308,6 +331,7 @@ const unobserved: Observer = {
   operation: (_facts, work) => work(),
   meant() {},
   backend() {},
+  policy() {},
   annotate() {},
 }
 

@@ -1,6 +1,6 @@
 /** What a request was, and how it went: event type, status, outcome, kind of error, name of the span. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type AuditEventType, GatehouseError } from '../../../schemas/index.ts'
+import { type AuditEventType, type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import type { AuditOutcome } from '../audit/events.ts'
 import { eventTypeOf } from '../audit/events.ts'
 import type { TraceCarrier } from '../telemetry/propagation.ts'
@@ -56,6 +56,10 @@ export function errorOf(
   if (status >= 500) return String(status)
   if (response?.kind === 'error') return String(response.code ?? 'error')
   return response?.toolError === true ? 'tool_error' : undefined
+}
+
+export function codeOf(error: unknown): ErrorCode | undefined {
+  return error instanceof GatehouseError ? error.code : undefined
 }
 
 /** A rejected operation as the response that its client gets. */

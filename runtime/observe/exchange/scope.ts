@@ -4,7 +4,9 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ErrorCode } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
+import type { PolicyRecord } from '../audit/policy-line.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { ResponseWatch } from './answer-watch.ts'
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
@@ -24,9 +26,15 @@ export interface RequestScope {
   client: ClientName | undefined
   /** Backend that the request was taken to. */
   backend: string | undefined
+  /** What the policies decided about the request. */
+  policy: PolicyRecord | undefined
   /** How the operation ended; what is known here wins over what the response looks like. */
   response: RpcResponse | undefined
+  /** The error that the operation was rejected with. */
+  errorCode: ErrorCode | undefined
   span: OpenSpan | undefined
+  /** Why the work refused the request, as a code. */
+  denial: string | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
@@ -58,6 +66,12 @@ export function currentScope(): Scope | undefined {
 export function annotate(attributes: NonNullable<RequestScope['attributes']>): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
+}
+
+/** Says why the request in flight is refused, for its audit line: a code, never a text of others. */
+export function annotateDenial(reason: string): void {
+  const request = scopes.getStore()?.request
+  if (request?.http) request.denial ??= reason
 }
 
 export function withScope<T>(scope: Scope, work: () => T): T {

@@ -114,7 +114,7 @@ function currentAttributes({ scope, req, ...facts }: SpanFacts): Record<string, 
   }
 }
 
-/** Twelve hex digits that stand for a session. */
+/** Twelve hex digits that stand for a session, for reading only: nothing is looked up by them. */
 function fingerprint(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }

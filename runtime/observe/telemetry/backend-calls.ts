@@ -47,7 +47,11 @@ const actions: Readonly<Record<string, string>> = {
   'prompts/list': 'list_capabilities',
 }
 
-export function makeBackendCalls(metrics: Metrics, tracer: Tracer, enabled: boolean): BackendCalls {
+export function makeBackendCalls(
+  metrics: Metrics,
+  tracer: Tracer,
+  { enabled }: { readonly enabled: boolean },
+): BackendCalls {
   const carrier = tracer.carrier.bind(tracer)
   if (!enabled) return { observe: (_call, work) => work(noSpan), carrier }
   return {

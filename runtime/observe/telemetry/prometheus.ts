@@ -7,9 +7,8 @@
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MetricReader, type ResourceMetrics } from '@opentelemetry/sdk-metrics'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { metricsType } from '../../../schemas/metrics/index.ts'
 import { type Exchange, sendBody } from '../../net/index.ts'
-
-const textType = 'text/plain; version=0.0.4; charset=utf-8'
 
 class ScrapeReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
@@ -35,7 +34,7 @@ export function makeScrape(): Scrape {
       // The serialiser may come with an SDK of another patch version, whose types are the same under other names.
       const collected: unknown = withSeconds(resourceMetrics)
       const text = serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
-      sendBody(res, 200, textType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
+      sendBody(res, 200, metricsType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
     },
   }
 }

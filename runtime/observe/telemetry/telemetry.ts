@@ -58,7 +58,7 @@ export const noTelemetry: Telemetry = {
   enabled: false,
   metrics: noMetrics,
   tracer: noTracer,
-  backendCalls: makeBackendCalls(noMetrics, noTracer, false),
+  backendCalls: makeBackendCalls(noMetrics, noTracer, { enabled: false }),
   prometheus: undefined,
   spans: { legacy: false, toolArguments: false, environment: {} },
   flush: async () => {},
@@ -85,7 +85,7 @@ export async function makeTelemetry(
     enabled: true,
     metrics: sdk.metrics,
     tracer: sdk.tracer,
-    backendCalls: makeBackendCalls(sdk.metrics, sdk.tracer, true),
+    backendCalls: makeBackendCalls(sdk.metrics, sdk.tracer, { enabled: true }),
     prometheus: sdk.prometheus,
     spans: {
       legacy: settings.legacy,

@@ -5,7 +5,6 @@
  * without breaking the signature. The request must be final otherwise.
  */
 import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto'
-import { SignatureV4 } from '@smithy/signature-v4'
 import { setHeader, type OutgoingRequest } from '../strategy.ts'
 
 export interface SigningRules {
@@ -20,6 +19,8 @@ export interface SigningRules {
 /** Sets authorization, x-amz-date and x-amz-security-token. */
 export async function signRequest(request: OutgoingRequest, rules: SigningRules): Promise<void> {
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = rules
+  // Loaded with the first request that is signed.
+  const { SignatureV4 } = await import('@smithy/signature-v4')
   const signer = new SignatureV4({
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken === '' ? {} : { sessionToken }) },
     region,

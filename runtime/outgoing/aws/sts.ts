@@ -34,7 +34,7 @@ export async function assumeRole(role: AssumeRole, fetch: Fetch): Promise<Obtain
     DurationSeconds: String(role.durationSeconds),
   })
   const response = await send('the token service', role.endpoint, { method: 'POST', body }, { fetch }).catch(
-    (error: unknown) => Promise.reject(credentialFailure(error, false)),
+    (error: unknown) => Promise.reject(credentialFailure(error, { subject: false })),
   )
   const text = await response.text()
   if (response.status !== 200) throw refusal(response.status, element(text, 'Code') ?? '')

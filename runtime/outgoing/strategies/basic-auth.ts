@@ -15,10 +15,10 @@ export const basicAuth: StrategyModule = {
     if (!block) return [{ path: 'basicAuth', message: 'is required' }]
     const { username, password } = readers(block, parts)
     return [
-      ...secretViolations('basicAuth.username', block.username, block.usernameEnv, parts, true),
-      ...secretViolations('basicAuth.password', block.password, block.passwordEnv, parts, true),
-      ...violationsOf('basicAuth.username', username(), true),
-      ...violationsOf('basicAuth.password', password(), false),
+      ...secretViolations('basicAuth.username', block.username, block.usernameEnv, parts, { required: true }),
+      ...secretViolations('basicAuth.password', block.password, block.passwordEnv, parts, { required: true }),
+      ...violationsOf('basicAuth.username', username(), { isName: true }),
+      ...violationsOf('basicAuth.password', password(), { isName: false }),
     ]
   },
   make({ basicAuth: block = {} }, parts) {
@@ -51,8 +51,8 @@ function readers(
 function credentials(username: string | undefined, password: string | undefined): string {
   if (username === undefined || password === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
   const [violation] = [
-    ...violationsOf('basicAuth.username', username, true),
-    ...violationsOf('basicAuth.password', password, false),
+    ...violationsOf('basicAuth.username', username, { isName: true }),
+    ...violationsOf('basicAuth.password', password, { isName: false }),
   ]
   if (violation !== undefined) throw new GatehouseError('BACKEND_AUTH_FAILED', { cause: violation.message })
   const pair = `${username}:${password}`.normalize('NFC')
@@ -62,7 +62,11 @@ function credentials(username: string | undefined, password: string | undefined)
 // oxlint-disable-next-line no-control-regex
 const controlCharacter = /[\x00-\x1f\x7f]/
 
-function violationsOf(field: string, value: string | undefined, isName: boolean): readonly Violation[] {
+function violationsOf(
+  field: string,
+  value: string | undefined,
+  { isName }: { readonly isName: boolean },
+): readonly Violation[] {
   if (value === undefined) return []
   if (isName && value.includes(':')) return [{ path: field, message: 'must not contain a colon' }]
   if (controlCharacter.test(value.slice(-1)))

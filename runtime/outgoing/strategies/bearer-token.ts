@@ -8,7 +8,7 @@ export const bearerToken: StrategyModule = {
     if (!block) return [{ path: 'bearerToken', message: 'is required' }]
     const token = secretReader(block.token, block.tokenEnv, parts)()
     return [
-      ...secretViolations('bearerToken.token', block.token, block.tokenEnv, parts, true),
+      ...secretViolations('bearerToken.token', block.token, block.tokenEnv, parts, { required: true }),
       ...(token !== undefined && !/^[\x21-\x7e]+$/.test(token)
         ? [{ path: 'bearerToken.token', message: 'must be printable ASCII without blanks' }]
         : []),

@@ -157,7 +157,7 @@ class CloudSts implements OutgoingStrategy {
 
 /**
  * A legal session name: the value itself when it is one, else what is legal of it plus a digest, so that two users
- * never share a name.
+ * never share a name: its 64 bits are out of reach for one who chooses a name to match another's.
  */
 export function sessionName(value: string): string {
   if (/^[\w+=,.@-]{2,64}$/.test(value)) return value

@@ -11,7 +11,9 @@ export const headerInjection: StrategyModule = {
     const value = headerValueViolation(secretReader(headerValue, headerValueEnv, parts)() ?? '')
     return [
       ...(name === undefined ? [] : [{ path: 'headerInjection.headerName', message: name }]),
-      ...secretViolations('headerInjection.headerValue', headerValue, headerValueEnv, parts, true),
+      ...secretViolations('headerInjection.headerValue', headerValue, headerValueEnv, parts, {
+        required: true,
+      }),
       ...(value === undefined ? [] : [{ path: 'headerInjection.headerValue', message: value }]),
     ]
   },

@@ -28,7 +28,9 @@ export const obo: StrategyModule = {
     return [
       ...urlViolations('obo.tokenUrl', block.tokenUrl),
       ...(block.clientId ? [] : [{ path: 'obo.clientId', message: 'is required' }]),
-      ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, true),
+      ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, {
+        required: true,
+      }),
       ...(audience || scopes.length > 0 ? [] : [{ path: 'obo.audience', message: 'set audience or scopes' }]),
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]

@@ -99,7 +99,7 @@ class CrossAppFlow {
       return await jwtBearerGrant({ ...this.#target(), assertion })
     } catch (error) {
       // The assertion is minutes old at most: that the target refuses it is not cured by another login.
-      throw credentialFailure(error, false)
+      throw credentialFailure(error, { subject: false })
     }
   }
 

@@ -49,7 +49,7 @@ export class LinkPool<L extends PooledLink> {
   }
 
   /** A link to use until `release`. Throws TOO_MANY_SESSIONS. */
-  take(lane: string, exclusive: boolean): L {
+  take(lane: string, { exclusive }: { readonly exclusive: boolean }): L {
     const free = this.links(lane).find(
       (link) => !link.over && !link.exclusive && (!exclusive || link.users === 0),
     )

@@ -6,7 +6,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, type Message, metaKey, notificationMessage, paramsOf } from '../../mcp/index.ts'
+import {
+  emptyObjectBytes,
+  JsonObject,
+  type Message,
+  metaKey,
+  notificationMessage,
+  paramsOf,
+} from '../../mcp/index.ts'
 import type { Requester } from './requester.ts'
 
 const maxResources = 1_000
@@ -96,8 +103,8 @@ export class ListenFeed {
     late.unref()
     void promise.then(() => clearTimeout(late))
     this.#requester.request(id, 'subscriptions/listen', this.#params(), subscription.stop.signal).then(
-      ({ result }) => this.#ended(subscription, result !== undefined),
-      () => this.#ended(subscription, false),
+      ({ result }) => this.#ended(subscription, { graceful: result !== undefined }),
+      () => this.#ended(subscription, { graceful: false }),
     )
     return promise
   }
@@ -109,7 +116,7 @@ export class ListenFeed {
   }
 
   /** `graceful`: the server closed it, and may offer another one soon. */
-  #ended(subscription: Subscription, graceful: boolean): void {
+  #ended(subscription: Subscription, { graceful }: { readonly graceful: boolean }): void {
     this.#live.delete(subscription.id)
     subscription.acknowledge(none)
     if (graceful && this.#newest === subscription) void this.#resume()
@@ -141,7 +148,7 @@ export class ListenFeed {
     if (!subscription || subscription !== this.#speaking) return 'handled'
     const left = meta.names().length > 1 ? meta.with({ [metaKey.subscriptionId]: undefined }) : undefined
     const rest = params.with({ _meta: left })
-    return notificationMessage(message.method, rest.equals(empty) ? undefined : rest)
+    return notificationMessage(message.method, rest.equals(emptyObjectBytes) ? undefined : rest)
   }
 
   #acknowledged(subscription: Subscription, honoured: JsonObject | undefined): void {
@@ -151,5 +158,3 @@ export class ListenFeed {
     subscription.acknowledge(new Set(texts))
   }
 }
-
-const empty = Buffer.from('{}')

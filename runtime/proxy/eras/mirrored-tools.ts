@@ -11,25 +11,44 @@ import {
   JsonObject,
   type MirroredArgument,
   mirroredArguments,
+  readMembers,
+  visitElementsInTurns,
+  type Work,
+  workOn,
 } from '../../mcp/index.ts'
 
 const maxTools = 10_000
+/** A larger tool is treated as one without annotations. */
+const maxToolBytes = 256 * 1024
+const maxCursorBytes = 64 * 1024
 
 export class MirroredTools {
   readonly #byName = new Map<string, readonly MirroredArgument[]>()
 
-  /** Reloads one page: the raw result of `tools/list`. Returns the cursor of the next one. */
-  learn(result: Buffer): string | undefined {
-    let page: JsonObject
+  /** Reloads one page: the raw result of `tools/list`. Returns the cursor of the next one. Never rejects. */
+  async learn(result: Buffer): Promise<string | undefined> {
     try {
-      page = new JsonObject(result)
+      return await workOn(result, this.#learn(result))
     } catch {
       // A member twice: the client may check it; nothing is learnt from it.
       return undefined
     }
-    const tools = page.value('tools')
-    for (const tool of Array.isArray(tools) ? (tools as readonly unknown[]) : []) this.#take(tool)
-    return page.text('nextCursor')
+  }
+
+  *#learn(result: Buffer): Work<string | undefined> {
+    yield* readMembers(result)
+    const page = new JsonObject(result)
+    const tools = page.raw('tools')
+    if (tools?.[0] === 0x5b) yield* visitElementsInTurns(tools, (from, to) => this.#read(tools, from, to))
+    const cursor = page.raw('nextCursor')
+    return cursor && cursor.length <= maxCursorBytes ? page.text('nextCursor') : undefined
+  }
+
+  *#read(tools: Buffer, from: number, to: number): Work<void> {
+    if (to - from > maxToolBytes) return
+    const tool: unknown = JSON.parse(tools.toString('utf8', from, to))
+    this.#take(tool)
+    yield
   }
 
   #take(tool: unknown): void {

@@ -9,6 +9,9 @@ import type { Requester } from './requester.ts'
 /** A server that has not responded within this time does not know the method. */
 export const probeTimeoutMs = 10_000
 
+/** What a server says of itself at most; it is read at once. */
+export const maxIntroductionBytes: number = 1024 * 1024
+
 /** The raw DiscoverResult; undefined when the server does not speak the era. Rejects when the link is over. */
 export async function discover(
   requester: Requester,
@@ -37,6 +40,7 @@ export async function discover(
 
 /** True for a DiscoverResult with the stateless revision in it. */
 function namesStateless(result: Buffer): boolean {
+  if (result.length > maxIntroductionBytes) return false
   try {
     const versions = new JsonObject(result).value('supportedVersions')
     return Array.isArray(versions) && versions.includes(statelessVersion)

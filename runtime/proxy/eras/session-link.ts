@@ -12,6 +12,7 @@ import {
   type Ask,
   askMethods,
   type AskReply,
+  emptyObject,
   errorMessage,
   JsonObject,
   latestSessionVersion,
@@ -22,10 +23,11 @@ import {
   passesLevel,
   rawErrorMessage,
   resultMessage,
-  sessionVersions,
   sessionParams,
+  sessionVersions,
 } from '../../mcp/index.ts'
 import type { OpenLink, Outcome, ServerLink } from './link.ts'
+import { maxIntroductionBytes } from './probe.ts'
 import { linkOver, Requester } from './requester.ts'
 
 /** The client's side of one request. */
@@ -97,13 +99,14 @@ export class SessionLink {
     const { capabilities, info } = this.#options
     const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
     const outcome = await this.#initialize(params)
-    const result = outcome.result ? new JsonObject(outcome.result) : undefined
+    const isSmall = outcome.result !== undefined && outcome.result.length <= maxIntroductionBytes
+    const result = isSmall ? new JsonObject(outcome.result) : undefined
     const version = result?.text('protocolVersion')
     if (!result || version === undefined || !sessionVersions.includes(version))
       throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
     this.#requester.notify('notifications/initialized')
     return {
-      capabilities: result.object('capabilities') ?? nothing,
+      capabilities: result.object('capabilities') ?? emptyObject,
       info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
       instructions: result.raw('instructions')?.toString(),
     }
@@ -210,8 +213,8 @@ export class SessionLink {
   }
 }
 
-const nothing = new JsonObject(Buffer.from('{}'))
-const unnamed = '{"name":"unnamed","version":"0"}'
+/** What a server without a name is called. */
+export const unnamed = '{"name":"unnamed","version":"0"}'
 const internal = '{"code":-32603,"message":"Internal error"}'
 const withdrawn = new Error('the server withdrew its request')
 const nobody = new GatehouseError('METHOD_NOT_FOUND', { detail: 'no client takes server requests now' })

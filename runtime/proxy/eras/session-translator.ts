@@ -27,21 +27,25 @@ import {
   resultMessage,
   sessionVersions,
   sessionError,
-  sessionResult,
+  sessionResultInTurns,
   statelessVersion,
   statelessParams,
   withoutTasks,
+  workOn,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Outcome } from './link.ts'
 import { ListenFeed } from './listen-feed.ts'
 import { discover } from './probe.ts'
 import { reasonOf, Requester } from './requester.ts'
+import { unnamed } from './session-link.ts'
 
 /** Where messages for the client go. */
 export interface ClientSide {
   /** `about`: raw id of the client's request that the message belongs to, if there is one. */
   send(message: Buffer, about?: string): void | Promise<void>
+  /** The result of a request of the client; `id` is raw. */
+  respond(id: string, result: Buffer): void | Promise<void>
   /** A request of the client gets no response: the client has cancelled it. */
   drop(about: string): void
 }
@@ -175,10 +179,8 @@ export class SessionTranslator {
     this.#calls.set(clientId, call)
     try {
       const { result, error } = await this.#rounded(method, params, call)
-      const response = result
-        ? resultMessage(clientId, sessionResult(result))
-        : rawErrorMessage(clientId, sessionError(method, error))
-      await client.send(response, clientId)
+      if (result) await client.respond(clientId, await workOn(result, sessionResultInTurns(result)))
+      else await client.send(rawErrorMessage(clientId, sessionError(method, error)), clientId)
     } catch (error) {
       if (call.stop.signal.reason === cancelled) client.drop(clientId)
       else throw error
@@ -278,7 +280,6 @@ export class SessionTranslator {
 }
 
 const cancelled = new Error('the client cancelled the request')
-const unnamed = '{"name":"unnamed","version":"0"}'
 
 /** Lists whose changes the server announces, as members of a filter. */
 function announcedLists(capabilities: JsonObject | undefined): readonly string[] {

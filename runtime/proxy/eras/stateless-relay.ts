@@ -14,7 +14,6 @@ import {
   notificationMessage,
   paramsOf,
   rawErrorMessage,
-  resultMessage,
 } from '../../mcp/index.ts'
 import type { OpenLink, ServerLink } from './link.ts'
 import { LinkPool, type PooledLink } from './link-pool.ts'
@@ -69,7 +68,8 @@ export class StatelessLink implements PooledLink {
           ? params.with({ _meta: own.with({ progressToken: id }) })
           : params.bytes
       const { result, error } = await this.requester.request(id, method, changed, reply.gone)
-      if (result) await reply.end(resultMessage(clientId, ofClient(result, id, clientId)))
+      const isSubscription = method === 'subscriptions/listen'
+      if (result) await reply.endResult(clientId, isSubscription ? ofClient(result, id, clientId) : result)
       else await reply.end(rawErrorMessage(clientId, error), new JsonObject(error).value('code'))
     } finally {
       this.#sent.delete(id)
@@ -145,7 +145,7 @@ export class StatelessRelay {
   /** Carries a request out and sends its response. Never rejects. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     try {
-      const link = this.#pool.take(request.scope, request.meta.logLevel !== undefined)
+      const link = this.#pool.take(request.scope, { exclusive: request.meta.logLevel !== undefined })
       try {
         await link.carry(request, reply)
       } finally {

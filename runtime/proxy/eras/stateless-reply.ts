@@ -9,6 +9,8 @@ export interface StatelessReply {
   send(message: Buffer): void | Promise<void>
   /** Sends the response and ends the exchange; `code` is that of a JSON-RPC error. */
   end(message: Buffer, code?: unknown): void | Promise<void>
+  /** Sends `{…,"result":…}` and ends the exchange: a large result is not copied. */
+  endResult(id: string, result: Buffer): void | Promise<void>
   /** Ends without a response: what was listened to is gone. */
   drop(): void
   /** Fires when the client has given the request up. */

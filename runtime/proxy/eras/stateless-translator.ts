@@ -15,6 +15,7 @@ import {
   AskingCall,
   type AskReply,
   completeResult,
+  completeResultInTurns,
   errorMessage,
   errorObject,
   inputRequired,
@@ -30,6 +31,7 @@ import {
   allVersions,
   visitRequests,
   withoutTasks,
+  workOn,
 } from '../../mcp/index.ts'
 import type { OpenLink, Outcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
@@ -97,7 +99,7 @@ export class StatelessTranslator {
 
   /** Opens a session ahead of any request. Rejects when the server refuses it. */
   async open(request: StatelessRequest): Promise<void> {
-    const link = this.#pool.take(this.#laneOf(request), false)
+    const link = this.#pool.take(this.#laneOf(request), { exclusive: false })
     try {
       await link.opened
     } finally {
@@ -183,7 +185,7 @@ export class StatelessTranslator {
   }
 
   async #discover({ id }: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
-    const link = this.#pool.take(lane, false)
+    const link = this.#pool.take(lane, { exclusive: false })
     try {
       const { capabilities, info, instructions } = await link.opened
       const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
@@ -194,7 +196,7 @@ export class StatelessTranslator {
   }
 
   async #listen(request: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
-    const link = this.#pool.take(lane, false)
+    const link = this.#pool.take(lane, { exclusive: false })
     // It stays for as long as it is listened on; others may have it for themselves meanwhile.
     link.pins++
     this.#pool.release(link)
@@ -210,7 +212,7 @@ export class StatelessTranslator {
     const abilities = abilitiesIn(declaredIn(meta))
     const canAsk =
       askingMethods.has(method) && (abilities.elicitation || abilities.sampling || abilities.roots)
-    const link = this.#pool.take(lane, canAsk || meta.logLevel !== undefined)
+    const link = this.#pool.take(lane, { exclusive: canAsk || meta.logLevel !== undefined })
     const stop = new AbortController()
     const begun: Begun = {
       link,
@@ -268,7 +270,10 @@ export class StatelessTranslator {
   ): Promise<void> {
     const { id, method, params, meta } = request
     const info = await infoOf(link)
-    if (result) return reply.end(resultMessage(id, completeResult(method, result, info)))
+    if (result) {
+      const complete = await workOn(result, completeResultInTurns(method, result, info))
+      return reply.endResult(id, complete)
+    }
     const visits = askingMethods.has(method) ? visitRequests(error) : undefined
     if (visits) {
       requireAbility(abilitiesIn(declaredIn(meta)), visit)

@@ -11,13 +11,13 @@ import {
   notificationMessage,
   paramsOf,
   resultMessage,
+  updatedMethod,
 } from '../../mcp/index.ts'
 import type { SessionLink, SessionServer } from './session-link.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 
 const maxWatchers = 1_000
 const maxResources = 100
-const updatedMethod = 'notifications/resources/updated'
 const lists: Readonly<Record<string, { kind: string; method: string }>> = {
   toolsListChanged: { kind: 'tools', method: 'notifications/tools/list_changed' },
   promptsListChanged: { kind: 'prompts', method: 'notifications/prompts/list_changed' },

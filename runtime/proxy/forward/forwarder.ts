@@ -194,10 +194,10 @@ class Forwarding implements ResponsePolicy {
     body: Buffer | undefined,
   ): boolean | 'read' {
     if (this.#sentId === undefined) return false
-    const verdict = sessionVerdict(status, challenged)
+    const verdict = sessionVerdict(status, { challenged })
     if (verdict !== 'read') return verdict === 'lost'
     if (body === undefined) return 'read'
-    return isSessionLost(status, challenged, decodeRefusal(body, headers['content-encoding']))
+    return isSessionLost(status, { challenged }, decodeRefusal(body, headers['content-encoding']))
   }
 
   /** The end of a DELETE, or a session that the target has forgotten. */

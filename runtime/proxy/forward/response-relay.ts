@@ -50,7 +50,7 @@ export type DiscardedResponse = { readonly status: number; readonly headers: Inc
 /** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
 const maxDropped = 65_536
 
-const clientGone = new Error('the client disconnected')
+export const clientGone: Error = new Error('the client disconnected')
 const discarded = new Error('the response was discarded')
 
 export class ResponseRelay implements DispatchHandler {

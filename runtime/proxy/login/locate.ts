@@ -16,6 +16,7 @@ import {
   discoverResource,
   discoverServer,
   type Fetch,
+  hintFor,
   OAuthClientError,
   type ResourceMetadata,
   type ServerMetadata,
@@ -30,6 +31,8 @@ export interface Located {
   /** RFC 8707 indicator to send. */
   readonly resource: string | undefined
   readonly scopes: readonly string[]
+  /** Further parameters of the authorization request, for this provider. */
+  readonly authorizeParams?: Readonly<Record<string, string>>
 }
 
 export interface LocateOptions {
@@ -45,6 +48,24 @@ export interface LocateOptions {
 
 /** Rejects with OAuthClientError. */
 export async function locate(options: LocateOptions): Promise<Located> {
+  return withHint(await locateServer(options), options.settings)
+}
+
+/** What the provider needs of its own; settings that were given win. */
+function withHint(located: Located, { provider, scopes, resource }: OAuthSettings): Located {
+  const hint = hintFor(provider)
+  if (!hint) return located
+  const isOffline = hint.offlineAccess && scopes === undefined && !located.scopes.includes('offline_access')
+  const audience = hint.resource === 'audience' ? located.resource : undefined
+  return {
+    ...located,
+    resource: hint.resource !== undefined && resource === undefined ? undefined : located.resource,
+    scopes: isOffline ? [...located.scopes, 'offline_access'] : located.scopes,
+    authorizeParams: { ...hint.authorizeParams, ...(audience !== undefined && { audience }) },
+  }
+}
+
+async function locateServer(options: LocateOptions): Promise<Located> {
   const { settings, fetch, signal } = options
   if (settings.authorizeUrl !== undefined && settings.tokenUrl !== undefined) {
     return {
@@ -56,7 +77,7 @@ export async function locate(options: LocateOptions): Promise<Located> {
   }
   if (settings.issuer !== undefined) {
     const server = await discoverServer(settings.issuer, { fetch, signal, need: 'registration_endpoint' })
-    requirePkce(server)
+    requirePkce(server, settings)
     return {
       server,
       issuer: server.issuer,
@@ -75,7 +96,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
     metadataUrl: challenge?.params.get('resource_metadata'),
   })
   const server = await serverFor(document, options)
-  requirePkce(server)
+  requirePkce(server, settings)
   const asked = challenge?.params.has('scope') ? scopesOf(challenge) : document?.scopesSupported
   return {
     server,
@@ -147,9 +168,10 @@ function isIssuerLike(realm: string): boolean {
 }
 
 /** MCP 2025-11-25 authorization: a client that finds no S256 in the metadata must not go on. */
-function requirePkce(server: ServerMetadata): void {
+function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void {
   if (supportsS256(server)) return
   const listed = server.code_challenge_methods_supported
+  if (listed === undefined && hintFor(provider)?.silentPkce) return
   const found =
     listed === undefined
       ? 'its metadata has no code_challenge_methods_supported'

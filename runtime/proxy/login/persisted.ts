@@ -34,6 +34,7 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
     if (!complained) log.warn('logins cannot be persisted for the next start', { dir, err: error })
     complained = true
   }
+  // 128 bits: no two names have one file.
   const pathOf = (name: string): string =>
     join(dir, `${createHash('sha256').update(name).digest('hex').slice(0, 32)}.login`)
 

@@ -73,7 +73,7 @@ function isRefused(
 }
 
 function authorizationRequest(
-  { server, scopes, resource }: Located,
+  { server, scopes, resource, authorizeParams }: Located,
   { clientId }: OAuthClient,
   { redirectUri }: Callback,
   { settings }: SignInParts,
@@ -92,6 +92,7 @@ function authorizationRequest(
     codeChallenge,
     nonce: scopes.includes('openid') ? nonce : undefined,
     resource,
+    extra: authorizeParams,
   })
 }
 

@@ -12,8 +12,9 @@ import {
   isBatch,
   metaOf,
   paramsOf,
-  statelessVersion,
+  reservedMetaPrefix,
   startsAsJson,
+  statelessVersion,
 } from '../../mcp/index.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
@@ -22,11 +23,16 @@ import type { Target } from '../forward/target.ts'
 
 const supported: readonly string[] = [statelessVersion]
 /** Start of every `_meta` key that declares the stateless revision. */
-const metaPrefix = Buffer.from('io.modelcontextprotocol/')
 
-/** The stateless revision has POST only. Looks at headers only, so it stands before authentication. */
-export function refuseStatelessMethod({ req }: ProxyExchange): void {
-  if (req.headers[headerName.protocolVersion] !== statelessVersion) return
+/**
+ * The stateless revision has POST only, as has every request of a target that is `stateless`. Looks at headers only, so it
+ * stands before authentication.
+ */
+export function refuseStatelessMethod(
+  { req }: ProxyExchange,
+  { stateless }: { readonly stateless: boolean },
+): void {
+  if (!stateless && req.headers[headerName.protocolVersion] !== statelessVersion) return
   if (req.method === 'GET' || req.method === 'HEAD' || req.method === 'DELETE') {
     throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST, OPTIONS' } })
   }
@@ -44,7 +50,7 @@ export function checkBody(exchange: ProxyExchange, target: Target): void {
   }
   const header = req.headers[headerName.protocolVersion]
   // Without either signal the request is of the session era, and there is no reason to look inside.
-  if (header !== statelessVersion && !body.includes(metaPrefix)) return
+  if (header !== statelessVersion && !body.includes(reservedMetaPrefix)) return
   const { message } = exchange
   if (message?.kind !== 'request' || isSsePost(exchange, target)) return
   const params = paramsOf(message)

@@ -11,10 +11,11 @@ import {
   JsonObject,
   type Message,
   notificationMessage,
-  scanMessage,
+  readServerMessage,
+  type ServerEvent,
   sseReader,
 } from '../../mcp/index.ts'
-import type { Dispatcher } from '../../net/index.ts'
+import { type Dispatcher, Pieces } from '../../net/index.ts'
 import { EventIds } from '../forward/event-ids.ts'
 import type { Recovery, ProxiedSession } from './sessions.ts'
 
@@ -119,25 +120,23 @@ function post(
 async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {
   const type = headers['content-type']
   if (String(type).toLowerCase().startsWith(eventStreamType)) return resultInStream(body)
-  const chunks: Buffer[] = []
-  let length = 0
+  const pieces = new Pieces()
   for await (const chunk of body as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length > maxResponseBytes) throw new Error('the response is too large')
+    pieces.add(chunk)
+    if (pieces.size > maxResponseBytes) throw new Error('the response is too large')
   }
-  return responseIn(Buffer.concat(chunks))?.result
+  return (await responseIn(pieces.whole()))?.result
 }
 
 async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
   let response: Message | undefined
   let length = 0
-  const reader = sseReader(maxResponseBytes, ({ data }) => {
-    response ??= responseIn(Buffer.from(data))
-  })
+  const events: ServerEvent[] = []
+  const reader = sseReader(maxResponseBytes, (event) => events.push(event))
   for await (const chunk of body) {
     reader.push(chunk)
     length += chunk.length
+    for (const event of events.splice(0)) response ??= await responseIn(event.data())
     if (response) break
     if (length > maxResponseBytes) throw new Error('the stream has no response')
   }
@@ -145,9 +144,9 @@ async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | und
 }
 
 /** Undefined for what is no response. */
-function responseIn(bytes: Buffer): Message | undefined {
+async function responseIn(bytes: Buffer | Promise<Buffer>): Promise<Message | undefined> {
   try {
-    const message = scanMessage(bytes)
+    const message = await readServerMessage(bytes)
     return message.method === '' ? message : undefined
   } catch {
     return undefined

@@ -11,6 +11,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  emptyObject,
   type Era,
   errorMessage,
   JsonObject,
@@ -190,7 +191,7 @@ export class RawBridge {
       const isResponse = isResponseTo(received, message.id)
       if (isResponse && responded) return
       responded ||= isResponse
-      if (isResponse) this.#note(message, received, era)
+      if (isResponse) await this.#note(message, received, era)
       const done = isResponse && (await eras?.takeOver(message, received, era, signal)) === true
       if (!done) await this.#write(received.bytes)
       if (isResponse) resolve()
@@ -234,14 +235,14 @@ export class RawBridge {
   }
 
   /** What later messages need to know of an answered request. */
-  #note(message: Message, response: Message, era: Era): void {
+  async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {
       this.#initialize = message
       this.#generation++
       this.#lost = false
     }
-    if (message.method === 'tools/list' && era === 'stateless') this.#tools.learn(response.result)
+    if (message.method === 'tools/list' && era === 'stateless') await this.#tools.learn(response.result)
   }
 
   /** Sends; after the loss of a session, or a disagreement about mirrored arguments, once more. */
@@ -304,7 +305,7 @@ export class RawBridge {
     const meta = paramsOf(message).object('_meta')?.with({ progressToken: undefined }) ?? '{}'
     let cursor: string | undefined
     for (let page = 0; page < maxPages; page++) {
-      const params = new JsonObject(Buffer.from('{}')).with({
+      const params = emptyObject.with({
         _meta: meta,
         ...(cursor === undefined ? {} : { cursor: JSON.stringify(cursor) }),
       })
@@ -316,7 +317,8 @@ export class RawBridge {
         headers: mirroredHeaders(own, 'stateless', this.#tools),
         signal,
         onMessage: async (received) => {
-          if (isResponseTo(received, own.id) && received.result) cursor = this.#tools.learn(received.result)
+          if (isResponseTo(received, own.id) && received.result)
+            cursor = await this.#tools.learn(received.result)
         },
       })
       if (cursor === undefined) return

@@ -16,6 +16,7 @@ import {
   metaOf,
   namedMethods,
   paramsOf,
+  reservedMetaPrefix,
   statelessVersion,
   writeHeaderValue,
 } from '../../mcp/index.ts'
@@ -58,7 +59,6 @@ export interface Transport {
 }
 
 /** Start of every `_meta` key that declares the stateless revision. */
-const metaPrefix = Buffer.from('io.modelcontextprotocol/')
 
 /**
  * The era of a message. `before` is that of the last request: notifications do not say theirs. Throws MessageError for
@@ -68,7 +68,7 @@ export function eraOfMessage(message: Message, before: Era): Era {
   if (message.kind === 'result' || message.kind === 'error') return 'session'
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? 'session' : before
-  if (message.params?.includes(metaPrefix) !== true) return 'session'
+  if (message.params?.includes(reservedMetaPrefix) !== true) return 'session'
   return eraOf(message.method, metaOf(message, paramsOf(message)), undefined)
 }
 

@@ -12,6 +12,7 @@ import {
   JsonObject,
   type Message,
   paramsOf,
+  resultMessage,
   rpcCode,
   scanMessage,
   statelessVersion,
@@ -86,7 +87,11 @@ export class EraTranslation {
     const { writer, log } = this.#options
     const session = new SessionTranslator({
       toServer: (message) => link.send(message),
-      client: { send: (message) => writer.write(message), drop: () => undefined },
+      client: {
+        send: (message) => writer.write(message),
+        respond: (id, result) => writer.write(resultMessage(id, result)),
+        drop: () => undefined,
+      },
       log,
       discovered,
     })
@@ -122,6 +127,7 @@ export class EraTranslation {
       gone,
       send: write,
       end: write,
+      endResult: (id, result) => write(resultMessage(id, result)),
       drop: () => {
         const params = `{"requestId":${message.id ?? 'null'},"reason":"the subscription has ended"}`
         void write(Buffer.from(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":${params}}`))

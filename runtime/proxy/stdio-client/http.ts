@@ -7,20 +7,27 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { errors, GatehouseError } from '../../../schemas/index.ts'
 import {
-  type EventSourceMessage,
   eventStreamType,
+  inTurns,
   isBatch,
+  joined,
   jsonType,
+  largeBytes,
+  lastEventIdHeader,
   type Message,
-  scanElements,
-  scanMessage,
+  readServerMessage,
+  type ServerEvent,
+  nextShare,
+  shareIsOver,
   sseReader,
+  visitElementsInTurns,
 } from '../../mcp/index.ts'
-import { codedAnswer, type Dispatcher, type Log } from '../../net/index.ts'
+import { codedAnswer, type Dispatcher, type Log, Pieces } from '../../net/index.ts'
 
 /** Largest message in either direction. */
 export const maxMessageBytes: number = 64 * 1024 * 1024
 const firstRetryMs = 1_000
+const shortestRetryMs = 20
 export const longestRetryMs = 30_000
 
 export interface HttpOptions {
@@ -93,24 +100,26 @@ export class Http {
     response: HttpResponse,
     position: Position,
     signal: AbortSignal,
-    onEvent: (event: EventSourceMessage) => Promise<void>,
+    onEvent: (event: ServerEvent) => Promise<void>,
   ): Promise<void> {
     refuseCoded(response)
-    const queue: EventSourceMessage[] = []
+    const queue: ServerEvent[] = []
     const reader = sseReader(
       maxMessageBytes,
       (event) => queue.push(event),
       (retryMs) => {
-        position.retryMs = Math.min(retryMs, longestRetryMs)
+        position.retryMs = Math.min(Math.max(retryMs, shortestRetryMs), longestRetryMs)
       },
     )
     try {
       for await (const chunk of response.body) {
+        if (shareIsOver()) await nextShare()
         reader.push(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)))
         for (const event of queue.splice(0)) {
+          if (shareIsOver()) await nextShare()
           await onEvent(event)
           // Noted only now: what was not handed over is asked for again.
-          if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
+          if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
         }
       }
     } catch (cause) {
@@ -122,16 +131,26 @@ export class Http {
   }
 
   /** The messages in an event or a body, in order; what is no message is logged and left out. */
-  messagesIn(data: Buffer): readonly Message[] {
+  async messagesIn(body: Buffer | Promise<Buffer>): Promise<readonly Message[]> {
+    const data = await body
     try {
       // Revision 2025-03-26 allowed several messages in one response.
-      if (isBatch(data)) return scanElements(data, data.indexOf('[')).map((element) => scanMessage(element))
-      return [scanMessage(data)]
+      const texts = isBatch(data) ? await elementsOf(data.subarray(data.indexOf('['))) : [data]
+      const messages: Message[] = []
+      for (const text of texts) messages.push(await readServerMessage(text))
+      return messages
     } catch (error) {
       this.log.warn('the server sent what is no message', { bytes: data.length, err: error })
       return []
     }
   }
+}
+
+async function elementsOf(list: Buffer): Promise<readonly Buffer[]> {
+  const elements: Buffer[] = []
+  const note = (from: number, to: number): undefined => void elements.push(list.subarray(from, to))
+  await inTurns(visitElementsInTurns(list, note))
+  return elements
 }
 
 /** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
@@ -151,23 +170,20 @@ export function abandon({ body }: HttpResponse): void {
 /** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
 export async function readBody(response: HttpResponse, signal: AbortSignal): Promise<Buffer> {
   refuseCoded(response)
-  const chunks: Buffer[] = []
-  let size = 0
+  const pieces = new Pieces()
   try {
     for await (const chunk of response.body) {
-      const bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk))
-      size += bytes.length
-      if (size > maxMessageBytes) {
+      pieces.add(Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk)))
+      if (pieces.size > maxMessageBytes) {
         throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the response is larger than allowed' })
       }
-      chunks.push(bytes)
     }
   } catch (cause) {
     signal.throwIfAborted()
     if (cause instanceof GatehouseError) throw cause
     throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the response was cut short', cause })
   }
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)
+  return pieces.size < largeBytes ? pieces.whole() : inTurns(joined(pieces.take(), pieces.size))
 }
 
 /** Reads a body that nobody wants, so that its connection can be used again. */

@@ -3,11 +3,11 @@
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import type { Readable, Writable } from 'node:stream'
-import { keptBytes, Oversize } from './oversize.ts'
+import { onOneLine } from '../../mcp/index.ts'
+import { endBytes, Oversize } from './oversize.ts'
 
 const lf = 0x0a
 const cr = 0x0d
-const spaceByte = 0x20
 const empty: Buffer = Buffer.alloc(0)
 
 /**
@@ -52,8 +52,8 @@ class PartialLine {
     this.#size += part.length
     if (this.#tooLong) this.#parts = []
     else this.#parts.push(part)
-    if (this.#head.length < keptBytes) this.#head = Buffer.concat([this.#head, part.subarray(0, keptBytes)])
-    this.#tail = Buffer.concat([this.#tail, part.subarray(-keptBytes)]).subarray(-keptBytes)
+    if (this.#head.length < endBytes) this.#head = Buffer.concat([this.#head, part.subarray(0, endBytes)])
+    this.#tail = Buffer.concat([this.#tail, part.subarray(-endBytes)]).subarray(-endBytes)
   }
 
   end(): Buffer | Oversize | undefined {
@@ -88,7 +88,7 @@ export function makeLineWriter(output: Writable): LineWriter {
     closed,
     async write(message) {
       if (!open) return
-      if (!output.write(Buffer.concat([oneLine(message), newline]))) {
+      if (!output.write(Buffer.concat([onOneLine(message), newline]))) {
         space ??= new Promise<void>((resolve) => output.once('drain', resolve)).then(() => {
           space = undefined
         })
@@ -99,11 +99,3 @@ export function makeLineWriter(output: Writable): LineWriter {
 }
 
 const newline = Buffer.from('\n')
-
-/** In JSON a raw line end can only be white space between tokens, so a blank says the same. */
-function oneLine(message: Buffer): Buffer {
-  if (message.indexOf(lf) < 0 && message.indexOf(cr) < 0) return message
-  const copy = Buffer.from(message)
-  for (let i = 0; i < copy.length; i++) if (copy[i] === lf || copy[i] === cr) copy[i] = spaceByte
-  return copy
-}

@@ -34,6 +34,7 @@ interface Connection {
 }
 
 const endpointMs = 10_000
+const maxEndpointBytes = 64 * 1024
 
 export class OldSseTransport implements Transport {
   readonly #http: Http
@@ -67,7 +68,7 @@ export class OldSseTransport implements Transport {
         body: call.message.bytes,
         signal,
       })
-      if (response.statusCode >= 300) throw await refusal(response, signal, true)
+      if (response.statusCode >= 300) throw await refusal(response, signal, { inSession: true })
       await drop(response)
       await responded
     } finally {
@@ -117,10 +118,11 @@ export class OldSseTransport implements Transport {
     try {
       const response = await this.#http.request('GET', { headers: [], signal })
       if (response.statusCode !== 200 || !isEventStream(response)) return await refusal(response, signal)
-      await this.#http.readEvents(response, newPosition(), signal, async ({ event, data }) => {
-        if (event === 'endpoint') onEndpoint(this.#endpointOf(data))
-        else if (data !== '' && (event === undefined || event === 'message')) {
-          for (const message of this.#http.messagesIn(Buffer.from(data)))
+      await this.#http.readEvents(response, newPosition(), signal, async (said) => {
+        const { event, size } = said
+        if (event === 'endpoint') onEndpoint(this.#endpointOf(await said.data()))
+        else if (size > 0 && (event === undefined || event === 'message')) {
+          for (const message of await this.#http.messagesIn(said.data()))
             await this.#hand(connection, message)
         }
       })
@@ -130,9 +132,10 @@ export class OldSseTransport implements Transport {
     }
   }
 
-  #endpointOf(data: string): URL {
+  #endpointOf(data: Buffer): URL {
     const from = this.#http.endpoint
-    const url = URL.canParse(data, from.href) ? new URL(data, from) : undefined
+    const text = data.length > maxEndpointBytes ? '' : data.toString()
+    const url = text !== '' && URL.canParse(text, from.href) ? new URL(text, from) : undefined
     if (url?.origin === from.origin) return url
     throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server names an endpoint on another origin' })
   }
@@ -161,7 +164,11 @@ export class OldSseTransport implements Transport {
 }
 
 /** `inSession`: the refused message belonged to a session. */
-async function refusal(response: HttpResponse, signal: AbortSignal, inSession = false): Promise<Error> {
+async function refusal(
+  response: HttpResponse,
+  signal: AbortSignal,
+  { inSession = false }: { readonly inSession?: boolean } = {},
+): Promise<Error> {
   const { statusCode, headers } = response
   if (statusCode === 200) {
     abandon(response)
@@ -170,6 +177,6 @@ async function refusal(response: HttpResponse, signal: AbortSignal, inSession = 
   }
   const body = await readBody(response, signal)
   const challenged = headers['www-authenticate'] !== undefined
-  if (inSession && isSessionLost(statusCode, challenged, body)) return new SessionLost()
+  if (inSession && isSessionLost(statusCode, { challenged }, body)) return new SessionLost()
   return unreachable(statusCode, body) ?? statusError(statusCode)
 }

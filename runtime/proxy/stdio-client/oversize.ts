@@ -6,7 +6,7 @@
  */
 
 /** Bytes that are buffered of each end. */
-export const keptBytes = 512
+export const endBytes = 512
 
 export class Oversize {
   readonly head: Buffer

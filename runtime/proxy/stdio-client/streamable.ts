@@ -10,13 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type Era,
-  type EventSourceMessage,
   headerName,
   isSessionLost,
   JsonObject,
   type Message,
   rawErrorMessage,
   scanMessage,
+  type ServerEvent,
 } from '../../mcp/index.ts'
 import { type Call, isResponseTo, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
@@ -83,7 +83,7 @@ export class StreamableTransport implements Transport {
 
   async #readWhole(call: Call, response: HttpResponse, signal: AbortSignal): Promise<void> {
     let responded = false
-    for (const message of this.#http.messagesIn(await readBody(response, signal))) {
+    for (const message of await this.#http.messagesIn(readBody(response, signal))) {
       const named = withId(message, call.message.id)
       responded ||= isResponseTo(named, call.message.id)
       await this.#hand(call, named)
@@ -102,8 +102,8 @@ export class StreamableTransport implements Transport {
     const { id } = call.message
     const position = newPosition()
     let timer: NodeJS.Timeout | undefined
-    const onEvent = async (event: EventSourceMessage): Promise<void> => {
-      for (const message of this.#messagesOf(event)) {
+    const onEvent = async (event: ServerEvent): Promise<void> => {
+      for (const message of await this.#messagesOf(event)) {
         if (isResponseTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
         await this.#hand(call, message)
       }
@@ -124,7 +124,7 @@ export class StreamableTransport implements Transport {
     call: Call,
     position: Position,
     signal: AbortSignal,
-    onEvent: (event: EventSourceMessage) => Promise<void>,
+    onEvent: (event: ServerEvent) => Promise<void>,
     responded: () => boolean,
   ): Promise<void> {
     for (let idle = 0; !responded(); idle++) {
@@ -146,9 +146,9 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  #messagesOf({ event, data }: EventSourceMessage): readonly Message[] {
-    if (data === '' || (event !== undefined && event !== 'message')) return []
-    return this.#http.messagesIn(Buffer.from(data))
+  async #messagesOf(event: ServerEvent): Promise<readonly Message[]> {
+    if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return []
+    return this.#http.messagesIn(event.data())
   }
 
   async #hand(call: Call, message: Message): Promise<void> {
@@ -169,7 +169,7 @@ export class StreamableTransport implements Transport {
     const body = await readBody(response, signal)
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
-    if (sentId !== undefined && isSessionLost(statusCode, isChallenge(response), body))
+    if (sentId !== undefined && isSessionLost(statusCode, { challenged: isChallenge(response) }, body))
       throw new SessionLost()
     const error = errorIn(body)
     const { id } = call.message
@@ -195,13 +195,16 @@ export class StreamableTransport implements Transport {
       const response = await this.#get(from, signal)
       if (response.statusCode === 200 && isEventStream(response)) {
         await this.#http.readEvents(response, position, signal, async (event) => {
-          for (const message of this.#messagesOf(event)) await this.#events.onMessage(message)
+          for (const message of await this.#messagesOf(event)) await this.#events.onMessage(message)
         })
         const good = position.lastEventId !== from || performance.now() - startedAt > goodStreamMs
         failures = good ? 0 : failures + 1
       } else {
         const body = await readBody(response, signal)
-        if (this.#sessionId !== undefined && isSessionLost(response.statusCode, isChallenge(response), body))
+        if (
+          this.#sessionId !== undefined &&
+          isSessionLost(response.statusCode, { challenged: isChallenge(response) }, body)
+        )
           return this.#events.onLost()
         if (response.statusCode < 500 && response.statusCode !== 429) {
           // No such stream here; but a server that only does not know the event any more is asked once more.

@@ -23,7 +23,6 @@ import {
   metaOf,
   paramsOf,
   scanClientMessage,
-  scanMessage,
   single,
   statelessVersion,
   allVersions,
@@ -40,7 +39,7 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
-import { callerHeader } from '../caller-header.ts'
+import { callerDigest, callerHeader } from '../caller-header.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
 import type { PeerCommand } from './peer.ts'
@@ -86,7 +85,6 @@ class BridgeExchange extends Exchange {
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const evictMs = 60_000
 /** Longest scope that is used; the proxy in front sends a digest. */
-const maxScope = 128
 
 /** Starts serving. Rejects with the system's error when the port cannot be bound. */
 export async function startStdioBridge(options: BridgeOptions): Promise<StdioBridge> {
@@ -162,6 +160,7 @@ class Bridge {
         const spare = this.#processes.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
         await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
+        await this.#processes.closeAll()
       },
     }
   }
@@ -232,10 +231,11 @@ class Bridge {
           detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
         })
     }
-    const scope = single(req.headers[callerHeader])?.slice(0, maxScope) ?? ''
-    const reply = new HttpReply(req, res, (response) => {
-      const { result } = method === 'tools/list' ? scanMessage(response) : {}
-      if (result) this.#tools.learn(result)
+    const caller = single(req.headers[callerHeader])
+    // A digest, because the header may be long: what is cut could be somebody else's.
+    const scope = caller === undefined ? '' : callerDigest(caller)
+    const reply = new HttpReply(req, res, (result) => {
+      if (method === 'tools/list') void this.#tools.learn(result)
     })
     await this.#stateless.request({ id, method, params, meta, scope }, reply)
   }

@@ -20,10 +20,17 @@ export function beginStream(res: ServerResponse, headers: Readonly<Record<string
   res.once('close', () => clearInterval(alive))
 }
 
+/** Writes what belongs together, without copying it into one buffer. */
+export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
+  res.cork()
+  for (const part of parts) res.write(part)
+  res.uncork()
+}
+
 /** False when the client did not read and was cut off. */
-export function pushEvent(res: ServerResponse, event: Buffer): boolean {
+export function pushEvent(res: ServerResponse, event: readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return true
-  res.write(event)
+  writeParts(res, event)
   if (res.writableLength <= maxUnread) return true
   res.destroy()
   return false

@@ -4,21 +4,21 @@
  * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { eventStreamType, encodeEvent, jsonType, statusOf } from '../../mcp/index.ts'
+import { eventParts, eventStreamType, jsonType, resultParts, statusOf } from '../../mcp/index.ts'
 import type { StatelessReply } from '../eras/stateless-reply.ts'
-import { beginStream, pushEvent } from './event-stream.ts'
+import { beginStream, pushEvent, writeParts } from './event-stream.ts'
 
 export class HttpReply implements StatelessReply {
   readonly streams: boolean
   readonly gone: AbortSignal
   readonly #res: ServerResponse
   readonly #stop: () => void
-  readonly #onResponse: (message: Buffer) => void
+  readonly #onResult: (result: Buffer) => void
 
-  /** `onResponse` sees a response that is no error. */
-  constructor(req: IncomingMessage, res: ServerResponse, onResponse: (message: Buffer) => void) {
+  /** `onResult` sees the result that is sent. */
+  constructor(req: IncomingMessage, res: ServerResponse, onResult: (result: Buffer) => void) {
     this.#res = res
-    this.#onResponse = onResponse
+    this.#onResult = onResult
     this.streams = req.headers.accept?.includes(eventStreamType) === true
     const gone = new AbortController()
     this.gone = gone.signal
@@ -32,24 +32,29 @@ export class HttpReply implements StatelessReply {
     const res = this.#res
     if (!this.streams || res.writableEnded || res.destroyed) return
     if (!res.headersSent) beginStream(res, { 'X-Accel-Buffering': 'no' })
-    pushEvent(res, encodeEvent(message))
+    pushEvent(res, eventParts([message]))
   }
 
   end(message: Buffer, code?: unknown): void {
+    this.#end([message], code === undefined ? 200 : statusOf(code))
+  }
+
+  endResult(id: string, result: Buffer): void {
+    this.#onResult(result)
+    this.#end(resultParts(id, result), 200)
+  }
+
+  #end(message: readonly Buffer[], status: number): void {
     const res = this.#res
     this.#stop()
-    if (code === undefined) this.#onResponse(message)
     if (res.writableEnded || res.destroyed) return
-    if (res.headersSent) {
-      res.end(encodeEvent(message))
-      return
+    if (res.headersSent) writeParts(res, eventParts(message))
+    else {
+      const length = message.reduce((sum, part) => sum + part.length, 0)
+      const headers = { 'Content-Type': jsonType, 'Content-Length': length, 'Cache-Control': 'no-store' }
+      writeParts(res.writeHead(status, headers), message)
     }
-    const headers = {
-      'Content-Type': jsonType,
-      'Content-Length': message.length,
-      'Cache-Control': 'no-store',
-    }
-    res.writeHead(code === undefined ? 200 : statusOf(code), headers).end(message)
+    res.end()
   }
 
   /** Without a response the client takes the stream for broken, and may open another. */

@@ -8,6 +8,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { inTurns, joined, largeBytes, onOneLine, TurnQueue } from '../../mcp/index.ts'
 import { groupEnded, signalGroup } from './process-group.ts'
 
 export interface PeerCommand {
@@ -30,10 +31,13 @@ const maxLineBytes = 64 * 1024 * 1024
 const graceMs = 2000
 const lf = 0x0a
 
-/** Starts the server. `onMessage` gets each line it prints, `onLog` each line of its standard error. */
+/**
+ * Starts the server. `onMessage` gets each line it prints, one after the other: nothing more is read of it until the
+ * promise of a line is settled. `onLog` gets each line of its standard error.
+ */
 export function startPeer(
   spec: PeerCommand,
-  onMessage: (message: Buffer) => void,
+  onMessage: (message: Buffer) => void | Promise<void>,
   onLog: (line: string) => void,
 ): StdioPeer {
   const [file = '', ...args] = spec.command
@@ -41,7 +45,15 @@ export function startPeer(
   const { pid } = child
   const ended = groupEnded(child)
   const overflow = () => signalGroup(pid, 'SIGKILL')
-  child.stdout.on('data', lineSplitter(onMessage, overflow))
+  const lines = new TurnQueue((parts: readonly Buffer[]) => readLine(parts, onMessage), overflow)
+  const split = lineSplitter((parts) => lines.push(parts), overflow)
+  child.stdout.on('data', (chunk: Buffer) => {
+    split(chunk)
+    const { busy } = lines
+    if (!busy || child.stdout.isPaused()) return
+    child.stdout.pause()
+    void busy.then(() => child.stdout.resume())
+  })
   createInterface({ input: child.stderr }).on('line', onLog)
   // A server that ends while being written to: `ended` tells, the write error adds nothing.
   child.stdin.on('error', () => undefined)
@@ -63,24 +75,31 @@ export function startPeer(
   }
 }
 
-/** Raw line ends are legal white space in JSON, and would split the message in two on this transport. */
-function onOneLine(message: Buffer): Buffer {
-  if (!message.includes(lf)) return message
-  return Buffer.from(message.toString('latin1').replaceAll(/[\r\n]+/g, ' '), 'latin1')
+function readLine(
+  parts: readonly Buffer[],
+  onLine: (line: Buffer) => void | Promise<void>,
+): void | Promise<void> {
+  const [only] = parts
+  if (only && parts.length === 1) return onLine(only)
+  const size = parts.reduce((sum, { length }) => sum + length, 0)
+  return size < largeBytes ? onLine(Buffer.concat(parts, size)) : inTurns(joined(parts, size)).then(onLine)
 }
 
-function lineSplitter(onLine: (line: Buffer) => void, onOverflow: () => void): (chunk: Buffer) => void {
+/** `onLine` gets the parts of each line that is not empty. */
+function lineSplitter(
+  onLine: (parts: readonly Buffer[]) => void,
+  onOverflow: () => void,
+): (chunk: Buffer) => void {
   let parts: Buffer[] = []
   let size = 0
   return function split(chunk) {
     let from = 0
     for (let at = chunk.indexOf(lf); at >= 0; at = chunk.indexOf(lf, from)) {
-      parts.push(chunk.subarray(from, at))
-      const line = parts.length === 1 ? parts[0] : Buffer.concat(parts)
+      if (at > from) parts.push(chunk.subarray(from, at))
+      if (parts.length > 0) onLine(parts)
       parts = []
       size = 0
       from = at + 1
-      if (line && line.length > 0) onLine(line)
     }
     const rest = chunk.subarray(from)
     size += rest.length

@@ -3,8 +3,15 @@
  * this process, however it ends.
  */
 import type { ChildProcess } from 'node:child_process'
+import { Watchdog } from './watchdog.ts'
 
 const running = new Set<number>()
+let watchdog: Watchdog | undefined
+
+/** From now on, groups end when this process is killed, too. For programs on people's machines; a container ends as a whole. */
+export function watchGroups(): void {
+  watchdog ??= new Watchdog()
+}
 
 process.on('exit', () => {
   for (const pid of running) signalGroup(pid, 'SIGKILL')
@@ -16,14 +23,20 @@ process.on('exit', () => {
  */
 export function groupEnded(child: ChildProcess): Promise<string> {
   const { pid } = child
-  if (pid !== undefined) running.add(pid)
+  if (pid !== undefined) {
+    running.add(pid)
+    watchdog?.started(pid)
+  }
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
       resolve(error.code === 'ENOENT' ? 'the command was not found' : 'the command could not be started')
     })
     child.once('exit', (code, signal) => {
       signalGroup(pid, 'SIGKILL')
-      if (pid !== undefined) running.delete(pid)
+      if (pid !== undefined) {
+        running.delete(pid)
+        watchdog?.ended(pid)
+      }
       resolve(signal ? `ended by ${signal}` : `exited with code ${code}`)
     })
   })

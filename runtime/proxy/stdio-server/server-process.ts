@@ -5,7 +5,8 @@
  * A process that ends at once without having been used says that the command does not work.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
-import { type Message, scanMessage } from '../../mcp/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Message, readServerMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { ServerLink } from '../eras/link.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
@@ -25,6 +26,8 @@ const quickEndMs = 3_000
 export class Processes {
   readonly #options: ProcessesOptions
   readonly #failed = Promise.withResolvers<string>()
+  /** All that run, so that none outlives the server in front of them, whoever uses it. */
+  readonly #running = new Set<ServerProcess>()
   #spare: ServerProcess | undefined
   #closed = false
 
@@ -39,7 +42,8 @@ export class Processes {
 
   /** A process for whoever asks. `onMessage` gets everything it says. */
   take(onMessage: (message: Message) => void): ServerLink {
-    const process = this.#spare ?? new ServerProcess(this.#options)
+    if (this.#closed) throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server is ending' })
+    const process = this.#spare ?? this.#start()
     this.#spare = undefined
     process.onMessage = onMessage
     void process.ended.then((why) => this.#tellEnd(process, why))
@@ -47,9 +51,16 @@ export class Processes {
     return process
   }
 
+  #start(): ServerProcess {
+    const process = new ServerProcess(this.#options)
+    this.#running.add(process)
+    void process.ended.then(() => this.#running.delete(process))
+    return process
+  }
+
   keepSpare(): void {
     if (this.#closed || this.#spare) return
-    const spare = new ServerProcess(this.#options)
+    const spare = this.#start()
     this.#spare = spare
     const startedAt = this.#options.now()
     void spare.ended.then((why) => {
@@ -65,11 +76,16 @@ export class Processes {
     if (!this.#closed && !process.isClosing) this.#options.onEnded?.(why)
   }
 
-  /** Ends the spare one; those in use belong to their users. */
+  /** Starts no more, and ends the spare one; those in use belong to their users. */
   async close(): Promise<void> {
     this.#closed = true
     this.#failed.resolve('stopped')
     await this.#spare?.close()
+  }
+
+  /** Ends those that their users have left. */
+  async closeAll(): Promise<void> {
+    await Promise.all([...this.#running].map((process) => process.close()))
   }
 }
 
@@ -86,14 +102,24 @@ class ServerProcess implements ServerLink {
     this.ended = this.#peer.ended
   }
 
-  #said(line: Buffer): void {
-    let message: Message
+  #said(line: Buffer): void | Promise<void> {
     try {
-      message = scanMessage(line)
+      const message = readServerMessage(line)
+      if (!(message instanceof Promise)) return this.#hand(message)
+      return message.then(
+        (read) => this.#hand(read),
+        () => this.#warnOfLine(),
+      )
     } catch {
-      this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
-      return
+      return this.#warnOfLine()
     }
+  }
+
+  #warnOfLine(): void {
+    this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
+  }
+
+  #hand(message: Message): void {
     try {
       this.onMessage?.(message)
     } catch (error) {

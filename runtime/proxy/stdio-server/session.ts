@@ -13,10 +13,12 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   encodeEvent,
   errorMessage,
+  eventParts,
   headerName,
   jsonType,
   type Message,
   paramsOf,
+  resultParts,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -24,7 +26,7 @@ import type { OpenLink, ServerLink } from '../eras/link.ts'
 import { discover } from '../eras/probe.ts'
 import { linkOver, Requester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
-import { beginStream, pushEvent } from './event-stream.ts'
+import { beginStream, pushEvent, writeParts } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */
 const maxBuffered = 100
@@ -86,7 +88,7 @@ export class BridgeSession {
    * has no stateless revision, and a server may not take kindly to a request before `initialize`.
    */
   refuse({ id }: Message): void {
-    if (id !== undefined) this.#push(this.#stream, errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
+    if (id !== undefined) this.#push(this.#stream, [errorMessage(id, new GatehouseError('METHOD_NOT_FOUND'))])
   }
 
   /** A request of the client; resolves when its response is complete or the client is gone. */
@@ -166,6 +168,7 @@ export class BridgeSession {
         toServer: (message) => this.#link.send(message),
         client: {
           send: (message, about) => this.#toClient(message, about),
+          respond: (id, result) => this.#respondTo(id, resultParts(id, result)),
           drop: (about) => this.#drop(about),
         },
         log: this.#options.log,
@@ -196,23 +199,28 @@ export class BridgeSession {
   }
 
   #deliver(message: Message, related?: ServerResponse): void {
-    if (this.#streamOnly) return this.#push(this.#stream, message.bytes)
-    const responded =
-      message.method === '' && message.id !== undefined ? this.#waiting.get(message.id) : undefined
-    if (responded) return this.#respond(responded, message.bytes)
-    if (message.method !== '') this.#relay(message, related)
+    if (this.#streamOnly) this.#push(this.#stream, [message.bytes])
+    else if (message.method !== '') this.#relay(message, related)
+    else if (message.id !== undefined) this.#respondTo(message.id, [message.bytes])
   }
 
-  #respond({ res, done }: Waiting, line: Buffer): void {
-    if (res.headersSent) res.end(encodeEvent(line))
+  /** The parts of a response to the request with this raw id. */
+  #respondTo(id: string, message: readonly Buffer[]): void {
+    if (this.#streamOnly) return this.#push(this.#stream, message)
+    const waiting = this.#waiting.get(id)
+    if (!waiting) return
+    const { res, done } = waiting
+    if (res.headersSent) writeParts(res, eventParts(message))
     else {
+      const length = message.reduce((sum, part) => sum + part.length, 0)
       res.writeHead(200, {
         'Content-Type': jsonType,
-        'Content-Length': line.length,
+        'Content-Length': length,
         [headerName.sessionId]: this.id,
       })
-      res.end(line)
+      writeParts(res, message)
     }
+    res.end()
     done()
   }
 
@@ -221,16 +229,16 @@ export class BridgeSession {
     const target = related ?? (this.#translator ? undefined : this.#targetOf(message))
     if (target) {
       if (!target.headersSent) beginStream(target, { [headerName.sessionId]: this.id })
-      this.#push(target, message.bytes)
+      this.#push(target, [message.bytes])
     } else if (this.#stream) {
-      this.#push(this.#stream, message.bytes)
+      this.#push(this.#stream, [message.bytes])
     } else {
       this.#buffered = [...this.#buffered.slice(1 - maxBuffered), message.bytes]
     }
   }
 
-  #push(res: ServerResponse | undefined, message: Buffer): void {
-    if (res && !pushEvent(res, encodeEvent(message)))
+  #push(res: ServerResponse | undefined, message: readonly Buffer[]): void {
+    if (res && !pushEvent(res, eventParts(message)))
       this.#options.log.warn('a client that does not read was cut off')
   }
 

@@ -11,7 +11,7 @@ import { discover, probeTimeoutMs } from '../eras/probe.ts'
 import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
 import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
-import { JsonObject, statelessVersion } from '../../mcp/index.ts'
+import { emptyObject, emptyObjectBytes, statelessVersion } from '../../mcp/index.ts'
 
 export interface StatelessSideOptions {
   readonly open: OpenLink
@@ -29,15 +29,14 @@ export interface StatelessSideOptions {
 const commonScope = ''
 /** The second question may take as much longer. */
 const lateFactor = 3
-const nothing = Buffer.from('{}')
 /** Of a client without abilities: a session is opened for it to see whether there are any. */
 const plainRequest: StatelessRequest = {
   id: '0',
   method: 'tools/list',
-  params: new JsonObject(nothing),
+  params: emptyObject,
   meta: {
     protocolVersion: statelessVersion,
-    clientCapabilities: nothing,
+    clientCapabilities: emptyObjectBytes,
     clientInfo: undefined,
     logLevel: undefined,
   },

@@ -158,7 +158,7 @@ function dial(slot: Slot): Promise<Dialled> {
         onRequestUpgrade(_controller, _status, headers, socket) {
           const publicUrl = headers[publicUrlHeader]
           if (headers['sec-websocket-accept'] === acceptKey(key) && typeof publicUrl === 'string') {
-            resolve({ stream: new WebSocketStream(socket, true), publicUrl })
+            resolve({ stream: new WebSocketStream(socket, 'client'), publicUrl })
             return
           }
           socket.destroy()

@@ -5,6 +5,7 @@
  * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the response
  * off too.
  */
+import { clientGone } from '../forward/response-relay.ts'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError, hopByHop } from '../../../schemas/index.ts'
@@ -64,8 +65,6 @@ function requestLines({ rawHeaders, headers }: IncomingMessage): string[] {
   }
   return lines
 }
-
-const clientGone = new Error('the client disconnected')
 
 class RelayedResponse implements DispatchHandler {
   readonly #exchange: ProxyExchange

@@ -87,7 +87,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
           `Sec-WebSocket-Accept: ${acceptKey(key)}\r\nSec-WebSocket-Protocol: ${subprotocol}\r\n` +
           `${publicUrlHeader}: ${tunnel.publicUrl}\r\n\r\n`,
       )
-      tunnel.add(new WebSocketStream(socket, false, head))
+      tunnel.add(new WebSocketStream(socket, 'server', head))
     } catch (error) {
       sendProblem(res, error)
     }

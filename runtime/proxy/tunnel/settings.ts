@@ -88,7 +88,7 @@ function remoteBind(args: Reader): string {
 
 /** The token travels in the clear where the URL has no TLS. */
 function relayUrl(args: Reader): string {
-  const value = args.url('url', /^(?:wss?|https?):$/, true)
+  const value = args.url('url', /^(?:wss?|https?):$/, { required: true })
   if (value === undefined) return ''
   const { protocol, hostname, pathname, search, hash, username, password } = new URL(value)
   if (pathname !== '/' || search + hash + username + password !== '') {
@@ -181,7 +181,11 @@ class Reader {
     return undefined
   }
 
-  url(name: string, protocols: RegExp, required = false): string | undefined {
+  url(
+    name: string,
+    protocols: RegExp,
+    { required = false }: { readonly required?: boolean } = {},
+  ): string | undefined {
     const value = this.text(name, { required })
     if (value === undefined || (URL.canParse(value) && protocols.test(new URL(value).protocol))) return value
     this.failure(name, 'must be an absolute URL')

@@ -37,11 +37,11 @@ export class WebSocketStream extends Duplex {
   /** `performance.now()` when the last frame arrived. */
   aliveAt: number = performance.now()
 
-  /** `client`: this side dialled. `head`: bytes already read past the upgrade. */
-  constructor(socket: Duplex, client: boolean, head: Buffer = Buffer.alloc(0)) {
+  /** `role`: the client is the side that dialled. `head`: bytes already read past the upgrade. */
+  constructor(socket: Duplex, role: 'client' | 'server', head: Buffer = Buffer.alloc(0)) {
     super({ allowHalfOpen: false })
     this.#socket = socket
-    this.#masks = client
+    this.#masks = role === 'client'
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
     // An end without a close frame is a broken connection, and a server's socket would stay half open after it.
     socket.on('end', () => {

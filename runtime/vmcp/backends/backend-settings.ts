@@ -12,6 +12,7 @@ import {
   GatehouseError,
   type RuntimeBackend,
   timerMs,
+  invalidConfig,
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
@@ -86,7 +87,7 @@ function linesOf(error: unknown): readonly string[] {
 
 function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   const violation = addressViolation(url, addresses)
-  if (violation !== undefined) throw invalid(`backends.${name}.url: ${violation}`)
+  if (violation !== undefined) throw invalidConfig(`backends.${name}.url: ${violation}`)
   return new URL(url)
 }
 
@@ -98,12 +99,12 @@ function bundleOf({ name, caBundlePath }: RuntimeBackend): string | undefined {
   try {
     text = readFileSync(caBundlePath, 'utf8')
   } catch (cause) {
-    throw invalid(`${field}: the file cannot be read`, cause)
+    throw invalidConfig(`${field}: the file cannot be read`, cause)
   }
   const certificates = certificatesIn(text)
-  if (certificates.length === 0) throw invalid(`${field}: the file holds no PEM certificate`)
+  if (certificates.length === 0) throw invalidConfig(`${field}: the file holds no PEM certificate`)
   if (!certificates.every(isCertificate))
-    throw invalid(`${field}: the file holds a certificate that cannot be read`)
+    throw invalidConfig(`${field}: the file holds a certificate that cannot be read`)
   return text
 }
 
@@ -118,8 +119,4 @@ function isCertificate(pem: string): boolean {
   } catch {
     return false
   }
-}
-
-function invalid(detail: string, cause?: unknown): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }

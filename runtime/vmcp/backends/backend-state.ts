@@ -1,6 +1,7 @@
 /** How one backend is at the moment, for everything that tells of it: `/status`, backend health, the report to the cluster. */
 import type { ExcludedBackend } from '../../config/index.ts'
 import type { CallCounts } from './call-counts.ts'
+import type { PinReport } from '../catalog/pinning/report.ts'
 import type { ListsState } from '../catalog/lists-told.ts'
 import { type BackendHealth, unknownHealth } from '../health/monitor.ts'
 
@@ -19,6 +20,8 @@ export interface BackendState {
   readonly health: BackendHealth
   readonly calls: CallCounts
   readonly lists: ListsState
+  /** How its items compare with what was approved; undefined while pinning is off. */
+  readonly pins?: PinReport | undefined
   /** Why the backend is not served, as `field: rule` lines; undefined when it is. */
   readonly excluded: readonly string[] | undefined
 }

@@ -170,7 +170,7 @@ export class Backend {
     this.#verdict = verdict
     this.#options.events.emit('backend_era', { backend: this.name, era: verdict })
     this.#options.links.reclassified(this)
-    for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, false)
+    for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, { end: false })
     this.#stateless?.close()
     this.#stateless = undefined
     return true
@@ -311,10 +311,10 @@ export class Backend {
   }
 
   /** Ends the connection of a session; `end` false leaves the backend's session to another replica. */
-  async endSession(session: ClientSession, end: boolean): Promise<void> {
-    const held = this.#connections.ofSession(session, true)
+  async endSession(session: ClientSession, { end }: { readonly end: boolean }): Promise<void> {
+    const held = this.#connections.ofSession(session, { forget: true })
     this.#stateless?.endSession(session)
-    await held?.connection.close(held.sender, end)
+    await held?.connection.close(held.sender, { end })
   }
 
   /** Closes what nobody used for `idleMs`, but what belongs to sessions. */

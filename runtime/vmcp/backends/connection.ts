@@ -72,7 +72,7 @@ export interface Connection {
   /** Requests in flight. */
   readonly busy: number
   /** With `end` the backend may forget the session; without, another replica goes on with it. */
-  close(sender: Sender, end: boolean): Promise<void>
+  close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
 /** What a connection says unasked. */

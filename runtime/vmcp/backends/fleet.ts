@@ -12,6 +12,7 @@ import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import { certificatesIn, type Configured, type ConfiguredBackend } from './backend-settings.ts'
 import type { Listing } from '../catalog/listing.ts'
+import { pinRules } from '../catalog/pinning/rules.ts'
 import { Listings } from '../catalog/listings.ts'
 import type { Member } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
@@ -30,6 +31,8 @@ export interface FleetOptions {
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
   readonly available: (name: string) => boolean
+  /** Settles once what is read of a backend can be compared with what was approved. */
+  readonly pinsReady: (name: string) => Promise<void>
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
 }
 
@@ -104,6 +107,7 @@ export class Fleet {
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
       onDropped: this.#options.onDropped,
+      pinsReady: () => this.#options.pinsReady(settings.name),
     })
     return { backend, listings, available: () => available(settings.name) }
   }
@@ -112,7 +116,8 @@ export class Fleet {
     const { url, addresses, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { maxResultBytes } = config.operational
-    const settings = [backend, timeoutMs, maxResultBytes, auth.fingerprint, passthrough, ca, headers]
+    const pins = pinRules(config, backend.name)
+    const settings = [backend, timeoutMs, maxResultBytes, auth.fingerprint, passthrough, ca, headers, pins]
     const fingerprint = JSON.stringify(settings)
     return {
       name: backend.name,
@@ -129,6 +134,7 @@ export class Fleet {
       perCaller: auth.perCaller || passthrough.length > 0,
       fingerprint: hash('sha256', fingerprint, 'base64url'),
       authType: auth.type,
+      pins,
       caEndsAt: ca === undefined ? undefined : firstEnd(ca),
     }
   }

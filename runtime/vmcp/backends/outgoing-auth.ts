@@ -8,10 +8,10 @@
  */
 import {
   envName,
-  GatehouseError,
   headerNameViolation,
   headerValueViolation,
   isSwitchedOn,
+  invalidConfig,
 } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -120,18 +120,20 @@ function headersFor(
   const text = env[variable]
   if (text === undefined || text === '') {
     if (named === undefined) return {}
-    throw invalid(`backends.${backend}.headersEnv: the variable ${named} is not set`)
+    throw invalidConfig(`backends.${backend}.headersEnv: the variable ${named} is not set`)
   }
   const other = backends.find(({ name }) => name !== backend && envName(name) === envName(backend))
   if (other)
-    throw invalid(`${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`)
+    throw invalidConfig(
+      `${variable}: could be meant for ${backend} and for ${other.name}; rename one of them`,
+    )
   const { addPlaintextHeaders, addHeadersFromSecret } = parse(variable, text)
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(addPlaintextHeaders)) add(headers, variable, name, value)
   for (const [name, identifier] of Object.entries(addHeadersFromSecret)) {
     const value = env[`${vmcpEnvironment.headerSecret}${identifier}`]
     if (value === undefined || value === '') {
-      throw invalid(`${variable}: the variable ${vmcpEnvironment.headerSecret}${identifier} is not set`)
+      throw invalidConfig(`${variable}: the variable ${vmcpEnvironment.headerSecret}${identifier} is not set`)
     }
     add(headers, variable, name, value)
   }
@@ -141,10 +143,10 @@ function headersFor(
 function add(headers: Record<string, string>, variable: string, name: string, value: string): void {
   const lower = name.toLowerCase()
   const problem = headerNameViolation(name, 'injected')
-  if (problem !== undefined) throw invalid(`${variable}: ${problem}`)
+  if (problem !== undefined) throw invalidConfig(`${variable}: ${problem}`)
   const valueViolation = headerValueViolation(value)
-  if (valueViolation !== undefined) throw invalid(`${variable}: the value of ${name} ${valueViolation}`)
-  if (Object.hasOwn(headers, lower)) throw invalid(`${variable}: ${name} occurs twice`)
+  if (valueViolation !== undefined) throw invalidConfig(`${variable}: the value of ${name} ${valueViolation}`)
+  if (Object.hasOwn(headers, lower)) throw invalidConfig(`${variable}: ${name} occurs twice`)
   headers[lower] = value
 }
 
@@ -158,10 +160,10 @@ function parse(variable: string, text: string): HeaderForward {
   try {
     read = JSON.parse(text)
   } catch {
-    throw invalid(`${variable}: must be a JSON object`)
+    throw invalidConfig(`${variable}: must be a JSON object`)
   }
   if (typeof read !== 'object' || read === null || Array.isArray(read)) {
-    throw invalid(`${variable}: must be a JSON object`)
+    throw invalidConfig(`${variable}: must be a JSON object`)
   }
   const {
     addPlaintextHeaders,
@@ -176,14 +178,10 @@ function parse(variable: string, text: string): HeaderForward {
 function stringMap(variable: string, value: unknown): Readonly<Record<string, string>> {
   if (value === undefined) return {}
   if (typeof value !== 'object' || value === null)
-    throw invalid(`${variable}: must map header names to texts`)
+    throw invalidConfig(`${variable}: must map header names to texts`)
   const entries = Object.entries(value).map(([name, text]): [string, string] => {
-    if (typeof text !== 'string') throw invalid(`${variable}: must map header names to texts`)
+    if (typeof text !== 'string') throw invalidConfig(`${variable}: must map header names to texts`)
     return [name, text]
   })
   return Object.fromEntries(entries)
-}
-
-function invalid(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
 }

@@ -10,9 +10,9 @@ import {
   JsonObject,
   metaKey,
   nativeEra,
+  readServerMessage,
   requestMessage,
   rpcCode,
-  scanMessage,
   statelessVersion,
 } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './session-era/channel.ts'
@@ -38,7 +38,7 @@ export async function probeEra(
     [headerName.protocolVersion]: statelessVersion,
     [headerName.method]: 'server/discover',
   }
-  let streamed: Buffer | undefined
+  let streamed: Buffer | Promise<Buffer> | undefined
   const response = await sendToBackend(target, sender, {
     method: 'POST',
     headers,
@@ -46,16 +46,16 @@ export async function probeEra(
     signal,
     rpcMethod: 'server/discover',
     onEvent: (event) => {
-      streamed ??= Buffer.from(event.data)
+      streamed ??= event.data()
     },
   })
   return check(response, streamed ?? response.body)
 }
 
-function check(response: BackendResponse, body: Buffer): Verdict {
+async function check(response: BackendResponse, body: Buffer | Promise<Buffer>): Promise<Verdict> {
   if (response.status >= 500 || inconclusive.has(response.status)) return 'unknown'
   try {
-    const message = scanMessage(body)
+    const message = await readServerMessage(body)
     if (message.result) return checkResult(new JsonObject(message.result))
     if (message.error) return checkError(new JsonObject(message.error))
   } catch {

@@ -1,4 +1,5 @@
 /** What the configuration says of one backend, made ready for use. */
+import type { PinRules } from '../catalog/pinning/parts.ts'
 import type { ChannelTarget } from './session-era/channel.ts'
 
 export interface BackendSettings {
@@ -12,6 +13,8 @@ export interface BackendSettings {
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
+  /** How its items are digested for pinning; undefined: they are not. */
+  readonly pins?: PinRules | undefined
   /** When the first certificate of its bundle ends, milliseconds since the epoch; undefined without a bundle. */
   readonly caEndsAt?: number | undefined
 }

@@ -3,13 +3,13 @@
  * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
-import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
+import type { Aggregation } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
-import type { Item, Listing } from './listing.ts'
-import { prefixFormat, resolveTools } from './tools.ts'
-import { JsonObject } from '../../mcp/index.ts'
-import type { Composer, Entry, CatalogNotice, ToolEntry } from './types.ts'
-import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './uri-template.ts'
+import type { Listing } from './listing.ts'
+import { resolvePrompts } from './prompts.ts'
+import { resolveTools } from './tools.ts'
+import type { Composer, Entry, CatalogNotice, Item, RefusedEntry, ToolEntry } from './types.ts'
+import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
 export interface TemplateEntry extends Entry {
   readonly matches: TemplateMatcher
@@ -21,6 +21,9 @@ export class Catalog {
   readonly prompts: ReadonlyMap<string, Entry>
   readonly resources: ReadonlyMap<string, Entry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
+  /** What pinning keeps from clients, by the names that they know. */
+  readonly refusedTools: ReadonlyMap<string, RefusedEntry>
+  readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   /** What is listed, in order. */
   readonly toolList: readonly ToolEntry[]
   readonly promptList: readonly Entry[]
@@ -40,12 +43,14 @@ export class Catalog {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
     const problems: CatalogNotice[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
-    this.tools = withOwn(resolveTools(sorted, aggregation, reserved, problems), compose, problems)
-    this.prompts = resolvePrompts(sorted, aggregation, problems)
+    const tools = resolveTools(sorted, aggregation, reserved, problems)
+    this.tools = withOwn(tools.entries, compose, problems)
+    this.refusedTools = tools.refused
+    const prompts = resolvePrompts(sorted, aggregation, problems)
+    this.prompts = prompts.entries
+    this.refusedPrompts = prompts.refused
     this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
-    this.templates = withMatchers(
-      firstWins(sorted, ({ templates }) => templates, 'resource template', problems),
-    )
+    this.templates = withMatchers(firstWins(sorted, offeredTemplates, 'resource template', problems))
     this.toolList = sortedByKey([...this.tools.values()].filter(({ advertised }) => advertised))
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
@@ -103,6 +108,11 @@ function withOwn(
   return all
 }
 
+/** A template that pinning refuses is absent: what it would read is not found. */
+function offeredTemplates({ templates }: Listing): readonly Item[] {
+  return templates.some(({ refused }) => refused) ? templates.filter(({ refused }) => !refused) : templates
+}
+
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
@@ -140,67 +150,6 @@ function firstWins(
     }
   }
   return entries
-}
-
-/**
- * Prompts: with priority, listed backends keep their names and the first wins; everybody else gets the prefix. Two that
- * end up with one name are both left out.
- */
-function resolvePrompts(
-  listings: readonly Listing[],
-  aggregation: Aggregation,
-  problems: CatalogNotice[],
-): Map<string, Entry> {
-  const priority = aggregation.conflictResolution === 'priority'
-  const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []
-  const format = priority ? '{workload}_' : prefixFormat(aggregation)
-  const ranked = [...listings].sort((a, b) => rank(order, a.backend) - rank(order, b.backend))
-  const bare = new Map<string, Entry>()
-  const prefixed = new Map<string, Entry[]>()
-  for (const { backend, prompts } of ranked) {
-    for (const { key, json } of prompts) {
-      if (order.includes(backend)) {
-        const known = bare.get(key)
-        if (!known) bare.set(key, { key, backend, original: key, json })
-        else
-          problems.push({
-            kind: 'shadowed',
-            subject: key,
-            message: `prompt ${key} of ${backend} is left out: ${known.backend} has priority`,
-          })
-        continue
-      }
-      const name = prefixedName(format, backend, key)
-      const entry = { key: name, backend, original: key, json: renamed(json, key, name) }
-      prefixed.set(name, [...(prefixed.get(name) ?? []), entry])
-    }
-  }
-  const entries = new Map(bare)
-  for (const [name, claimants] of prefixed) {
-    const [only] = claimants
-    if (claimants.length === 1 && only && !bare.has(name)) entries.set(name, only)
-    else {
-      entries.delete(name)
-      const backends = [...claimants, ...(bare.has(name) ? [bare.get(name)] : [])]
-        .map((entry) => entry?.backend)
-        .join(', ')
-      problems.push({
-        kind: 'conflict',
-        subject: name,
-        message: `prompt ${name} is offered by none of ${backends}: the names are equal`,
-      })
-    }
-  }
-  return entries
-}
-
-function rank(order: readonly string[], backend: string): number {
-  const at = order.indexOf(backend)
-  return at < 0 ? order.length : at
-}
-
-function renamed(json: Buffer, from: string, to: string): Buffer {
-  return from === to ? json : new JsonObject(json).with({ name: JSON.stringify(to) })
 }
 
 function withMatchers(entries: Map<string, Entry>): Map<string, TemplateEntry> {

@@ -23,12 +23,12 @@ export class Conflicts {
         if (problem.kind !== 'malformed') found.set(`${problem.kind} ${problem.subject}`, problem)
       }
     }
-    for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, false)
-    for (const [key, problem] of this.#known) if (!found.has(key)) this.#tell(problem, true)
+    for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, { resolved: false })
+    for (const [key, problem] of this.#known) if (!found.has(key)) this.#tell(problem, { resolved: true })
     this.#known = found
   }
 
-  #tell({ kind, subject, message }: CatalogNotice, resolved: boolean): void {
+  #tell({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {
     this.#events.emit('name_conflict', { kind, name: subject, problem: message, resolved })
   }
 }

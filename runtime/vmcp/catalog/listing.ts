@@ -5,13 +5,12 @@
  * (pages, items, a cursor that comes again) is refused, so that no backend can fill the memory.
  */
 import { setImmediate } from 'node:timers/promises'
-import { GatehouseError } from '../../../schemas/index.ts'
 import {
-  inTurns,
   emptyObject,
+  inTurns,
+  JsonError,
   JsonObject,
-  type MirroredArgument,
-  mirroredArguments,
+  protocolError,
   rpcCode,
   visitElementsInTurns,
 } from '../../mcp/index.ts'
@@ -21,20 +20,10 @@ import { withinLimit } from '../backends/transport/send.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import { checkItem } from './items/check.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
-import type { Kind } from './types.ts'
-
-export interface Item {
-  /** Name of a tool or prompt, URI of a resource, template of a resource template. */
-  readonly key: string
-  /** The whole item as it is offered. */
-  readonly json: Buffer
-  /** As it is offered to clients of the session era, where that is another form. */
-  readonly sessionJson?: Buffer
-}
-
-export interface ToolItem extends Item {
-  readonly mirrored: readonly MirroredArgument[]
-}
+import { callableTool } from './items/mirrored.ts'
+import { digestsOf } from './pinning/digest.ts'
+import type { PinDigests, PinRules } from './pinning/parts.ts'
+import type { Item, Kind, ToolItem } from './types.ts'
 
 export interface Listing {
   readonly backend: string
@@ -46,6 +35,8 @@ export interface Listing {
   readonly templates: readonly Item[]
   readonly prompts: readonly Item[]
   readonly violations: ListErrors
+  /** Digests of the server's instructions, where pinning is on and there are any. */
+  readonly instructionsPin?: PinDigests
 }
 
 /** After so long other work has a turn. */
@@ -64,6 +55,8 @@ export interface ListOptions {
   readonly sender: Sender
   readonly signal: AbortSignal
   readonly timeoutMs: number
+  /** How items are digested for pinning; undefined: they are not. */
+  readonly pins?: PinRules | undefined
   /** Stands around each request. */
   readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
 }
@@ -88,6 +81,7 @@ const templateList: List = {
 export async function readListing(options: ListOptions): Promise<Listing> {
   const { capabilities } = options.server
   const violations = new ErrorCollector(options.backend)
+  const instructions = options.pins && options.server.instructions
   const [tools, resources, templates, prompts] = await Promise.all([
     capabilities.tools ? readAll(options, toolList, violations) : [],
     capabilities.resources ? readAll(options, resourceList, violations) : [],
@@ -103,18 +97,20 @@ export async function readListing(options: ListOptions): Promise<Listing> {
     templates,
     prompts,
     violations: violations.all,
+    ...(instructions === undefined
+      ? {}
+      : {
+          instructionsPin: await digestsOf('instructions', Buffer.from(JSON.stringify(instructions))),
+        }),
   }
 }
 
-/** A tool with the arguments that are mirrored in headers; none when it marks them wrongly. */
+/** None when it marks its arguments wrongly. */
 function callable(item: Item, violations: ErrorCollector): ToolItem[] {
-  if (!item.json.includes('x-mcp-header')) return [{ ...item, mirrored: [] }]
-  try {
-    return [{ ...item, mirrored: mirroredArguments(new JsonObject(item.json).value('inputSchema')) }]
-  } catch (error) {
-    violations.leftOut('tools', item.key, error instanceof Error ? error.message : 'x-mcp-header')
-    return []
-  }
+  const tool = callableTool(item)
+  if (typeof tool !== 'string') return [tool]
+  violations.leftOut('tools', item.key, tool)
+  return []
 }
 
 async function readAll(options: ListOptions, list: List, violations: ErrorCollector): Promise<Item[]> {
@@ -125,15 +121,15 @@ async function readAll(options: ListOptions, list: List, violations: ErrorCollec
   for (let page = 0; page < maxPages; page++) {
     const result = await readPage(options, method, cursor)
     if (!result) return []
-    await collect(result, list, items, violations)
+    await collect(result, list, items, violations, options.pins)
     cursor = result.text('nextCursor')
     if (cursor === undefined) return [...items.values()]
     if (cursor.length > maxCursor)
-      throw protocol(`${method} has a cursor of more than ${maxCursor} characters`)
-    if (cursors.has(cursor)) throw protocol(`${method} repeats a cursor`)
+      throw protocolError(`${method} has a cursor of more than ${maxCursor} characters`)
+    if (cursors.has(cursor)) throw protocolError(`${method} repeats a cursor`)
     cursors.add(cursor)
   }
-  throw protocol(`${method} has more than ${maxPages} pages`)
+  throw protocolError(`${method} has more than ${maxPages} pages`)
 }
 
 /** One page; undefined when the backend does not know the method after all. */
@@ -158,7 +154,7 @@ async function readPage(
   if (outcome.kind === 'result') return new JsonObject(outcome.result)
   if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
     return undefined
-  throw protocol(`${method} was refused`)
+  throw protocolError(`${method} was refused`)
 }
 
 async function collect(
@@ -166,13 +162,15 @@ async function collect(
   { kind, member }: List,
   items: Map<string, Item>,
   violations: ErrorCollector,
+  pins: PinRules | undefined,
 ): Promise<void> {
   const list = result.raw(member)
-  if (list?.[0] !== 0x5b) throw protocol(`${member} is no list`)
+  if (list?.[0] !== 0x5b) throw protocolError(`${member} is no list`)
   let began = performance.now()
   for (const json of await elementsOf(list, member)) {
-    add(kind, json, items, violations)
-    if (items.size > maxItems) throw protocol(`more than ${maxItems} ${member}`)
+    const item = add(kind, json, items, violations)
+    if (item && pins && kind !== 'resources') await addPin(kind, item, items, violations, pins)
+    if (items.size > maxItems) throw protocolError(`more than ${maxItems} ${member}`)
     if (performance.now() - began < turnMs) continue
     await setImmediate()
     began = performance.now()
@@ -183,14 +181,20 @@ async function collect(
 async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
   const elements: Buffer[] = []
   const take = (from: number, to: number): undefined => {
-    if (elements.length >= maxItems) throw protocol(`more than ${maxItems} ${member}`)
+    if (elements.length >= maxItems) throw protocolError(`more than ${maxItems} ${member}`)
     elements.push(list.subarray(from, to))
   }
   await inTurns(visitElementsInTurns(list, take))
   return elements
 }
 
-function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: ErrorCollector): void {
+/** The item, when it is one more. */
+function add(
+  kind: Kind,
+  json: Buffer,
+  items: Map<string, Item>,
+  violations: ErrorCollector,
+): Item | undefined {
   const checked = checkItem(kind, json)
   const { key } = checked
   if ('failure' in checked) violations.leftOut(kind, key, checked.failure)
@@ -199,11 +203,29 @@ function add(kind: Kind, json: Buffer, items: Map<string, Item>, violations: Err
     if (checked.repaired.length > 0) violations.repaired(kind, checked.key, checked.repaired)
     // A copy, so that one small item does not keep a large response in memory.
     const { sessionJson } = checked
-    const item = { key: checked.key, json: Buffer.from(checked.json) }
-    items.set(checked.key, sessionJson ? { ...item, sessionJson } : item)
+    const own = { key: checked.key, json: Buffer.from(checked.json) }
+    const item = sessionJson ? { ...own, sessionJson } : own
+    items.set(checked.key, item)
+    return item
+  }
+  return undefined
+}
+
+/** What cannot be digested cannot be compared, and is not offered. */
+async function addPin(
+  kind: Exclude<Kind, 'resources'>,
+  item: Item,
+  items: Map<string, Item>,
+  violations: ErrorCollector,
+  { ignore }: PinRules,
+): Promise<void> {
+  try {
+    items.set(item.key, { ...item, pin: await digestsOf(pinKinds[kind], item.json, ignore) })
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    items.delete(item.key)
+    violations.leftOut(kind, item.key, error.message)
   }
 }
 
-function protocol(what: string): GatehouseError {
-  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
-}
+const pinKinds = { tools: 'tool', prompts: 'prompt', templates: 'resourceTemplate' } as const

@@ -14,7 +14,7 @@ import type { Client, ClientAbilities } from '../pipeline/operation.ts'
 import { type ListsState, ListsTold } from './lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
-import { sameItems, sameServer } from './same-listing.ts'
+import { sameInstructions, sameItems, sameServer } from './same-listing.ts'
 
 const maxKeys = 1_024
 /** How long a listing is good when the backend announces changes, and when it does not. */
@@ -53,11 +53,15 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
+  /** Settles once what was read can be compared with what was approved. */
+  readonly pinsReady?: () => Promise<void>
 }
 
 export interface ViewOptions {
   /** Waits for a new listing when the known one is out of date. */
   readonly waitForFresh: boolean
+  /** Waits when the backend has announced a change. */
+  readonly waitForAnnounced?: boolean
 }
 
 export class Listings {
@@ -130,7 +134,7 @@ export class Listings {
    * The listing for a client. `waitForFresh` waits for a new one when the known one is out of date; otherwise the known
    * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
    */
-  async get(client: Client, { waitForFresh }: ViewOptions): Promise<Listing> {
+  async get(client: Client, { waitForFresh, waitForAnnounced = false }: ViewOptions): Promise<Listing> {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
       const key = this.#keyFor(client, abilities)
@@ -140,9 +144,10 @@ export class Listings {
         if (cached.listing) return cached.listing
         if (cached.failure) throw cached.failure
       }
+      const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
       // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
-      if (cached.listing && (!waitForFresh || cached.failure)) {
+      if (cached.listing && (!waits || cached.failure)) {
         reading.catch(() => {})
         return cached.listing
       }
@@ -256,7 +261,7 @@ export class Listings {
 
   /** A listing that says the same: the one before, or what another kind of client gets. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
-    if (before && sameItems(before, listing)) return before
+    if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {
       if (other && sameItems(other, listing) && sameServer(other, listing)) return other
     }
@@ -315,7 +320,7 @@ export class Listings {
     const capabilities = client.abilities.raw
     const own = this.isForked(client) ? client.session : undefined
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
-    return readListing({
+    const listing = await readListing({
       backend: name,
       connection,
       server,
@@ -323,8 +328,18 @@ export class Listings {
       sender,
       signal,
       timeoutMs,
+      pins: backend.settings.pins,
       measured: (request, work) => backend.measured(request, work),
     })
+    await this.#options.pinsReady?.()
+    return listing
+  }
+
+  /** The listings that clients are shown; those that the backend has announced to be outdated only if there are no others. */
+  all(): readonly Listing[] {
+    const cached = [...this.#cached.values()].filter(({ listing }) => listing)
+    const present = cached.filter(({ freshUntil }) => freshUntil > 0)
+    return [...new Set((present.length > 0 ? present : cached).flatMap(({ listing }) => listing ?? []))]
   }
 
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */

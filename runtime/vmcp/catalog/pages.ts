@@ -6,13 +6,12 @@
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Era } from '../../mcp/index.ts'
+import { comma, type Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
 import type { Entry, Kind } from './types.ts'
 
 export const pageSize = 1_000
 const maxPlainBytes = 256
-const comma = Buffer.from(',')
 
 /** Name of the list's member in a result. */
 const memberName: Readonly<Record<Kind, string>> = {
@@ -24,6 +23,17 @@ const memberName: Readonly<Record<Kind, string>> = {
 
 /** First pages without a cursor, by list and form: most requests ask for nothing else. */
 const firstPages = new WeakMap<readonly Entry[], Partial<Record<Era, Buffer>>>()
+
+/** The entries of every page that is still in use. */
+const entriesOfPages = new WeakMap<Buffer, readonly Entry[]>()
+
+/** Where the items of a page come from, by name; undefined for a buffer that is no page. */
+export function originsOfPage(page: Buffer): ((key: string) => Entry | undefined) | undefined {
+  const entries = entriesOfPages.get(page)
+  if (!entries) return undefined
+  const byKey = new Map(entries.map((entry) => [entry.key, entry]))
+  return (key) => byKey.get(key)
+}
 
 export interface PageOptions {
   /** The client's: some items have a form of their own for sessions. */
@@ -59,7 +69,9 @@ function render(kind: Kind, entries: readonly Entry[], from: number, { era, curs
   const cursor =
     last !== undefined && next < entries.length ? cursors.write(kind, shorten(last.key), next) : undefined
   parts.push(Buffer.from(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`))
-  return Buffer.concat(parts)
+  const made = Buffer.concat(parts)
+  entriesOfPages.set(made, page)
+  return made
 }
 
 function shorten(key: string): string {

@@ -13,6 +13,10 @@ export function sameItems(a: Listing, b: Listing): boolean {
   })
 }
 
+export function sameInstructions({ server: a }: Listing, { server: b }: Listing): boolean {
+  return a.instructions === b.instructions
+}
+
 export function sameServer({ server: a }: Listing, { server: b }: Listing): boolean {
   const { listChanged, ...ours } = a.capabilities
   const { listChanged: announced, ...theirs } = b.capabilities

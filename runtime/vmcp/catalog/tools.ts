@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'
-import type { Listing, ToolItem } from './listing.ts'
+import type { Listing } from './listing.ts'
 import {
   type Aggregation,
   prefixedName,
@@ -14,7 +14,8 @@ import {
   type ToolOverride,
   type WorkloadTools,
 } from '../../../schemas/index.ts'
-import type { CatalogNotice, ToolEntry } from './types.ts'
+import type { PinReason } from './pinning/parts.ts'
+import type { CatalogNotice, RefusedEntry, ToolEntry, ToolItem } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
 const longName = 64
@@ -38,11 +39,13 @@ export function resolveTools(
   aggregation: Aggregation,
   reserved: ReadonlySet<string>,
   problems: CatalogNotice[],
-): Map<string, ToolEntry> {
-  const candidates = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
+): ResolvedTools {
+  const all = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
+  const candidates = all.filter(({ item }) => holdsName(item.refused))
   const entries = new Map<string, ToolEntry>()
+  const refused = new Map<string, RefusedEntry>()
   for (const [candidate, name] of resolveNames(candidates, aggregation, problems)) {
-    const known = entries.get(name)
+    const known = entries.get(name) ?? refused.get(name)
     if (known) {
       problems.push({
         kind: 'collision',
@@ -58,13 +61,40 @@ export function resolveTools(
         message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${longName}`,
       })
     }
+    if (candidate.item.refused !== undefined) {
+      refused.set(name, refusedEntry(candidate, name, candidate.item.refused))
+      continue
+    }
     const entry = entryOf(candidate, name, aggregation)
     if (reserved.has(name) && entry.advertised) {
       problems.push(reservedNotice(candidate, name))
       entries.set(name, { ...entry, advertised: false })
     } else entries.set(name, entry)
   }
-  return entries
+  for (const candidate of all) {
+    const reason = candidate.item.refused
+    if (reason === undefined || holdsName(reason) || !isAdvertised(candidate, aggregation)) continue
+    for (const [, name] of resolveNames([candidate], aggregation, []))
+      if (!entries.has(name) && !refused.has(name)) refused.set(name, refusedEntry(candidate, name, reason))
+  }
+  return { entries, refused }
+}
+
+export interface ResolvedTools {
+  readonly entries: Map<string, ToolEntry>
+  readonly refused: ReadonlyMap<string, RefusedEntry>
+}
+
+/**
+ * An approved tool holds its name while it is refused, so that calls of it lead to no other backend. One that was never
+ * approved has no claim to a name, and takes none away from others.
+ */
+function holdsName(refused: PinReason | undefined): boolean {
+  return refused !== 'tool_new' && refused !== 'no_lock'
+}
+
+function refusedEntry({ backend, item }: Candidate, key: string, refused: PinReason): RefusedEntry {
+  return { key, backend, original: item.key, refused }
 }
 
 function reservedNotice({ backend, item }: Candidate, name: string): CatalogNotice {
@@ -201,6 +231,7 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     ...withChanges(item, tool, changes),
     advertised: isAdvertised(candidate, aggregation),
     mirrored: item.mirrored,
+    ...(item.check ? { check: item.check } : {}),
     annotations: annotations ?? {},
   }
 }

@@ -1,6 +1,26 @@
 /** Shapes of the catalog: what clients can reach, and how each name leads to a backend. */
 import type { MirroredArgument } from '../../mcp/index.ts'
 import type { Perform } from '../pipeline/operation.ts'
+import type { ArgumentCheck, PinDigests, PinReason } from './pinning/parts.ts'
+
+export interface Item {
+  /** Name of a tool or prompt, URI of a resource, template of a resource template. */
+  readonly key: string
+  /** The whole item as it is offered. */
+  readonly json: Buffer
+  /** As it is offered to clients of the session era, where that is another form. */
+  readonly sessionJson?: Buffer
+  /** Digests of what clients rely on, where pinning is on. */
+  readonly pin?: PinDigests
+  /** Why pinning keeps it from being offered. */
+  readonly refused?: PinReason
+  /** Arguments of a call must pass it: the approved definition stands in for a changed one. */
+  readonly check?: ArgumentCheck
+}
+
+export interface ToolItem extends Item {
+  readonly mirrored: readonly MirroredArgument[]
+}
 
 /** One thing that clients can name. */
 export interface Entry {
@@ -15,6 +35,16 @@ export interface Entry {
   readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers (tools). */
   readonly mirrored?: readonly MirroredArgument[]
+  /** Arguments of a call must pass it (pinning). */
+  readonly check?: ArgumentCheck
+}
+
+/** A name that pinning keeps from clients: a call of it is refused, and leads nowhere else. */
+export interface RefusedEntry {
+  readonly key: string
+  readonly backend: string
+  readonly original: string
+  readonly refused: PinReason
 }
 
 export interface ToolEntry extends Entry {

@@ -10,6 +10,7 @@ import type { Client } from '../pipeline/operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import { identityOf, type Listings, type ViewOptions } from './listings.ts'
+import type { PinBook } from './pinning/book.ts'
 import type { Composer } from './types.ts'
 
 const maxCatalogs = 128
@@ -68,6 +69,7 @@ export class Views {
   readonly #compose: Composer | undefined
   readonly #onMerged: () => void
   readonly #reserved: ReadonlySet<string>
+  readonly #pins: PinBook | undefined
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
@@ -82,6 +84,7 @@ export class Views {
     onMerged: () => void = () => {},
     /** Names of the tools of the server itself. */
     reserved: ReadonlySet<string> = new Set(),
+    pins?: PinBook,
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
@@ -89,11 +92,23 @@ export class Views {
     this.#tracer = tracer
     this.#onMerged = onMerged
     this.#reserved = reserved
+    this.#pins = pins
   }
 
   /** What was known may be wrong now. */
   changed(): void {
     this.#ready.clear()
+  }
+
+  /** Whether a backend has announced another list, a call waits for it: it may not be what was approved any more. */
+  get awaitsAnnounced(): boolean {
+    return this.#pins?.enabled === true
+  }
+
+  /** What was made of the listings is wrong now. */
+  reset(): void {
+    this.#ready.clear()
+    this.#catalogs.clear()
   }
 
   /** Drops what was made of a listing that will not be shown any more. */
@@ -169,7 +184,7 @@ export class Views {
       pending.push(
         this.#tracer
           .internal('aggregator.QueryCapabilities', { 'target.workload_name': name }, () =>
-            member.listings.get(client, { waitForFresh }),
+            member.listings.get(client, { waitForFresh, waitForAnnounced: this.awaitsAnnounced }),
           )
           .then(
             (listing) => void listings.push(listing),
@@ -225,7 +240,9 @@ export class Views {
       this.#catalogs.set(key, known)
       return known
     }
-    const catalog = new Catalog(listings, this.#aggregation, this.#compose, this.#reserved)
+    const pins = this.#pins
+    const offered = pins ? listings.map((listing) => pins.apply(listing)) : listings
+    const catalog = new Catalog(offered, this.#aggregation, this.#compose, this.#reserved)
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > maxCatalogs) {
       const [oldest] = this.#catalogs.keys()

@@ -34,6 +34,7 @@ export class LiveOperation implements Operation {
   readonly client: Client
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
+  origin: Operation['origin']
   /** May be exchanged: a parked operation goes on under another request. */
   sink: OperationSink
   readonly #logs: boolean

@@ -7,9 +7,9 @@
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { encodeEvent, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
+import { encodeEvent, eventParts, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
 import type { HttpResponse } from './response.ts'
-import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
+import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded, writeParts } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
 const largeBytes = 16 * 1024
@@ -22,7 +22,7 @@ export interface LastingStream {
   attach(res: ServerResponse): void
   prime(): void
   send(message: Buffer): boolean
-  end(message?: Buffer): void
+  end(message?: readonly Buffer[]): void
   keepAlive(): void
 }
 
@@ -104,13 +104,8 @@ export class Reply implements HttpResponse {
   /** Sends the result and ends the response. The status counts only when nothing was sent before. */
   end(message: Buffer, status = 200): void {
     if (this.over) return
-    if (this.#lasting) {
-      this.#lasting.end(message)
-      return
-    }
     if (this.#streaming) {
-      this.res.end(encodeEvent(message))
-      if (message.length >= largeBytes) cutWhenStuck(this.res)
+      this.#endStream([message])
       return
     }
     this.res.writeHead(status, {
@@ -124,23 +119,35 @@ export class Reply implements HttpResponse {
 
   /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
   endResult(id: string, result: Buffer): void {
-    if (this.#streaming || result.length < largeBytes) {
+    if (result.length < largeBytes) {
       this.end(resultMessage(id, result))
       return
     }
     if (this.over) return
     const parts = resultParts(id, result)
+    if (this.#streaming) {
+      this.#endStream(parts)
+      return
+    }
     const length = parts.reduce((sum, part) => sum + part.length, 0)
     this.res.writeHead(200, {
       'content-type': 'application/json',
       'content-length': length,
       ...this.#headers,
     })
-    this.res.cork()
-    for (const part of parts) this.res.write(part)
+    writeParts(this.res, parts)
     this.res.end()
-    this.res.uncork()
     cutWhenStuck(this.res)
+  }
+
+  #endStream(message: readonly Buffer[]): void {
+    if (this.#lasting) {
+      this.#lasting.end(message)
+      return
+    }
+    writeParts(this.res, eventParts(message))
+    this.res.end()
+    if (message.some(({ length }) => length >= largeBytes)) cutWhenStuck(this.res)
   }
 
   /** Ends without a result: the client went away or asked for no response. */

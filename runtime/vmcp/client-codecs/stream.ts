@@ -26,14 +26,22 @@ export function beginEventStream(res: ServerResponse, headers: Readonly<Record<s
 }
 
 /** Writes to a stream, or cuts it when the client does not read. */
-export function writeBounded(res: ServerResponse, bytes: Buffer): boolean {
+export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return false
   if (res.writableLength > maxBufferedBytes) {
     res.destroy()
     return false
   }
-  res.write(bytes)
+  if (Buffer.isBuffer(bytes)) res.write(bytes)
+  else writeParts(res, bytes)
   return true
+}
+
+/** Writes what belongs together, without copying it into one buffer. */
+export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
+  res.cork()
+  for (const part of parts) res.write(part)
+  res.uncork()
 }
 
 /** Lets a response that was ended wait only as long as the client takes something of it. */

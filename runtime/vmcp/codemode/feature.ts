@@ -8,7 +8,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { JsonObject, scanElements } from '../../mcp/index.ts'
+import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import type { Audit } from '../../observe/index.ts'
 import { Deadline } from '../backends/transport/deadline.ts'
@@ -36,7 +36,7 @@ export interface CodeModeParts {
 }
 
 /** Cached sets of tools, measured by their lists. */
-const maxKeptBytes = 16 * 1024 * 1024
+const maxCachedBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {
   /** The tool as it is listed. */
@@ -48,7 +48,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   const { audit, log, permits = async () => true } = parts
   const pool = parts.pool ?? new WorkerPool(scriptWorker, scriptPool())
   const sets = new LRUCache<string, ReadySet>({
-    maxSize: maxKeptBytes,
+    maxSize: maxCachedBytes,
     sizeCalculation: ({ bytes }) => bytes,
   })
   /** First pages of lists with the tool in them: most requests ask for one that was made before. */
@@ -87,7 +87,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
       own.push(setOf(all).shown)
     }
     const tools = own.flatMap((item, i) => (i === 0 ? [item] : [comma, item]))
-    const result = page.with({ tools: Buffer.concat([opening, ...tools, closing]) })
+    const result = page.with({ tools: Buffer.concat([arrayStart, ...tools, arrayEnd]) })
     if (permitted && isFirst) lists.set(outcome.result, result)
     return { kind: 'result', result }
   }
@@ -137,11 +137,6 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   }
 }
 
-const comma = Buffer.from(',')
-const opening = Buffer.from('[')
-const closing = Buffer.from(']')
-const closeObject = Buffer.from('}')
-
 type Given = { readonly text: string; readonly data: Buffer | undefined } | { readonly failure: string }
 
 function argumentsOf({ params }: Operation, { maxScriptLength }: ScriptSettings): Given {
@@ -165,7 +160,7 @@ function render({ result, logs }: ScriptEnd): Outcome {
   const [head, tail] = ['{"content":[{"type":"text","text":', `}${lines.join('')}]`]
   return {
     kind: 'result',
-    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, closeObject]),
+    result: Buffer.concat([Buffer.from(head), result.text, Buffer.from(tail), ...structured, objectEnd]),
   }
 }
 

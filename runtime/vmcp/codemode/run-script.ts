@@ -16,6 +16,7 @@ import {
 } from './messages.ts'
 import type { ScriptSettings } from './settings.ts'
 import type { ToolCalls } from './tool-calls.ts'
+import { bufferOf } from '../workers/bytes.ts'
 
 export interface Script {
   readonly text: string
@@ -109,7 +110,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
     worker.off('error', onError)
     worker.off('exit', onExit)
     deadline.signal.removeEventListener('abort', onAbort)
-    lease.end(usable)
+    lease.end({ usable })
   }
 }
 
@@ -130,10 +131,6 @@ function requestOf({ text, data, binding }: Script, settings: ScriptSettings): T
       maxCalls: settings.parallelMaxConcurrency,
     },
   }
-}
-
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
 function errorOf(error: Error, log: Log): string {

@@ -6,10 +6,11 @@
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors" (toolCallTimeout).
  */
 import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
-import { respondToInputRequests, type Ask, JsonError, JsonObject } from '../../mcp/index.ts'
+import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../mcp/index.ts'
 import { abortable, type Log } from '../../net/index.ts'
-import { type Audit, isToolError } from '../../observe/index.ts'
+import type { Audit, PolicyRecord } from '../../observe/index.ts'
 import { Deadline } from '../backends/transport/deadline.ts'
+import { auditOutcome } from '../pipeline/audit-outcome.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../pipeline/operation.ts'
 import type { Lease } from '../workers/index.ts'
 import { responseOf } from './tool-response.ts'
@@ -34,6 +35,7 @@ export interface ToolCallsOptions {
 interface MadeCall extends ScriptCall {
   /** Where it was taken to; undefined before that, and for what no backend answers. */
   backend: string | undefined
+  policy: PolicyRecord | undefined
 }
 
 /** Rounds of questions within one call. */
@@ -54,7 +56,7 @@ export class ToolCalls {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
     const startedAt = performance.now()
-    const made: MadeCall = { tool, args, held, backend: undefined }
+    const made: MadeCall = { tool, args, held, backend: undefined, policy: undefined }
     let outcome: Outcome | undefined
     let failure: unknown
     try {
@@ -86,13 +88,14 @@ export class ToolCalls {
       const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
       params = new JsonObject(new JsonObject(plain).with(responses))
     }
-    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('the backend asks without end') })
+    throw protocolError('the backend asks without end')
   }
 
   #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
     return {
       ...operation,
       routed: (backend) => (made.backend = backend),
+      decided: (record) => (made.policy = record),
       signal: deadline.signal,
       progress: (params) => this.#report(params),
       ask: (request, signal) =>
@@ -136,7 +139,8 @@ export class ToolCalls {
       caller: operation.client.caller,
       tool: made.tool,
       backend: made.backend,
-      outcome: outcomeOf(outcome, failure),
+      policy: made.policy,
+      outcome: auditOutcome(outcome, failure),
       durationMs: Math.round(durationMs * 10) / 10,
       request: callParams(made, undefined),
       response: outcome?.kind === 'error' ? outcome.error : outcome?.result,
@@ -154,13 +158,4 @@ function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer
   const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
   const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]
   return Buffer.concat([Buffer.from(head), args, Buffer.from(tail)])
-}
-
-function outcomeOf(
-  outcome: Outcome | undefined,
-  failure: unknown,
-): 'success' | 'denied' | 'error' | 'application_error' {
-  if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
-  if (!outcome) return 'error'
-  return outcome.kind === 'result' && !isToolError(outcome.result) ? 'success' : 'application_error'
 }

@@ -3,7 +3,7 @@
  * are JSON, which the worker finds out.
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
-import { JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
+import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../mcp/index.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import type { ToolResponse } from './messages.ts'
 
@@ -49,12 +49,12 @@ function errorText(items: readonly Buffer[]): string {
 }
 
 function listOf(items: readonly Buffer[]): Buffer {
-  return Buffer.concat([opening, ...items.flatMap((item, i) => (i === 0 ? [item] : [comma, item])), closing])
+  return Buffer.concat([
+    arrayStart,
+    ...items.flatMap((item, i) => (i === 0 ? [item] : [comma, item])),
+    arrayEnd,
+  ])
 }
-
-const opening = Buffer.from('[')
-const comma = Buffer.from(',')
-const closing = Buffer.from(']')
 
 /** Frameworks put a result that is no object into one with the single key `result`. */
 function unwrapped(structured: Buffer): Buffer {

@@ -10,38 +10,52 @@
  * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Gate, HintsResponse } from '../../policy/index.ts'
-import type { Client, Middleware } from '../pipeline/operation.ts'
+import type { AccessRequest, DecisionReport, FactsResponse, Gate, Origin } from '../../policy/index.ts'
+import type { Client, Middleware, Operation } from '../pipeline/operation.ts'
 
 export interface AuthorizeOptions {
   /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */
   readonly gate: () => Gate | undefined
   /**
-   * Hints of a tool that this client could call, looked up as the call itself would. Whatever offers tools of its own
-   * must be asked here too, because a tool that is said not to exist cannot be called.
+   * What is known of something that this client could use, looked up as the request itself would. Whatever offers tools
+   * of its own must be asked here too, because a tool that is said not to exist cannot be called.
    */
-  readonly hintsOf: (client: Client, tool: string) => Promise<HintsResponse>
+  readonly factsOf: (client: Client, request: AccessRequest) => Promise<FactsResponse>
+  /** Where the items of a list come from, by the raw result that the core made. */
+  readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Called with each decision about a request. */
-  readonly decided?: (method: string, name: string | undefined, decision: Decision) => void
+  readonly decided?: (operation: Operation, decision: Decision, report: DecisionReport | undefined) => void
 }
 
 /** `error`: the decision could not be made, so that the request is refused. */
 export type Decision = 'allowed' | 'denied' | 'error'
 
-export function authorize({ gate, hintsOf, decided = () => {} }: AuthorizeOptions): Middleware {
-  return async function authorize({ method, params, client, signal }, next) {
+export function authorize({ gate, factsOf, originsOf, decided = () => {} }: AuthorizeOptions): Middleware {
+  return async function authorize(operation, next) {
+    const { method, params, client, signal } = operation
     const present = gate()
     if (!present) return next()
+    let report: DecisionReport | undefined
     try {
-      await present.check(client.caller, method, params, { signal, hintsOf: (tool) => hintsOf(client, tool) })
+      await present.check(client.caller, method, params, {
+        signal,
+        factsOf: (request) => factsOf(client, request),
+        decided: (made) => (report = made),
+      })
     } catch (error) {
-      decided(method, params.text('name'), isDenial(error) ? 'denied' : 'error')
+      decided(operation, isDenial(error) ? 'denied' : 'error', report)
       throw error
     }
-    decided(method, undefined, 'allowed')
+    decided(operation, 'allowed', report)
+    // What was decided about is what is carried out, although the name may lead elsewhere in the meantime.
+    operation.origin = report?.request.origin
     const outcome = await next()
     if (outcome.kind !== 'result') return outcome
-    const result = await present.filter(client.caller, method, outcome.result, signal)
+    const originOf = originsOf?.(outcome.result)
+    const result = await present.filter(client.caller, method, outcome.result, {
+      signal,
+      ...(originOf ? { originOf } : {}),
+    })
     return result === outcome.result ? outcome : { kind: 'result', result }
   }
 }

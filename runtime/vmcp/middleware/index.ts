@@ -1,3 +1,3 @@
 /** Middlewares that stand between the client edges and the core. */
-export { authorize, type AuthorizeOptions, type Decision } from './authorize.ts'
+export { authorize, type AuthorizeOptions } from './authorize.ts'
 export { rateLimit } from './rate-limit.ts'

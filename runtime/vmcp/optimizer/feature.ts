@@ -9,7 +9,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import { JsonObject } from '../../mcp/index.ts'
+import { comma, JsonObject, objectEnd } from '../../mcp/index.ts'
 import type { Telemetry } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import {
@@ -150,8 +150,6 @@ function isAbsence(name: string): (failure: unknown) => boolean {
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-const comma = Buffer.from(',')
-
 /** The tools as they were listed, byte for byte, and what the search saved. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
@@ -168,10 +166,6 @@ function render({ tools, tokens: baseline }: Found) {
     Buffer.from(`],"token_metrics":${figures}}`),
   ])
   const text = JSON.stringify([{ type: 'text', text: content.toString() }])
-  const result = Buffer.concat([
-    Buffer.from(`{"content":${text},"structuredContent":`),
-    content,
-    Buffer.from('}'),
-  ])
+  const result = Buffer.concat([Buffer.from(`{"content":${text},"structuredContent":`), content, objectEnd])
   return { outcome: { kind: 'result', result } as const, figures: { baseline, returned, savings } }
 }

@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../schemas/index.ts'
-import { DuplicateMember, JsonObject } from '../../mcp/index.ts'
+import { DuplicateMember, emptyObjectBytes, JsonObject } from '../../mcp/index.ts'
 
 export const findToolName = serverTools.findTool
 export const callToolName = serverTools.callTool
@@ -90,14 +90,13 @@ export interface CallArguments {
   readonly parameters: Buffer
 }
 
-const noParameters: Buffer = Buffer.from('{}')
 const maxNameBytes = 1024
 const shape = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
 /** Throws ArgumentError. */
 export function readCall(raw: Buffer | undefined): CallArguments {
   const fields = fieldsOf(raw)
-  const parameters = fields.get('parameters') ?? noParameters
+  const parameters = fields.get('parameters') ?? emptyObjectBytes
   if (parameters[0] !== openObject) throw new ArgumentError(`parameters must be an object: ${shape}`)
   const given = fields.get('tool_name')
   if (given && given.length > maxNameBytes)
@@ -117,7 +116,7 @@ const openObject = 0x7b
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   if (raw === undefined) return new Map()
   if (raw[0] !== openObject) throw new ArgumentError('invalid arguments: an object is expected')
-  const fields = objectOf(raw, true).entries()
+  const fields = objectOf(raw, { ignoreCase: true }).entries()
   return new Map(
     fields.flatMap(([name, value]) =>
       value.length === 4 && value.toString() === 'null' ? [] : [[name.toLowerCase(), value] as const],
@@ -125,7 +124,7 @@ function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {
   )
 }
 
-function objectOf(raw: Buffer, ignoreCase = false): JsonObject {
+function objectOf(raw: Buffer, { ignoreCase = false }: { readonly ignoreCase?: boolean } = {}): JsonObject {
   try {
     return new JsonObject(raw, { ignoreCase })
   } catch (error) {

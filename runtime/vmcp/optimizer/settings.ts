@@ -21,7 +21,7 @@ export interface SearchSettings {
 }
 
 export interface ServiceSettings {
-  readonly protocol: Optimizer['embeddingProvider']
+  readonly protocol: 'tei' | 'compat'
   /** Base URL without a slash at the end. */
   readonly url: string
   /** Empty for `tei`, which serves one model. */
@@ -48,10 +48,11 @@ export function searchSettings(config: Optimizer, env: Environment): SearchSetti
 }
 
 function serviceSettings(config: Optimizer, url: string, env: Environment): ServiceSettings {
-  const compat = config.embeddingProvider === 'compat'
+  // `openai` is another name of `compat`.
+  const compat = config.embeddingProvider !== 'tei'
   const apiKey = env[vmcpEnvironment.embeddingApiKey]
   return {
-    protocol: config.embeddingProvider,
+    protocol: compat ? 'compat' : 'tei',
     url: url.replace(/\/+$/, ''),
     model: compat ? (config.embeddingModel ?? '') : '',
     headers: compat ? (config.embeddingHeaders ?? {}) : {},
@@ -66,7 +67,7 @@ export function optimizerViolations(config: Optimizer | undefined, env: Environm
   const { embeddingService: url, embeddingProvider } = config
   const problems = url === undefined || url === '' ? [] : urlViolations(url)
   const key = env[vmcpEnvironment.embeddingApiKey] ?? ''
-  if (embeddingProvider === 'compat' && !isHeaderValue(key))
+  if (embeddingProvider !== 'tei' && !isHeaderValue(key))
     problems.push(`${vmcpEnvironment.embeddingApiKey}: holds characters that cannot stand in a header`)
   return problems
 }

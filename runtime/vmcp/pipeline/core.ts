@@ -8,6 +8,7 @@ import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, rpcCode } from '../../mcp/index.ts'
+import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
@@ -15,6 +16,7 @@ import type { Relay } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
+import { factsIn, lookFor, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { Entry, Kind, ToolEntry } from '../catalog/types.ts'
 import { unavailable } from '../health/unavailable.ts'
@@ -27,6 +29,7 @@ import {
   resultOutcome,
   toolErrorOutcome,
 } from './operation.ts'
+import { type PinRefusal, refusal, unfitArguments } from './pin-refusal.ts'
 
 export interface CallOptions {
   /** The least time that the backend has. */
@@ -46,10 +49,13 @@ export class Core {
   #parts: LookupParts
   readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
+  readonly #onPinRefusal: (refusal: PinRefusal) => void
 
-  constructor(parts: LookupParts, cursors: Cursors) {
+  /** `onPinRefusal` hears of calls that pinning refuses. */
+  constructor(parts: LookupParts, cursors: Cursors, onPinRefusal: (refusal: PinRefusal) => void = () => {}) {
     this.#parts = parts
     this.#cursors = cursors
+    this.#onPinRefusal = onPinRefusal
   }
 
   get parts(): LookupParts {
@@ -128,27 +134,41 @@ export class Core {
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
-  /** What a tool says of itself; undefined when the client has no such tool, an error when that cannot be known now. */
-  async annotationsOf(
-    client: Client,
-    tool: string,
-  ): Promise<Readonly<Record<string, unknown>> | GatehouseError | undefined> {
-    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(tool)))
-    return entry?.annotations ?? this.#lookup.unlisted(client, tool)
+  /**
+   * What is known of something that a client names, looked up as the request would; undefined when there is no such
+   * thing, an error when that cannot be known now.
+   */
+  async factsOf(client: Client, { action, id }: AccessRequest): Promise<Facts | GatehouseError | undefined> {
+    const look = lookFor(action, id)
+    const entry = await this.#lookup.find(client, look)
+    return entry
+      ? factsIn(entry, id)
+      : this.#lookup.unlisted(client, action === 'read_resource' ? undefined : id)
+  }
+
+  /** The same of what is known without asking any backend. */
+  peekFacts(client: Client, { action, id }: AccessRequest): Facts | undefined {
+    const entry = lookFor(action, id)(this.peek(client))
+    return entry && factsIn(entry, id)
   }
 
   /**
    * The tool that a call is for; its backend may be down. Rejects with INVALID_PARAMS when the call is malformed or there
    * is no such tool, with BACKEND_UNAVAILABLE when that cannot be known now, and with HEADER_MISMATCH.
    */
-  async calledTool({ client, params, headers }: Operation): Promise<ToolEntry> {
+  async calledTool({ client, params, headers, origin }: Operation): Promise<ToolEntry> {
     const name = requireText(params, 'name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const entry = await this.#lookup.find(client, (catalog) => visible(catalog.tools.get(name)))
+    const entry = await this.#lookup.find(
+      client,
+      (catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name),
+    )
     if (!entry) throw this.#notFound(client, 'tool', name)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#onPinRefusal)
+    requireDecided(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, params, headers)
     return entry
   }
@@ -183,6 +203,7 @@ export class Core {
     const name = requireText(operation.params, 'name')
     this.#parts.members.get(backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
+    if (entry) requireDecided(operation.origin, entry)
     const outcome = entry && !entry.run ? await this.#callOriginal(operation, entry) : undefined
     if (outcome && !isHeaderMismatch(outcome)) return outcome
     throw new GatehouseError('BACKEND_PROTOCOL', {
@@ -201,6 +222,8 @@ export class Core {
     const { client, method, params, signal } = operation
     const backend = this.#backend(entry.backend)
     operation.routed?.(backend.name)
+    const unfit = entry.check?.(params.raw('arguments')) ?? []
+    if (unfit.length > 0) return unfitArguments(method, unfit)
     const mirrored = entry.mirrored ?? []
     const call = backend.call(client, {
       method,
@@ -235,13 +258,19 @@ export class Core {
 
   async #getPrompt(operation: Operation): Promise<Outcome> {
     const name = requireText(operation.params, 'name')
-    const entry = await this.#lookup.find(operation.client, (catalog) => catalog.prompts.get(name))
+    const entry = await this.#lookup.find(
+      operation.client,
+      (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
+    )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
+    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#onPinRefusal)
+    requireDecided(operation.origin, entry)
     return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
   }
 
   async #resource(operation: Operation): Promise<Outcome> {
     const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
+    requireDecided(operation.origin, entry)
     return this.callEntry(operation, entry, {})
   }
 
@@ -270,6 +299,7 @@ export class Core {
         : (catalog.templates.get(name) ?? catalog.findResource(name))
     const offered = catalog.listings.find(({ backend }) => backend === entry?.backend)?.server.capabilities
       .completions
+    if (entry) requireDecided(operation.origin, entry)
     if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
     return this.callEntry(operation, entry, changes)
@@ -297,10 +327,6 @@ function isHeaderMismatch(outcome: Outcome): boolean {
     outcome.error.includes(String(rpcCode.headerMismatch)) &&
     new JsonObject(outcome.error).value('code') === rpcCode.headerMismatch
   )
-}
-
-function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
-  return entry?.advertised ? entry : undefined
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {

@@ -28,3 +28,10 @@ export interface FeatureParts {
 export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly Feature[] {
   return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
 }
+
+/** Ends the features that are in force no more; true when something came or went. */
+export function closeGone(before: readonly Feature[], after: readonly Feature[]): boolean {
+  const gone = before.filter((feature) => !after.includes(feature))
+  for (const feature of gone) void feature.close()
+  return gone.length > 0 || after.length > before.length
+}

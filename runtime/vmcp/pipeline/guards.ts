@@ -12,8 +12,8 @@ import { type Events, rateLimitRecorder, type Telemetry } from '../../observe/in
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import {
   type Gate,
-  hintsIn,
   makeAuthorizer,
+  makeShadowAuthorizer,
   makeGate,
   makeRateLimiter,
   type RateLimiter,
@@ -21,6 +21,7 @@ import {
   type UpstreamTokenSource,
 } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
+import { originsOfPage } from '../catalog/pages.ts'
 import type { Core } from './core.ts'
 import { authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
 import type { Middleware, Operation } from './operation.ts'
@@ -61,7 +62,11 @@ function gateOf(
     engineFailed: (err) => events.emit('policy_engine_failed', { err }),
     log,
   })
-  return makeGate(authorizer, { unknownMethods: 'pass', granted })
+  const shadow = makeShadowAuthorizer(authz, {
+    serverName: name,
+    upstreamTokens: ofPolicies(upstreamTokens),
+  })
+  return makeGate(authorizer, { unknownMethods: 'pass', granted, shadow })
 }
 
 /** Without the token of their provider the policies refuse everything. */
@@ -94,7 +99,7 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
 }
 
 /** What the guards ask about tools. */
-export interface GuardedCore extends Pick<Core, 'annotationsOf'> {
+export interface GuardedCore extends Pick<Core, 'factsOf'> {
   /** Rejects when the call cannot be carried out. */
   calledTool(operation: Operation): Promise<unknown>
 }
@@ -113,11 +118,10 @@ export function guarding(
     authorize({
       gate: () => guards().gate,
       ...(decided ? { decided } : {}),
-      async hintsOf(client, tool) {
-        const annotations = await core().annotationsOf(client, tool)
-        if (annotations instanceof GatehouseError) return annotations
-        return annotations === undefined ? 'no such tool' : hintsIn(annotations)
+      async factsOf(client, request) {
+        return (await core().factsOf(client, request)) ?? 'no such thing'
       },
+      originsOf: originsOfPage,
     }),
     // After authorization: a call that is refused costs nothing.
     rateLimit({

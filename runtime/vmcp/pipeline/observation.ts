@@ -10,6 +10,7 @@ import {
   type Audit,
   countEvents,
   type Events,
+  type ExchangeRecorder,
   isToolError,
   makeAudit,
   makeObserver,
@@ -32,6 +33,8 @@ export interface ObservationOptions {
   readonly version: string
   readonly log: Log
   readonly events: Events
+  /** Takes a record of every request beside the audit log. */
+  readonly recorder?: ExchangeRecorder | undefined
 }
 
 export interface Observation {
@@ -52,7 +55,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log, events }: ObservationOptions,
+  { env, version, log, events, recorder }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -69,6 +72,7 @@ export async function makeObservation(
     server: config.name,
     audit,
     telemetry,
+    recorder,
     log,
     observes: (path) => mcpPaths.has(path),
     transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
@@ -98,11 +102,12 @@ export async function makeObservation(
 }
 
 /** What is read at the start alone. */
-function settingsOf({ audit, telemetry, sessionStorage }: VmcpConfig) {
+function settingsOf({ audit, telemetry, sessionStorage, console }: VmcpConfig) {
   return {
     audit: JSON.stringify(audit),
     telemetry: JSON.stringify(telemetry),
     sessionStorage: JSON.stringify(sessionStorage),
+    console: JSON.stringify(console),
   }
 }
 

@@ -8,6 +8,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
+import type { PolicyRecord } from '../../observe/index.ts'
+import type { Origin } from '../../policy/index.ts'
 
 /** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
 export interface ClientAbilities extends Abilities {
@@ -75,6 +77,13 @@ export interface Operation {
   readonly progressToken: string | undefined
   /** Least severe log level the client wants to see during this operation; undefined: none. */
   readonly logLevel: string | undefined
+  /**
+   * What the decision about the operation rested on: the core takes it nowhere else. Set by the authorization, where
+   * policies read where things come from.
+   */
+  origin?: Origin | undefined
+  /** Called with the decision about the operation. */
+  readonly decided?: ((record: PolicyRecord) => void) | undefined
   /** Told which backend the operation is taken to. */
   readonly routed?: ((backend: string) => void) | undefined
   /** Passes on progress: raw params of the notification, the client's token already in place. */

@@ -11,6 +11,7 @@
  */
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Middleware, type Operation, type Perform } from './operation.ts'
+import { once } from './once.ts'
 
 /** A tool of the gateway itself. */
 export interface OwnTool {
@@ -73,11 +74,6 @@ function compose(middlewares: readonly Middleware[], core: Perform): Perform {
     (next, middleware) => (operation) => middleware(operation, (instead) => next(instead ?? operation)),
     core,
   )
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
 }
 
 /** Pages are not asked for without end. */

@@ -14,6 +14,7 @@ import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/conflicts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
+import { Pins } from '../catalog/pinning/pins.ts'
 import type { Composer } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
@@ -28,6 +29,7 @@ import type { Observation } from '../pipeline/observation.ts'
 import { makeOutgoingAuth, type OutgoingAuth } from '../backends/outgoing-auth.ts'
 import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
+import { updatedMethod } from '../../mcp/index.ts'
 
 /** How often backends that could not be set up are tried again. */
 const retryMs = 30_000
@@ -59,6 +61,7 @@ export class Engine {
   readonly #fleet: Fleet
   readonly #notifier: Notifier
   readonly #conflicts: Conflicts
+  readonly #pins: Pins
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -73,6 +76,14 @@ export class Engine {
     this.#options = options
     this.#config = config
     this.#conflicts = new Conflicts(options.events)
+    this.#pins = new Pins({
+      events: options.events,
+      members: () => this.#fleet.members,
+      onChange: () => {
+        this.core.parts.views.reset()
+        this.#notifier.notify()
+      },
+    })
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
       if (err === undefined) options.events.emit('token_obtained', { strategy })
       else options.events.emit('token_failed', { strategy, reason: reasonOf(err), err })
@@ -80,7 +91,9 @@ export class Engine {
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
-    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret))
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), (refused) =>
+      options.events.emit('pin_refused', refused),
+    )
     this.#notifier = new Notifier({
       watchers: options.watchers,
       onError: (error) => log.debug('a client could not be notified of changes', { err: error }),
@@ -101,10 +114,16 @@ export class Engine {
         calls: counter.counts,
         health: this.#monitor.health(settings.name),
         lists: listings.state,
+        pins: this.#pins.report(settings.name),
         excluded: undefined,
       }),
     )
     return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** What backends offer, compared with what was approved. */
+  get pins(): Pins {
+    return this.#pins
   }
 
   /** Names in the settings that no backend has, one line for each. */
@@ -123,8 +142,7 @@ export class Engine {
       links: {
         listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
         resourceUpdated: (backend, scope, params) => {
-          if (scope.kind === 'session')
-            scope.session.deliver(backend.name, 'notifications/resources/updated', params)
+          if (scope.kind === 'session') scope.session.deliver(backend.name, updatedMethod, params)
         },
         admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
@@ -135,7 +153,11 @@ export class Engine {
         },
       },
       onListing: () => this.#notifier.notify(),
-      onState: () => this.core.parts.views.changed(),
+      pinsReady: (name) => this.#pins.book.ready(name),
+      onState: () => {
+        this.core.parts.views.changed()
+        this.#pins.changed()
+      },
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
       configure: (backend, config) => this.#configure(backend, config),
@@ -160,6 +182,7 @@ export class Engine {
         this.#workflows(config),
         () => this.#conflicts.note(this.core.parts.views.catalogs()),
         reservedTools(config),
+        this.#pins.book,
       ),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
@@ -202,6 +225,7 @@ export class Engine {
    * being served.
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
+    this.#pins.replace(config)
     const { added, removed, excluded } = this.#fleet.apply(config)
     if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
     this.#invalid = invalid
@@ -281,13 +305,20 @@ export class Engine {
   }
 
   /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
-  endSession(session: ClientSession, gone: boolean): void {
+  endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     for (const { backend, listings } of this.#fleet.members.values()) {
       listings.unfork(session.id)
       backend
-        .endSession(session, gone)
+        .endSession(session, { end: gone })
         .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
     }
+  }
+
+  /** Checks one backend now; false when there is none of that name. Never rejects. */
+  async recheck(name: string): Promise<boolean> {
+    if (!this.#fleet.members.has(name)) return false
+    await this.#monitor.check(name)
+    return true
   }
 
   /** Closes connections that nobody has used for so long. */
@@ -298,6 +329,7 @@ export class Engine {
   /** No more checks and words to clients; requests in flight go on. */
   stop(): void {
     this.#cancelRetry?.()
+    this.#pins.close()
     this.#notifier.close()
     this.#monitor.close()
   }

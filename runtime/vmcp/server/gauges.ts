@@ -2,7 +2,9 @@
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
+import { backendLabel } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
+import type { Session } from '../sessions/session.ts'
 
 export interface GaugeParts {
   readonly version: string
@@ -11,19 +13,26 @@ export interface GaugeParts {
 }
 
 const healthStates = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
+const pinStates = ['pinned', 'new', 'changed', 'removed'] as const
 const circuitStates = ['closed', 'open', 'half-open'] as const
 
 export function observeServer(metrics: Metrics, { version, sessions, backends }: GaugeParts): void {
   metrics.sessions(() => [[sessions()]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
-      for (const status of healthStates) yield [Number(health.status === status), { ...named(name), status }]
+      for (const status of healthStates)
+        yield [Number(health.status === status), { ...backendLabel(name), status }]
   })
   metrics.backendCircuit(function* circuits() {
     for (const { name, health } of backends())
       if (health.circuit)
         for (const state of circuitStates)
-          yield [Number(health.circuit.state === state), { ...named(name), state }]
+          yield [Number(health.circuit.state === state), { ...backendLabel(name), state }]
+  })
+  metrics.pinnedItems(function* pinned() {
+    for (const { name, pins } of backends())
+      if (pins?.lock === 'ok' && pins.observed)
+        for (const state of pinStates) yield [pins.counts[state], { ...backendLabel(name), state }]
   })
   metrics.certificateExpiry(function* ends() {
     for (const { name, caEndsAt } of backends())
@@ -36,12 +45,17 @@ export function observeServer(metrics: Metrics, { version, sessions, backends }:
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 
+/** A session left this process. */
+export function countSession(metrics: Metrics, { openedAt, facts }: Session, now: number): void {
+  metrics.serverSessionDuration((now - openedAt) / 1_000, {
+    'mcp.protocol.version': facts.protocolVersion,
+    'network.transport': 'tcp',
+    'network.protocol.name': 'http',
+  })
+}
+
 /** What checks of access tokens tell. */
 export function tellAuthentication(events: Events, event: AuthenticationEvent): void {
   if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
-}
-
-function named(backend: string): { 'target.workload_name': string } {
-  return { 'target.workload_name': backend }
 }

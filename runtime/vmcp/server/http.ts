@@ -28,6 +28,7 @@ import {
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { VmcpExchange } from '../client-codecs/exchange.ts'
+import { browserPage, type PageFacts, wantsPage } from '../client-codecs/browser-page.ts'
 import { respondWithError } from '../client-codecs/http-errors.ts'
 import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
 import type { Edges } from '../client-codecs/codecs.ts'
@@ -50,6 +51,8 @@ export interface HttpParts {
   readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
+  /** What people with a browser are told. */
+  readonly page: () => Omit<PageFacts, 'path'>
   readonly events: Events
 }
 
@@ -73,6 +76,8 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 }
 
 function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> | undefined {
+  const isPage = exchange.path === '/' || exchange.path === mcpPath
+  if (isPage && wantsPage(exchange)) return browserPage({ ...parts.page(), path: mcpPath })
   if (allowedMethods[exchange.path]) return undefined
   const builtIn = parts.routes(exchange) ?? parts.authenticator().route(exchange)
   if (builtIn) return builtIn
@@ -141,7 +146,7 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
 async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unknown): Promise<never> {
   const { message, params, caller, signal } = exchange
   if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND' && message && params && caller)
-    await parts.gate()?.check(caller, message.method, params, { signal, hintsOf: () => 'later' })
+    await parts.gate()?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
   throw error
 }
 

@@ -2,11 +2,22 @@
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Events } from '../../observe/index.ts'
+import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import type { ClusterApi } from './report.ts'
+import type { ServerView } from './view.ts'
+
+/** What is not given. */
+export const defaults = {
+  port: 4483,
+  ttlMs: 30 * 60_000,
+  maxSessions: 10_000,
+  /** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
+  sharedSessions: 1_000,
+  graceMs: 10_000,
+} as const
 
 export interface StartOptions {
   /** Bind address. Default 127.0.0.1. */
@@ -17,6 +28,8 @@ export interface StartOptions {
   /** The event stream of this process, which somebody else writes to the log; default one of the server's own. */
   readonly events?: Events | undefined
   readonly version?: string | undefined
+  /** Takes a record of every request, for whoever shows them; whoever made it closes it. */
+  readonly recorder?: ExchangeRecorder | undefined
   /** Sliding life of a session without use. Default 30 minutes. */
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
@@ -52,6 +65,8 @@ export interface VmcpServer {
   readonly url: string
   /** Address without path, for `/health` and the like. */
   readonly origin: string
+  /** For whoever shows the server to people. */
+  readonly view: ServerView
   /**
    * Takes a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG and
    * changes nothing when it cannot be used otherwise.

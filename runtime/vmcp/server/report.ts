@@ -9,12 +9,14 @@
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { fieldsOf } from '../../../schemas/index.ts'
+import { excludedPrefix, fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
 import { type Events, failureText, type Problem } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
+import { visibleText } from '../catalog/pinning/diff.ts'
+import type { PinReport } from '../catalog/pinning/report.ts'
 import type { ListsState } from '../catalog/lists-told.ts'
 import type { BackendHealth } from '../health/monitor.ts'
 
@@ -49,6 +51,7 @@ const missedReports = 10
 const leastAgeMs = 5 * 60_000
 /** A ConfigMap holds 1 MiB, of all pods together. */
 const maxProblems = 50
+const maxDrift = 50
 const account = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The reporter that the environment of a pod asks for; undefined outside a cluster. */
@@ -124,10 +127,13 @@ export class Reporter {
 
   #content(): Record<string, unknown> {
     const { pod, configChecksum, backends, events } = this.#options
+    const states = backends()
+    const pinned = states.flatMap(({ pins }) => pins ?? [])
     return {
       configChecksum: configChecksum(),
       replica: pod,
-      backends: backends().map(entryOf),
+      backends: states.map(entryOf),
+      ...(pinned.length > 0 ? { pinning: pinned.map(pinEntry) } : {}),
       problems: events.problems().slice(0, maxProblems).map(problemOf),
     }
   }
@@ -198,8 +204,10 @@ function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
 }
 
 function entryOf({ name, url, health, lists, revision, excluded }: BackendState): Record<string, unknown> {
-  if (excluded)
-    return { name, status: 'unavailable', message: `Excluded: ${excluded.join('; ')}`, excluded: true }
+  if (excluded) {
+    const message = excludedPrefix + excluded.join('; ')
+    return { name, status: 'unavailable', message, excluded: true }
+  }
   const { circuit } = health
   return {
     name,
@@ -212,6 +220,18 @@ function entryOf({ name, url, health, lists, revision, excluded }: BackendState)
     circuitLastChanged: circuit && circuit.changedAt > 0 ? time(circuit.changedAt) : undefined,
     mcpRevision: revision,
   }
+}
+
+/** Names of backends are texts of others: shown as they are read, and cut. */
+function pinEntry({ backend, lock, failure, counts, observed, drift }: PinReport): Record<string, unknown> {
+  const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
+    kind,
+    name: visibleText(name).slice(0, 256),
+    state,
+    parts,
+    digest,
+  }))
+  return { backend, lock, failure: failure?.slice(0, 1_024), observed, counts, drift: named }
 }
 
 function problemOf({ type, backend, since, message, fix }: Problem): Record<string, unknown> {

@@ -15,17 +15,17 @@ import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { Engine } from './engine.ts'
-import type { Decision } from '../middleware/index.ts'
-import { observeServer, tellAuthentication } from './gauges.ts'
+import { countSession, observeServer, tellAuthentication } from './gauges.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, mcpPath } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
-import { makeFeatures } from '../pipeline/features.ts'
+import { tellDecisions } from '../pipeline/decisions.ts'
+import { closeGone, makeFeatures } from '../pipeline/features.ts'
 import { type Feature, makePipeline } from '../pipeline/pipeline.ts'
-import type { ReloadedFile, StartOptions, Told, VmcpServer } from './options.ts'
+import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
 import { type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
@@ -33,15 +33,10 @@ import { sessionRecords } from '../sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
 import type { Session } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
-import { checkStart, startWarnings } from './start-check.ts'
+import { checkStart, checkStartWithLocks, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
+import { type ServerView, viewOf } from './view.ts'
 
-const defaultPort = 4483
-const defaultTtlMs = 30 * 60_000
-const defaultMaxSessions = 10_000
-/** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
-const defaultSharedSessions = 1_000
-const defaultGraceMs = 10_000
 /** How often idle things are looked for, and how long connections may be idle. */
 const evictMs = 5_000
 const idleMs = 5 * 60_000
@@ -52,13 +47,13 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const { env = {}, log = silentLog, version = '0.0.0', authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
-  const { upstreamTokens, excluded } = options
-  checkStart(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
+  const { upstreamTokens, excluded, recorder } = options
+  await checkStartWithLocks(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
   for (const warning of startWarnings(config)) log.warn(warning)
   const { clock = systemClock } = options
   const events = options.events ?? makeEvents(clock.now)
   const stopLog = options.events ? () => {} : logEvents(events, log, clock)
-  const observation = await makeObservation(config, { env, version, log, events })
+  const observation = await makeObservation(config, { env, version, log, events, recorder })
   try {
     const server = new Vmcp(config, options, { observation, events, stopLog })
     await server.listen()
@@ -95,6 +90,7 @@ class Vmcp implements VmcpServer {
   #stopping = false
   #evictions = 0
   #closeListener: (() => Promise<void>) | undefined
+  readonly view: ServerView
   #timer: NodeJS.Timeout | undefined
 
   constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: Told) {
@@ -126,29 +122,37 @@ class Vmcp implements VmcpServer {
       stateSecret: () => this.#stateSecret,
       observation,
     })
-    const ttlMs = options.sessionTtlMs ?? defaultTtlMs
+    const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
       ttlMs,
-      maxSessions: options.maxSessions ?? (this.#storage ? defaultSharedSessions : defaultMaxSessions),
+      maxSessions: options.maxSessions ?? (this.#storage ? defaults.sharedSessions : defaults.maxSessions),
       now: clock.now,
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
       events,
-      onEnd: (session, gone) => this.#sessionEnded(session, gone),
+      onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
+    })
+    const perform = makePipeline({
+      observe: observation.middlewares,
+      features: () => this.#features,
+      guards: guarding(
+        () => this.#guards,
+        () => this.#engine.core,
+        (tool) => this.#isOwnTool(tool),
+        tellDecisions({
+          server: config.name,
+          telemetry: observation.telemetry,
+          events,
+          audit: observation.audit,
+          observer: observation.observer,
+          core: () => this.#engine.core,
+        }),
+      ),
+      core: (operation) => this.#engine.core.perform(operation),
     })
     this.#edges = makeEdges({
       core: this.#engine.core,
       sessions: this.#sessions,
-      perform: makePipeline({
-        observe: observation.middlewares,
-        features: () => this.#features,
-        guards: guarding(
-          () => this.#guards,
-          () => this.#engine.core,
-          (tool) => this.#isOwnTool(tool),
-          (method, name, decision) => this.#decided(method, name, decision),
-        ),
-        core: (operation) => this.#engine.core.perform(operation),
-      }),
+      perform,
       authorizeListener: async ({ caller }, params, signal) =>
         this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
@@ -157,9 +161,19 @@ class Vmcp implements VmcpServer {
       stateSecret: () => this.#stateSecret,
       clock,
       log,
-      endSession: (session: ClientSession) => this.#engine.endSession(session, true),
+      endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
     })
     this.#engine.apply(config, options.excluded)
+    this.view = viewOf({
+      config: () => this.#config,
+      engine: this.#engine,
+      problems: () => events.problems(),
+      sessions: this.#sessions,
+      url: () => this.url,
+      accountsUrl: options.authServer?.accountsUrl,
+      perform,
+      audit: observation.audit,
+    })
     observeServer(observation.telemetry.metrics, {
       version: options.version ?? '0.0.0',
       sessions: () => this.#sessions.size,
@@ -167,22 +181,9 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  #decided(method: string, name: string | undefined, decision: Decision): void {
-    const { metrics } = this.#observation.telemetry
-    if (this.#observation.telemetry.enabled)
-      metrics.authorizationDecisions(1, { server: this.#config.name, decision })
-    if (decision === 'denied') this.#events.emit('call_denied', { method, name: name?.slice(0, 128) })
-  }
-
-  /** A session left this process. */
   #sessionEnded(session: Session, gone: boolean): void {
-    const { metrics } = this.#observation.telemetry
-    metrics.serverSessionDuration((this.#clock.now() - session.openedAt) / 1_000, {
-      'mcp.protocol.version': session.facts.protocolVersion,
-      'network.transport': 'tcp',
-      'network.protocol.name': 'http',
-    })
-    this.#engine.endSession(session, gone)
+    countSession(this.#observation.telemetry.metrics, session, this.#clock.now())
+    this.#engine.endSession(session, { gone })
   }
 
   *#watchers() {
@@ -266,16 +267,11 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /**
-   * Scripts and searches in flight end with the old features; settings that are the same keep what is there. True when
-   * something came or went.
-   */
+  /** Scripts and searches in flight end with the features that go. True when something came or went. */
   #replaceFeatures(config: VmcpConfig): boolean {
     const before = this.#features
     this.#features = makeFeatures(config, { ...this.#featureParts(), before })
-    const gone = before.filter((feature) => !this.#features.includes(feature))
-    for (const feature of gone) void feature.close()
-    return gone.length > 0 || this.#features.length > before.length
+    return closeGone(before, this.#features)
   }
 
   /** Lower-case names. */
@@ -284,7 +280,7 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const { host = '127.0.0.1', port = defaultPort, allowedOrigins = [] } = this.#options
+    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
     const handler = makeHandler({
       authenticator: () => this.#authenticator,
       originGuard: () => {
@@ -300,6 +296,7 @@ class Vmcp implements VmcpServer {
         this.#options.authServer?.routes(path),
       stopping: () => this.#stopping,
       events: this.#events,
+      page: () => this.view.pageFacts(),
     })
     void this.#shareSecret()
     const listener = await listen({ host, port, handler, log: this.#log })
@@ -311,7 +308,7 @@ class Vmcp implements VmcpServer {
     })
     this.origin = listener.url
     this.url = `${listener.url}${mcpPath}`
-    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaultGraceMs })
+    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaults.graceMs })
     this.#closeListener = closeListener
     this.#reporter = this.#makeReporter()
     this.#timer = setInterval(() => this.#evict(), evictMs)
@@ -381,7 +378,7 @@ class Vmcp implements VmcpServer {
     this.#edges.keepAlive()
   }
 
-  /** Streams end first, then calls in flight have their grace, then everything behind them ends. */
+  /** Streams end first, then calls in flight have their grace, then the rest ends. */
   async close(): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true

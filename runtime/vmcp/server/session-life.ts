@@ -9,6 +9,7 @@ import { resubscribe } from '../client-codecs/session-era/resubscribe.ts'
 import { clientOf, type SessionLife } from '../client-codecs/session-era/protocol.ts'
 import type { Watcher } from './notifier.ts'
 import type { Session } from '../sessions/session.ts'
+import { updatedMethod } from '../../mcp/index.ts'
 
 const kindOf: Readonly<Record<string, ListKind>> = {
   'tools/list': 'tools',
@@ -76,8 +77,6 @@ function renew(core: Core, session: Session, backend: string): Promise<void> {
     over: () => session.over,
   })
 }
-
-const updatedMethod = 'notifications/resources/updated'
 
 /** A session as somebody who wants to know of changed lists. */
 export function watcherOf(session: Session, core: Core): Watcher {

@@ -16,13 +16,14 @@ import { silentLog } from '../../net/index.ts'
 import { telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { brokenBackends } from '../backends/backend-settings.ts'
+import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../codemode/index.ts'
 import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../optimizer/index.ts'
 import { makeOutgoingAuth, strategiesOf } from '../backends/outgoing-auth.ts'
 import { workerViolations, workflowWorker } from '../workers/index.ts'
-import { workflowErrors } from '../workflows/index.ts'
+import { workflowErrors, workflowsBeyond } from '../workflows/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -49,8 +50,8 @@ export function checkStart(
 }
 
 /**
- * Throws INVALID_CONFIG naming every problem, those of single backends, of strategies that nobody uses and of names that no
- * backend has included.
+ * Throws INVALID_CONFIG naming every problem, those of single backends, of strategies that nobody uses, of names that no
+ * backend has and of workflows that are left out included.
  */
 export function checkAll(
   config: VmcpConfig,
@@ -62,6 +63,7 @@ export function checkAll(
     ...backendViolations(config, parts, excluded),
     ...nameProblems(config, excluded),
     ...stepProblems(config, excluded),
+    ...workflowsBeyond(config.compositeTools),
   ]
   if (problems.length > 0) throw invalidConfig(problems)
 }
@@ -72,10 +74,14 @@ export function checkAll(
  * `stepProblems`: a running server reports them with its catalog, which knows the tools.
  */
 export function nameProblems(
-  { outgoingAuth, aggregation, operational, backends }: VmcpConfig,
+  config: VmcpConfig,
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
-  return unknownNames({ outgoingAuth, aggregation, operational }, [...(backends ?? []), ...excluded])
+  const { outgoingAuth, aggregation, operational, backends } = config
+  return [
+    ...unknownNames({ outgoingAuth, aggregation, operational }, [...(backends ?? []), ...excluded]),
+    ...lockProblems(config, excluded),
+  ]
 }
 
 function stepProblems(
@@ -135,6 +141,36 @@ function backendViolations(
   return problems
 }
 
+/**
+ * Rejects with INVALID_CONFIG naming what of the tool locks cannot be used. A lock that the hooks have found to be invalid
+ * closes its own backend only. A running server does not end for a lock: its backend is closed, and that is reported.
+ */
+export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {
+  const byBackend = Map.groupBy(
+    toolLocks.filter(({ failure }) => failure === undefined),
+    ({ backend }) => backend,
+  )
+  const problems: string[] = []
+  for (const [backend, locks] of byBackend) {
+    const { failure } = await compileLocks(backend, locks)
+    if (failure !== undefined) problems.push(`toolLocks: lock of backend ${backend}: ${failure}`)
+  }
+  if (problems.length > 0) throw invalidConfig(problems)
+}
+
+/** As `checkStart`, and the tool locks. */
+export async function checkStartWithLocks(...given: Parameters<typeof checkStart>): Promise<void> {
+  checkStart(...given)
+  await checkToolLocks(given[0])
+}
+
+/** Locks of backends that do not exist, one line each. */
+function lockProblems({ toolLocks = [], backends = [] }: VmcpConfig, excluded: readonly ExcludedBackend[]) {
+  const names = new Set([...backends, ...excluded].map(({ name }) => name))
+  const unknown = toolLocks.filter(({ backend }) => names.size > 0 && !names.has(backend))
+  return [...new Set(unknown.map(({ backend }) => `toolLocks: there is no backend ${backend}`))]
+}
+
 function invalidConfig(problems: readonly string[]): GatehouseError {
   const lines = [...new Set(problems)].map((line) => `  - ${line}`)
   return new GatehouseError('INVALID_CONFIG', { detail: `invalid configuration:\n${lines.join('\n')}` })
@@ -160,7 +196,7 @@ function incomingViolations(config: VmcpConfig, env: Environment): string[] {
 function policyViolations({ incomingAuth }: VmcpConfig): string[] {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return []
-  return cedarViolations(authz.policies ?? [], authz.entitiesJson ?? '[]').map(
+  return cedarViolations(authz.policies ?? [], authz.entitiesJson ?? '[]', authz.shadowPolicies).map(
     ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
   )
 }

@@ -6,6 +6,9 @@
 import { failureText, type Problem } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import { visibleText } from '../catalog/pinning/diff.ts'
+import type { PinKind } from '../catalog/pinning/parts.ts'
+import type { LockState, PinReport } from '../catalog/pinning/report.ts'
 import type { BackendHealth } from '../health/monitor.ts'
 
 export interface StatusReport {
@@ -51,6 +54,26 @@ export interface BackendStatus {
   readonly calls_failed: number
   /** Of the last five to ten minutes; absent without a call. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
+  /** How its items compare with what was approved; absent while pinning is off. */
+  readonly pinning?: PinningStatus
+}
+
+export interface PinningStatus {
+  readonly lock: LockState
+  readonly pinned: number
+  readonly new: number
+  readonly changed: number
+  readonly removed: number
+  /** The first of those that differ. */
+  readonly drift: readonly PinDriftStatus[]
+}
+
+export interface PinDriftStatus {
+  readonly kind: PinKind
+  readonly name: string
+  readonly state: string
+  readonly parts: readonly string[]
+  readonly digest: string
 }
 
 export function statusReport(options: {
@@ -66,7 +89,7 @@ export function statusReport(options: {
   readonly open: readonly Problem[]
 }): StatusReport {
   const backends = options.backends.map(
-    ({ name, health, transport, authType, revision, era, calls }): BackendStatus => ({
+    ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
       name,
       health: health.status,
       transport,
@@ -77,6 +100,7 @@ export function statusReport(options: {
       calls: calls.calls,
       calls_failed: calls.failed,
       ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
+      ...pinningStatus(pins),
     }),
   )
   const problems = new Set([
@@ -100,6 +124,21 @@ export function statusReport(options: {
 
 function problemStatus({ type, backend, since, message, fix }: Problem): ProblemStatus {
   return { type, ...(backend === undefined ? {} : { backend }), since: time(since), message, fix }
+}
+
+const maxDrift = 50
+
+function pinningStatus(report: PinReport | undefined): Pick<BackendStatus, 'pinning'> {
+  if (!report) return {}
+  const { lock, counts, drift } = report
+  const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
+    kind,
+    name: visibleText(name),
+    state,
+    parts,
+    digest,
+  }))
+  return { pinning: { lock, ...counts, drift: named } }
 }
 
 function healthStatus(health: BackendState['health']) {

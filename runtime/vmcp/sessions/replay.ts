@@ -8,7 +8,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { encodeEvent, keepAliveComment } from '../../mcp/index.ts'
+import { eventParts, keepAliveComment } from '../../mcp/index.ts'
 import { cutWhenStuck, maxBufferedBytes, writeBounded } from '../client-codecs/stream.ts'
 
 /** Limits of one stream. */
@@ -103,38 +103,41 @@ export class ReplayStream {
 
   /** An event without content: the client learns an id to come back with, before there is anything to say. */
   prime(): void {
-    this.#write(Buffer.alloc(0))
+    this.#write([])
   }
 
   /** Sends a message, or keeps it for the client's return. False when the stream is over. */
   send(message: Buffer): boolean {
     if (this.#ended) return false
-    this.#write(message)
+    this.#write([message])
     return true
   }
 
-  #write(message: Buffer): void {
+  #write(message: readonly Buffer[]): void {
     const number = this.#next++
-    const bytes = encodeEvent(message, { id: `${this.#name}-${number}` })
-    this.#keep({ number, bytes })
+    const parts = eventParts(message, { id: `${this.#name}-${number}` })
+    const bytes = this.#keep(number, parts)
     const res = this.#res
     if (!res) return
     // A client that does not read what it gets is not one whose connection broke.
     const stuck = res.writableLength > maxBufferedBytes
-    writeBounded(res, bytes)
+    writeBounded(res, bytes ?? parts)
     if (stuck) this.abandon()
   }
 
-  #keep(event: StoredEvent): void {
-    const { length } = event.bytes
-    while (this.#stored.length >= maxEvents || this.#bytes + length > maxHeldBytes) {
-      if (!this.#forgetOldest()) return
+  /** Stores an event, for which it becomes one buffer; undefined when it is too large for that. */
+  #keep(number: number, parts: readonly Buffer[]): Buffer | undefined {
+    const size = sizeOf(parts)
+    while (this.#stored.length >= maxEvents || this.#bytes + size > maxHeldBytes) {
+      if (!this.#forgetOldest()) return undefined
     }
-    while (!this.#budget.take(length)) {
-      if (!this.#forgetOldest()) return
+    while (!this.#budget.take(size)) {
+      if (!this.#forgetOldest()) return undefined
     }
-    this.#stored.push(event)
-    this.#bytes += length
+    const bytes = Buffer.concat(parts, size)
+    this.#stored.push({ number, bytes })
+    this.#bytes += size
+    return bytes
   }
 
   #forgetOldest(): boolean {
@@ -146,7 +149,7 @@ export class ReplayStream {
   }
 
   /** Sends the last message and ends; without one there is nothing to come back for. */
-  end(message?: Buffer): void {
+  end(message?: readonly Buffer[]): void {
     if (this.#ended) return
     if (message) this.#write(message)
     this.#ended = true
@@ -155,7 +158,7 @@ export class ReplayStream {
     const res = this.#res
     if (!res) return
     res.end()
-    if (message && message.length >= largeBytes) cutWhenStuck(res)
+    if (message && sizeOf(message) >= largeBytes) cutWhenStuck(res)
   }
 
   keepAlive(): void {
@@ -176,6 +179,10 @@ export class ReplayStream {
     clearTimeout(this.#away)
     while (this.#forgetOldest());
   }
+}
+
+function sizeOf(parts: readonly Buffer[]): number {
+  return parts.reduce((sum, part) => sum + part.length, 0)
 }
 
 /** The streams of one session. */

@@ -16,6 +16,7 @@ import {
   passesLevel,
   requestMessage,
   requireAbility,
+  updatedMethod,
   withoutReservedMeta,
 } from '../../mcp/index.ts'
 import { type Caller, InFlight } from '../../net/index.ts'
@@ -118,6 +119,10 @@ export class Session implements ClientSession {
     return this.inFlight.size === 0 && this.#streams.size === 0
   }
 
+  get openStreams(): number {
+    return this.#streams.size
+  }
+
   /** A stream that the client can come back to when its connection breaks. */
   openStream(): ReplayStream {
     return this.#replay.open()
@@ -176,7 +181,7 @@ export class Session implements ClientSession {
     const own = params && withoutReservedMeta(params)
     if (method === 'notifications/message') {
       if (own && passesLevel(own, this.logLevel)) this.push(notificationMessage(method, own))
-    } else if (method === 'notifications/resources/updated') {
+    } else if (method === updatedMethod) {
       if (own) this.#updated(new JsonObject(own))
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, own))
   }
@@ -204,7 +209,7 @@ export class Session implements ClientSession {
 
   #updated(params: JsonObject): void {
     if (!this.subscriptions.has(params.text('uri') ?? '')) return
-    this.push(notificationMessage('notifications/resources/updated', params.bytes))
+    this.push(notificationMessage(updatedMethod, params.bytes))
   }
 
   ask(request: Ask, signal: AbortSignal): Promise<AskReply> {

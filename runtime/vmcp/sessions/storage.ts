@@ -38,7 +38,7 @@ export function openSessionStorage(
       ...(password === undefined || password === '' ? {} : { password }),
     },
     {
-      onChange: (up, cause) => events.emit('session_storage', { up, err: cause }),
+      onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
     },
   )
   const secret = env[vmcpEnvironment.stateKey]

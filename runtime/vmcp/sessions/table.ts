@@ -21,7 +21,7 @@ export interface TableOptions {
   readonly records: SessionRecords | undefined
   readonly events: Events
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
-  readonly onEnd: (session: Session, gone: boolean) => void
+  readonly onEnd: (session: Session, state: { readonly gone: boolean }) => void
 }
 
 const orderMs = 1_000
@@ -79,7 +79,7 @@ export class SessionTable {
     const session = this.#live.get(id)
     if (!session) return undefined
     if (!session.idle || session.usedAt + this.#options.ttlMs > this.#options.now()) return session
-    this.#remove(session, true)
+    this.#remove(session, { gone: true })
     return undefined
   }
 
@@ -87,7 +87,7 @@ export class SessionTable {
     const record = await records.read(id)
     const live = this.#live.get(id)
     if (!record) {
-      if (live) this.#remove(live, true)
+      if (live) this.#remove(live, { gone: true })
       return undefined
     }
     if (record.facts.owner !== caller.key) return undefined
@@ -120,7 +120,7 @@ export class SessionTable {
   async end(id: string, caller: Caller): Promise<void> {
     const session = await this.find(id, caller)
     await this.#options.records?.remove(id)
-    this.#remove(session, true)
+    this.#remove(session, { gone: true })
   }
 
   /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */
@@ -132,10 +132,10 @@ export class SessionTable {
     }
   }
 
-  #remove(session: Session, gone: boolean): void {
+  #remove(session: Session, { gone }: { readonly gone: boolean }): void {
     if (!this.#live.delete(session.id)) return
     session.end(new GatehouseError('SESSION_NOT_FOUND'))
-    this.#options.onEnd(session, gone)
+    this.#options.onEnd(session, { gone })
   }
 
   #makeRoom(): void {
@@ -143,7 +143,7 @@ export class SessionTable {
     const before = this.#options.now() - graceMs
     for (const session of this.#live.values()) {
       if (!session.idle || session.usedAt > before) continue
-      this.#remove(session, this.#options.records === undefined)
+      this.#remove(session, { gone: this.#options.records === undefined })
       return
     }
     throw new GatehouseError('TOO_MANY_SESSIONS')
@@ -154,12 +154,14 @@ export class SessionTable {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
       // A shared session may be in use on another replica; the store knows when its life is over.
-      if (session.idle && session.usedAt <= before) this.#remove(session, this.#options.records === undefined)
+      if (session.idle && session.usedAt <= before)
+        this.#remove(session, { gone: this.#options.records === undefined })
     }
   }
 
   /** Ends every session of this process; shared ones go on elsewhere. */
   close(): void {
-    for (const session of this.#live.values()) this.#remove(session, this.#options.records === undefined)
+    for (const session of this.#live.values())
+      this.#remove(session, { gone: this.#options.records === undefined })
   }
 }

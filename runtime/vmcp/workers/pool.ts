@@ -28,8 +28,8 @@ export interface Lease {
   park(bytes: number): void
   /** Waits for a slot again. Rejects with the reason of `signal`. */
   resume(signal: AbortSignal): Promise<void>
-  /** Gives the worker back; `usable` false: it is terminated. */
-  end(usable: boolean): void
+  /** Gives the worker back; one that is not `usable` is terminated. */
+  end(worker: { readonly usable: boolean }): void
 }
 
 export class WorkerPool {
@@ -76,15 +76,15 @@ export class WorkerPool {
       },
       resume: async (signal) => {
         if (state !== 'parked') return
-        await slots.take(caller, signal, true)
+        await slots.take(caller, signal, { resumes: true })
         // The task has ended in the meantime: nobody needs the slot.
         if (state !== 'parked') return slots.release(caller)
         slots.unpark(caller, held)
         state = 'running'
       },
-      end: (usable) => {
+      end: ({ usable }) => {
         if (state === 'ended') return
-        this.#release(worker, usable)
+        this.#release(worker, { usable })
         if (state === 'parked') slots.unpark(caller, held)
         else slots.release(caller)
         state = 'ended'
@@ -98,7 +98,7 @@ export class WorkerPool {
     return idle?.worker
   }
 
-  #release(worker: Worker, usable: boolean): void {
+  #release(worker: Worker, { usable }: { readonly usable: boolean }): void {
     worker.removeAllListeners('message')
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()

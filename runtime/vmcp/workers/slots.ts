@@ -38,7 +38,11 @@ export class Slots {
   }
 
   /** Waits for a slot. Rejects with RATE_LIMITED when the queue is full, and with the reason of `signal`. */
-  take(caller: string, signal: AbortSignal, resumes = false): Promise<void> {
+  take(
+    caller: string,
+    signal: AbortSignal,
+    { resumes = false }: { readonly resumes?: boolean } = {},
+  ): Promise<void> {
     if (signal.aborted) return Promise.reject(reasonOf(signal))
     if (this.#mayStart(caller)) {
       this.#running.add(caller)

@@ -13,21 +13,35 @@ import type { Workflow } from './compile.ts'
 import type { BoundTool, WorkflowParts } from './context.ts'
 import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
+import { once } from '../pipeline/once.ts'
 
-export function makeComposer(workflows: readonly Workflow[], parts: WorkflowParts): Composer {
+/** A workflow that cannot be offered, whatever tools there are. */
+export interface LeftOut {
+  readonly name: string
+  readonly reason: string
+}
+
+export function makeComposer(
+  workflows: readonly Workflow[],
+  leftOut: readonly LeftOut[],
+  parts: WorkflowParts,
+): Composer {
+  const always = leftOut.map(({ name, reason }) => noticeOf(name, reason))
   return (tools) => {
     const entries: ToolEntry[] = []
-    const problems: CatalogNotice[] = []
+    const problems: CatalogNotice[] = [...always]
     const find = finder(tools)
     for (const workflow of workflows) {
       const made = entryOf(workflow, find, parts)
-      if (typeof made === 'string') {
-        const message = `workflow ${workflow.name} is left out: ${made}`
-        problems.push({ kind: 'workflow', subject: workflow.name, message })
-      } else entries.push(made)
+      if (typeof made === 'string') problems.push(noticeOf(workflow.name, made))
+      else entries.push(made)
     }
     return { entries, problems }
   }
+}
+
+function noticeOf(name: string, reason: string): CatalogNotice {
+  return { kind: 'workflow', subject: name, message: `workflow ${name} is left out: ${reason}` }
 }
 
 type Find = (name: string) => ToolEntry | undefined
@@ -68,11 +82,6 @@ function entryOf(workflow: Workflow, find: Find, parts: WorkflowParts): ToolEntr
     annotations,
     run: (operation) => runWorkflow(workflow, bound, operation, parts),
   }
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
 }
 
 function listed({ definition }: Workflow, annotations: Readonly<Record<string, unknown>>): object {

@@ -11,6 +11,7 @@ import type { Workflow } from './compile.ts'
 import { auditWorkflow, type BoundTool, type Context, compute, keep, type WorkflowParts } from './context.ts'
 import { StepError, WorkflowError, WorkflowTimeout } from './errors.ts'
 import { Execution } from './execution.ts'
+import { emptyObjectBytes } from '../../mcp/index.ts'
 
 export async function runWorkflow(
   workflow: Workflow,
@@ -52,7 +53,7 @@ async function execute(context: Context): Promise<End> {
   let execution: Execution | undefined
   try {
     const { signal } = operation
-    const begun = new Execution(context, keep(context, raw ?? noArguments))
+    const begun = new Execution(context, keep(context, raw ?? emptyObjectBytes))
     await compute(context, begun.state, { kind: 'check' }, signal)
     execution = begun
     await execution.run()
@@ -85,5 +86,3 @@ function failure({ operation, parts }: Context, thrown: unknown, execution: Exec
   parts.log.error('a workflow failed', { err: error })
   return { kind: 'failed', error, text: 'Workflow execution failed: internal error' }
 }
-
-const noArguments: Buffer = Buffer.from('{}')

@@ -6,6 +6,6 @@ import { type Bytes, TextView } from '../values/scalars.ts'
 export const bytesMethods: Methods<Bytes> = {
   elems({ data }, call) {
     positional(call, 0, 0)
-    return new TextView(data, 'elems', true)
+    return new TextView(data, 'elems', { ofBytes: true })
   },
 }

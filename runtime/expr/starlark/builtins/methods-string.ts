@@ -64,7 +64,7 @@ function stripping(sides: 'both' | 'left' | 'right'): TextMethod {
 }
 
 /** Where a text occurs between two places; -1 when it does not. */
-function find(text: string, call: Call, last: boolean): number {
+function find(text: string, call: Call, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
   const [from, to] = bounds(start, end, 1, text.length)
@@ -75,15 +75,21 @@ function find(text: string, call: Call, last: boolean): number {
   return at < 0 ? -1 : at + from
 }
 
-function finding(last: boolean, required: boolean): TextMethod {
+interface Finding {
+  readonly last: boolean
+  /** A text that is not there is an error. */
+  readonly required: boolean
+}
+
+function finding({ last, required }: Finding): TextMethod {
   return (text, call) => {
-    const at = find(text, call, last)
+    const at = find(text, call, { last })
     if (at < 0 && required) throw failure(call, 'substring not found')
     return at
   }
 }
 
-function partitioning(last: boolean): TextMethod {
+function partitioning({ last }: { readonly last: boolean }): TextMethod {
   return (text, call) => {
     const sep = asText(call, positional(call, 1, 1)[0], '1')
     if (sep === '') throw failure(call, 'empty separator')
@@ -96,7 +102,7 @@ function partitioning(last: boolean): TextMethod {
   }
 }
 
-function splitting(last: boolean): TextMethod {
+function splitting({ last }: { readonly last: boolean }): TextMethod {
   return (text, call) => {
     const [sep = null, maxsplit] = positional(call, 0, 2)
     const most = maxsplit === undefined ? -1 : asInt(call, maxsplit, 'maxsplit')
@@ -192,10 +198,10 @@ function lines(text: string, call: Call): StarlarkValue {
   return texts(call, splitLines(text, asBool(call, keep, '1'), call.meter))
 }
 
-function without(text: string, call: Call, end: boolean): string {
+function without(text: string, call: Call, where: 'start' | 'end'): string {
   const affix = asText(call, positional(call, 1, 1)[0], '1')
   if (affix === '') return text
-  if (end) return text.endsWith(affix) ? made(call, text.slice(0, -affix.length)) : text
+  if (where === 'end') return text.endsWith(affix) ? made(call, text.slice(0, -affix.length)) : text
   return text.startsWith(affix) ? made(call, text.slice(affix.length)) : text
 }
 
@@ -207,9 +213,9 @@ export const stringMethods: Methods<string> = {
   elem_ords: viewing('elem_ords'),
   elems: viewing('elems'),
   endswith: (text, call) => beginning(call, text, (part, affix) => part.endsWith(affix)),
-  find: finding(false, false),
+  find: finding({ last: false, required: false }),
   format,
-  index: finding(false, true),
+  index: finding({ last: false, required: true }),
   isalnum: asking('isalnum'),
   isalpha: asking('isalpha'),
   isdigit: asking('isdigit'),
@@ -220,16 +226,16 @@ export const stringMethods: Methods<string> = {
   join,
   lower: changing(lower),
   lstrip: stripping('left'),
-  partition: partitioning(false),
-  removeprefix: (text, call) => without(text, call, false),
-  removesuffix: (text, call) => without(text, call, true),
+  partition: partitioning({ last: false }),
+  removeprefix: (text, call) => without(text, call, 'start'),
+  removesuffix: (text, call) => without(text, call, 'end'),
   replace,
-  rfind: finding(true, false),
-  rindex: finding(true, true),
-  rpartition: partitioning(true),
-  rsplit: splitting(true),
+  rfind: finding({ last: true, required: false }),
+  rindex: finding({ last: true, required: true }),
+  rpartition: partitioning({ last: true }),
+  rsplit: splitting({ last: true }),
   rstrip: stripping('right'),
-  split: splitting(false),
+  split: splitting({ last: false }),
   splitlines: lines,
   startswith: (text, call) => beginning(call, text, (part, affix) => part.startsWith(affix)),
   strip: stripping('both'),

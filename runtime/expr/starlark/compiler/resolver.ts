@@ -96,7 +96,7 @@ class Resolver {
       if (fallback && outer) this.expression(fallback, outer)
     }
     this.#declareAll(fn.body, block)
-    this.statements(fn.body, block, false)
+    this.statements(fn.body, block, { inLoop: false })
     fn.scope = owner
   }
 
@@ -129,18 +129,18 @@ class Resolver {
       for (const item of target.items) this.#declareTarget(item, block)
   }
 
-  statements(statements: readonly Statement[], block: Block, inLoop: boolean): void {
-    for (const statement of statements) this.#statement(statement, block, inLoop)
+  statements(statements: readonly Statement[], block: Block, { inLoop }: { readonly inLoop: boolean }): void {
+    for (const statement of statements) this.#statement(statement, block, { inLoop })
   }
 
-  #statement(statement: Statement, block: Block, inLoop: boolean): void {
+  #statement(statement: Statement, block: Block, { inLoop }: { readonly inLoop: boolean }): void {
     switch (statement.kind) {
       case 'expression':
         this.expression(statement.value, block)
         break
       case 'assign':
         this.expression(statement.value, block)
-        this.#target(statement.target, block, statement.op !== '=')
+        this.#target(statement.target, block, { augmented: statement.op !== '=' })
         break
       case 'return':
         if (statement.value) this.expression(statement.value, block)
@@ -148,14 +148,14 @@ class Resolver {
       case 'if':
         for (const { condition, body } of statement.branches) {
           this.expression(condition, block)
-          this.statements(body, block, inLoop)
+          this.statements(body, block, { inLoop })
         }
-        this.statements(statement.otherwise, block, inLoop)
+        this.statements(statement.otherwise, block, { inLoop })
         break
       case 'for':
         this.expression(statement.over, block)
-        this.#target(statement.target, block, false)
-        this.statements(statement.body, block, true)
+        this.#target(statement.target, block, { augmented: false })
+        this.statements(statement.body, block, { inLoop: true })
         break
       case 'def':
         this.fn(statement.fn, block)
@@ -168,7 +168,7 @@ class Resolver {
     }
   }
 
-  #target(target: Expression, block: Block, augmented: boolean): void {
+  #target(target: Expression, block: Block, { augmented }: { readonly augmented: boolean }): void {
     switch (target.kind) {
       case 'name':
         this.#use(target, block)
@@ -180,7 +180,7 @@ class Resolver {
       case 'list':
       case 'tuple':
         if (augmented) this.#failure(`can't use ${target.kind} expression in augmented assignment`, target)
-        for (const item of target.items) this.#target(item, block, false)
+        for (const item of target.items) this.#target(item, block, { augmented: false })
         break
       default:
         this.#failure(`can't assign to ${nameOf(target)}`, target)
@@ -254,7 +254,7 @@ class Resolver {
       if (clause.kind === 'if') this.expression(clause.condition, block)
       else {
         if (clause !== first) this.expression(clause.over, block)
-        this.#target(clause.target, block, false)
+        this.#target(clause.target, block, { augmented: false })
       }
     }
     if (body.kind === 'entry') {

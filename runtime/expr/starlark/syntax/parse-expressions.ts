@@ -24,7 +24,10 @@ function at({ line, column }: Token): { readonly line: number; readonly column: 
 }
 
 /** One or more expressions; several make a tuple. `inParens`: a comma may stand at the end. */
-export function readExpression(tokens: TokenReader, inParens = false): Expression {
+export function readExpression(
+  tokens: TokenReader,
+  { inParens = false }: { readonly inParens?: boolean } = {},
+): Expression {
   const first = readTest(tokens)
   if (!tokens.is(',')) return first
   const items = [first]
@@ -45,7 +48,7 @@ function endsList(tokens: TokenReader): boolean {
 
 export function readTest(tokens: TokenReader): Expression {
   return tokens.nested(() => {
-    if (tokens.is('lambda')) return readLambda(tokens, true)
+    if (tokens.is('lambda')) return readLambda(tokens, { conditional: true })
     const value = readBinary(tokens, 0)
     if (!tokens.is('if')) return value
     const mark = at(tokens.take())
@@ -57,10 +60,12 @@ export function readTest(tokens: TokenReader): Expression {
 
 /** A test that is no conditional expression: the condition of a comprehension. */
 function readSimpleTest(tokens: TokenReader): Expression {
-  return tokens.nested(() => (tokens.is('lambda') ? readLambda(tokens, false) : readBinary(tokens, 0)))
+  return tokens.nested(() =>
+    tokens.is('lambda') ? readLambda(tokens, { conditional: false }) : readBinary(tokens, 0),
+  )
 }
 
-function readLambda(tokens: TokenReader, conditional: boolean): Expression {
+function readLambda(tokens: TokenReader, { conditional }: { readonly conditional: boolean }): Expression {
   const mark = at(tokens.expect('lambda'))
   const parameters = readParameters(tokens, ':')
   tokens.expect(':')
@@ -204,7 +209,7 @@ function readOperand(tokens: TokenReader): Expression {
 function readParens(tokens: TokenReader): Expression {
   const mark = at(tokens.expect('('))
   if (tokens.has(')')) return { kind: 'tuple', items: [], ...mark }
-  const value = readExpression(tokens, true)
+  const value = readExpression(tokens, { inParens: true })
   tokens.expect(')')
   return value
 }

@@ -53,7 +53,7 @@ function writeObject(
   if (value instanceof Float) return formatFloat(value.value)
   if (value instanceof Bytes) {
     meter.text(value.data.length)
-    return quote(value.data, meter, true)
+    return quote(value.data, meter, { asBytes: true })
   }
   if (value instanceof Range) {
     const { start, stop, step } = value
@@ -62,7 +62,7 @@ function writeObject(
   }
   if (value instanceof TextView) {
     meter.text(value.text.length)
-    return `${quote(value.text, meter, value.ofBytes)}.${value.method}()`
+    return `${quote(value.text, meter, { asBytes: value.ofBytes })}.${value.method}()`
   }
   if (value instanceof Tuple || value instanceof List || value instanceof Dict)
     return writeStructure(value, meter, open)

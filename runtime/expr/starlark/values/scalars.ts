@@ -46,7 +46,11 @@ export class TextView {
   readonly method: 'elems' | 'elem_ords' | 'codepoints' | 'codepoint_ords'
   /** True for the view of bytes. */
   readonly ofBytes: boolean
-  constructor(text: string, method: TextView['method'], ofBytes = false) {
+  constructor(
+    text: string,
+    method: TextView['method'],
+    { ofBytes = false }: { readonly ofBytes?: boolean } = {},
+  ) {
     this.text = text
     this.method = method
     this.ofBytes = ofBytes

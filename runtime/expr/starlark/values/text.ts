@@ -127,7 +127,11 @@ const escapeTable: Readonly<Record<string, string>> = {
 const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
 /** A literal for a text. `asBytes`: for bytes. */
-export function quote(bytes: string, meter: Meter, asBytes = false): string {
+export function quote(
+  bytes: string,
+  meter: Meter,
+  { asBytes = false }: { readonly asBytes?: boolean } = {},
+): string {
   return `${asBytes ? 'b' : ''}"${inSlices(bytes, quoted, meter)}"`
 }
 

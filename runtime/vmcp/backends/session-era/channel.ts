@@ -59,7 +59,7 @@ export interface Channel {
   /** The session is lost: nothing is said unasked any more. Answers that are due may still come, where they can. */
   retire(): void
   /** Ends the streams, and with `end` the session where there is one. */
-  close(sender: Sender, end: boolean): Promise<void>
+  close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
 /** What a channel tells its owner. */

@@ -12,9 +12,10 @@ import {
   latestSessionVersion,
   type Message,
   notificationMessage,
+  protocolError,
   requestMessage,
-  sessionVersions,
   sessionParams,
+  sessionVersions,
 } from '../../../mcp/index.ts'
 import { abortable, type Log, pause, reasonOf } from '../../../net/index.ts'
 import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
@@ -128,7 +129,7 @@ export class SessionConnection implements Connection {
       }
       return { channel, inbound, server }
     } catch (error) {
-      void channel.close(sender, true)
+      void channel.close(sender, { end: true })
       throw error
     } finally {
       deadline.end()
@@ -341,12 +342,12 @@ export class SessionConnection implements Connection {
     })
   }
 
-  async close(sender: Sender, end: boolean): Promise<void> {
+  async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {
     const opening = this.#opening
     this.#forget()
     const open = await opening?.catch(() => undefined)
     open?.inbound.failAll(new ConnectionClosed())
-    await open?.channel.close(sender, end)
+    await open?.channel.close(sender, { end })
   }
 }
 
@@ -357,8 +358,7 @@ const maxTaskBytes = 64 * 1024
 function refuseTask(result: Buffer): void {
   if (result.length > maxTaskBytes || !result.includes('"task"')) return
   const read = new JsonObject(result)
-  if (read.raw('task') && !read.raw('content'))
-    throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('a task was not asked for') })
+  if (read.raw('task') && !read.raw('content')) throw protocolError('a task was not asked for')
 }
 
 /** What is known of a server whose session is gone on with: enough to send requests. */

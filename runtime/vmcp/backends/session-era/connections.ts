@@ -95,7 +95,7 @@ export class Connections {
     }
     if (shared < maxShared || !oldest) return
     this.#held.delete(oldest[0])
-    void oldest[1].connection.close(oldest[1].sender, true)
+    void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
   #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
@@ -154,7 +154,10 @@ export class Connections {
   }
 
   /** The connection of a session, if there is one; forgotten on the way when `forget`. */
-  ofSession(session: ClientSession, forget = false): Held | undefined {
+  ofSession(
+    session: ClientSession,
+    { forget = false }: { readonly forget?: boolean } = {},
+  ): Held | undefined {
     const key = keyOf({ kind: 'session', session })
     const held = this.#held.get(key)
     if (forget) this.#held.delete(key)
@@ -176,13 +179,13 @@ export class Connections {
         continue
       }
       this.#held.delete(key)
-      void held.connection.close(held.sender, true)
+      void held.connection.close(held.sender, { end: true })
     }
     for (const [key, list] of this.#idle) {
       const [keep, drop] = partition(list, (held) => held.usedAt > before)
       for (const held of drop) {
         this.#pooled--
-        void held.connection.close(held.sender, true)
+        void held.connection.close(held.sender, { end: true })
       }
       if (keep.length === 0) this.#idle.delete(key)
       else this.#idle.set(key, keep)
@@ -201,7 +204,7 @@ export class Connections {
 
   async close(): Promise<void> {
     this.#closed = true
-    await Promise.all(this.dropAll().map((held) => held.connection.close(held.sender, true)))
+    await Promise.all(this.dropAll().map((held) => held.connection.close(held.sender, { end: true })))
   }
 }
 

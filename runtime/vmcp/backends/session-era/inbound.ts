@@ -12,6 +12,7 @@ import {
   type Message,
   rawErrorMessage,
   resultMessage,
+  updatedMethod,
 } from '../../../mcp/index.ts'
 import { abortable, type Entry, InFlight } from '../../../net/index.ts'
 import type { AskReply, Outcome } from '../../pipeline/operation.ts'
@@ -152,7 +153,7 @@ export class Inbound {
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())
-    else if (method === 'notifications/resources/updated') {
+    else if (method === updatedMethod) {
       if (params) this.#events.resourceUpdated(params)
     } else if (method === 'notifications/cancelled') this.#cancelled(params)
     else this.#events.notification(method, params)

@@ -7,7 +7,13 @@
  */
 import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type EventSourceMessage, headerName, isSessionLost, readServerMessage } from '../../../mcp/index.ts'
+import {
+  headerName,
+  isSessionLost,
+  protocolError,
+  readServerMessage,
+  type ServerEvent,
+} from '../../../mcp/index.ts'
 import {
   type Channel,
   type ChannelEvents,
@@ -20,6 +26,7 @@ import {
 import { sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
+const maxEndpointBytes = 64 * 1024
 const streamEnded = 'the backend closed its event stream'
 
 export class SseChannel implements Channel {
@@ -50,7 +57,13 @@ export class SseChannel implements Channel {
       signal: options.signal,
       rpcMethod: options.method,
     })
-    if (isSessionLost(response.status, response.headers['www-authenticate'] !== undefined, response.body)) {
+    if (
+      isSessionLost(
+        response.status,
+        { challenged: response.headers['www-authenticate'] !== undefined },
+        response.body,
+      )
+    ) {
       throw new SessionLost()
     }
     const failure = errorOf(response)
@@ -85,25 +98,24 @@ export class SseChannel implements Channel {
       signal: this.#closed.signal,
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
-    if (!response.stream)
-      throw (
-        errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('no event stream') })
-      )
+    if (!response.stream) throw errorOf(response) ?? protocolError('no event stream')
   }
 
-  #onEvent(event: EventSourceMessage, onEndpoint: (url: URL) => void): void | Promise<void> {
+  #onEvent(event: ServerEvent, onEndpoint: (url: URL) => void): void | Promise<void> {
     if (event.event === 'endpoint') {
       const { url } = this.#target
-      const endpoint = URL.canParse(event.data, url.href) ? new URL(event.data, url) : undefined
+      const data = event.size > maxEndpointBytes ? undefined : event.data()
+      const text = Buffer.isBuffer(data) ? data.toString() : ''
+      const endpoint = text !== '' && URL.canParse(text, url.href) ? new URL(text, url) : undefined
       if (endpoint?.origin !== url.origin) {
         throw new GatehouseError('BACKEND_PROTOCOL', {
           cause: new Error('the endpoint is not on the origin of the backend'),
         })
       }
       onEndpoint(endpoint)
-    } else if ((event.event === undefined || event.event === 'message') && event.data !== '') {
+    } else if ((event.event === undefined || event.event === 'message') && event.size > 0) {
       const { onMessage } = this.#events
-      const message = readServerMessage(event.data)
+      const message = readServerMessage(event.data())
       if (message instanceof Promise) return message.then(onMessage)
       onMessage(message)
     }

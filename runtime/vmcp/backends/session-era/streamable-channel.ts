@@ -8,12 +8,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  type EventSourceMessage,
   headerName,
   isSessionLost,
   JsonObject,
+  lastEventIdHeader,
   type Message,
+  protocolError,
   readServerMessage,
+  type ServerEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
 import { InFlight, pause } from '../../../net/index.ts'
@@ -34,6 +36,8 @@ import { errorOf } from '../transport/status-error.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
 const defaultRetryMs = 1_000
+/** A stream may ask for a pause in between. */
+const minRetryMs = 20
 const maxRetryMs = 30_000
 /** How long a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
@@ -94,7 +98,8 @@ export class StreamableChannel implements Channel {
         return
       }
       await this.#readResponse(response, options, onMessage)
-      if (!responded && options.requestId !== undefined) throw protocol('the response belongs to no request')
+      if (!responded && options.requestId !== undefined)
+        throw protocolError('the response belongs to no request')
     } catch (error) {
       if (!responded) throw error
     } finally {
@@ -153,18 +158,18 @@ export class StreamableChannel implements Channel {
     const failure = errorOf(response)
     if (failure) throw failure
     if (options.requestId !== undefined) {
-      throw protocol(`no response in HTTP ${response.status}`)
+      throw protocolError(`no response in HTTP ${response.status}`)
     }
   }
 
   #onEvent(
-    event: EventSourceMessage,
+    event: ServerEvent,
     position: StreamPosition,
     onMessage: (message: Message) => void,
   ): void | Promise<void> {
-    if (event.id !== undefined && event.id !== '') position.lastEventId = event.id
-    if (event.data === '' || (event.event !== undefined && event.event !== 'message')) return
-    const message = readServerMessage(event.data)
+    if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
+    if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
+    const message = readServerMessage(event.data())
     return message instanceof Promise ? message.then(onMessage) : onMessage(message)
   }
 
@@ -176,7 +181,7 @@ export class StreamableChannel implements Channel {
     onMessage: (message: Message) => void,
   ): Promise<void> {
     while (!responded()) {
-      if (position.lastEventId === undefined) throw protocol('the stream ended before the response')
+      if (position.lastEventId === undefined) throw protocolError('the stream ended before the response')
       await pause(position.retryMs, options.signal)
       const response = await this.#get(options.sender, options.signal, position, onMessage, {
         rpcMethod: options.method,
@@ -187,7 +192,7 @@ export class StreamableChannel implements Channel {
         // Whether the request was carried out before the session was lost, nobody knows.
         throw isRepeatable(options.method)
           ? new SessionLost()
-          : protocol('the session ended before the response')
+          : protocolError('the session ended before the response')
       }
       throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL')
     }
@@ -261,7 +266,7 @@ export class StreamableChannel implements Channel {
     return headers
   }
 
-  async close(sender: Sender, end: boolean): Promise<void> {
+  async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {
     if (this.#closed.signal.aborted) return
     const reason = new ConnectionClosed()
     this.#closed.abort(reason)
@@ -278,15 +283,11 @@ export class StreamableChannel implements Channel {
 
 /** True for a refusal of the session that the request named. */
 function hasLostSession({ status, headers, stream, body }: BackendResponse): boolean {
-  return !stream && isSessionLost(status, headers['www-authenticate'] !== undefined, body)
+  return !stream && isSessionLost(status, { challenged: headers['www-authenticate'] !== undefined }, body)
 }
 
 function setRetry(position: StreamPosition, retryMs: number): void {
-  position.retryMs = Math.min(Math.max(retryMs, 0), maxRetryMs)
-}
-
-function protocol(what: string): GatehouseError {
-  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
+  position.retryMs = Math.min(Math.max(retryMs, minRetryMs), maxRetryMs)
 }
 
 /** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */

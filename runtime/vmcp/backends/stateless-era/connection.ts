@@ -7,21 +7,22 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
-  respondToInputRequests,
   type Ask,
   type Changes,
-  type EventSourceMessage,
-  headerName,
   emptyObject,
+  headerName,
   JsonObject,
   type Message,
   namedMethods,
+  protocolError,
   readServerMessage,
+  type ServerEvent,
   requestMessage,
+  respondToInputRequests,
   rpcCode,
   sessionError,
-  statelessVersion,
   statelessParams,
+  statelessVersion,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
@@ -93,7 +94,7 @@ export class StatelessConnection implements Connection {
         resume()
         changes = { ...request.changes, ...responses }
       }
-      throw protocol('the backend asks without end')
+      throw protocolError('the backend asks without end')
     } finally {
       this.#busy--
       deadline.end()
@@ -125,9 +126,9 @@ export class StatelessConnection implements Connection {
           lingerMs,
         )
       }
-      const onEvent = (event: EventSourceMessage): void | Promise<void> => {
-        if (event.data === '' || responded) return undefined
-        const message = readServerMessage(event.data)
+      const onEvent = (event: ServerEvent): void | Promise<void> => {
+        if (event.size === 0 || responded) return undefined
+        const message = readServerMessage(event.data())
         return message instanceof Promise ? message.then(onMessage) : onMessage(message)
       }
       sendToBackend(target, request.sender, {
@@ -191,7 +192,7 @@ export class StatelessConnection implements Connection {
 }
 
 async function responseOf(response: BackendResponse, id: string): Promise<Outcome> {
-  if (response.stream) throw protocol('the stream ended before the response')
+  if (response.stream) throw protocolError('the stream ended before the response')
   let message: Message
   try {
     message = await readServerMessage(response.body)
@@ -202,7 +203,7 @@ async function responseOf(response: BackendResponse, id: string): Promise<Outcom
   const outcome = outcomeOf(message, id)
   if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
     throw new WrongEra('an error that this era does not know', outcome)
-  if (!outcome) throw errorOf(response) ?? protocol('no response')
+  if (!outcome) throw errorOf(response) ?? protocolError('no response')
   return outcome
 }
 
@@ -228,14 +229,10 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   const type = new JsonObject(message.result).value('resultType')
   if (type === undefined || type === 'complete') return { kind: 'result', result: message.result }
   if (type === 'input_required') return { kind: 'input', result: message.result }
-  throw protocol('a result of a kind that was not agreed on')
+  throw protocolError('a result of a kind that was not agreed on')
 }
 
 /** Errors as clients of sessions know them; results take their form where they leave for such a client. */
 function forSession(method: string, outcome: Outcome): Outcome {
   return outcome.kind === 'error' ? { kind: 'error', error: sessionError(method, outcome.error) } : outcome
-}
-
-function protocol(what: string): GatehouseError {
-  return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }

@@ -7,10 +7,12 @@ import { pause } from '../../../net/index.ts'
 import {
   headerName,
   JsonObject,
+  type Message,
   metaKey,
+  readServerMessage,
   requestMessage,
-  scanMessage,
   statelessVersion,
+  updatedMethod,
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
@@ -137,17 +139,19 @@ export class StatelessListener {
       body,
       signal,
       onEvent: (event) => {
-        if (event.data !== '') this.#receive(Buffer.from(event.data), onAcknowledged)
+        if (event.size === 0) return undefined
+        const message = readServerMessage(event.data())
+        if (message instanceof Promise) return message.then((read) => this.#receive(read, onAcknowledged))
+        return this.#receive(message, onAcknowledged)
       },
     })
     return response.stream || response.status >= 500 || response.status === 429
   }
 
-  #receive(data: Buffer, onAcknowledged: () => void): void {
-    const { method, params } = scanMessage(data)
+  #receive({ method, params }: Message, onAcknowledged: () => void): void {
     const { events } = this.#options
     if (method === 'notifications/subscriptions/acknowledged') onAcknowledged()
-    else if (method === 'notifications/resources/updated' && params) {
+    else if (method === updatedMethod && params) {
       if (this.#uris.has(new JsonObject(params).text('uri') ?? '')) events.resourceUpdated(params)
     } else {
       const [, kind] = /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(method) ?? []

@@ -6,15 +6,23 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { inTurns, joined, largeBytes, type SseReader, sseReader } from '../../../mcp/index.ts'
+import {
+  type Handle,
+  inTurns,
+  joined,
+  largeBytes,
+  protocolError,
+  type ServerEvent,
+} from '../../../mcp/index.ts'
 import {
   codedAnswer,
   type DispatchController,
   type Dispatcher,
   type DispatchHandler,
+  Pieces,
   reasonOf,
 } from '../../../net/index.ts'
-import { EventQueue, type OnEvent } from './event-queue.ts'
+import { EventFeed } from './event-feed.ts'
 
 /** Largest answer, and largest single event, of a backend. */
 const maxResponseBytes = 64 * 1024 * 1024
@@ -33,7 +41,7 @@ export interface BackendRequest {
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
-  readonly onEvent?: OnEvent
+  readonly onEvent?: Handle<ServerEvent>
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
@@ -73,8 +81,7 @@ export async function exchangeWithBackend(
     const response = await sent(dispatcher, request, url)
     const next = redirectTarget(response, url)
     if (next === undefined) return response
-    if (hops === maxRedirects)
-      throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error('too many redirects') })
+    if (hops === maxRedirects) throw protocolError('too many redirects')
     url = next
   }
 }
@@ -142,10 +149,8 @@ class ResponseHandler implements DispatchHandler {
   #controller: DispatchController | undefined
   #status = 0
   #headers: IncomingHttpHeaders = {}
-  #reader: SseReader | undefined
-  #events: EventQueue | undefined
-  #chunks: Buffer[] = []
-  #size = 0
+  #events: EventFeed | undefined
+  readonly #body = new Pieces()
   #done = false
 
   constructor(
@@ -187,9 +192,12 @@ class ResponseHandler implements DispatchHandler {
     if (Number(headers['content-length']) > this.#maxBytes) return this.fail(this.#tooLarge())
     const { onEvent, onRetry, onStream } = this.#request
     if (onEvent === undefined || !isEventStream(headers)) return
-    const events = new EventQueue(onEvent, (cause) => this.fail(protocolError(cause)))
-    this.#events = events
-    this.#reader = sseReader(this.#maxBytes, (event) => events.push(event), onRetry)
+    this.#events = new EventFeed({
+      maxBytes: this.#maxBytes,
+      onEvent,
+      onRetry,
+      onError: (cause) => this.fail(this.#events?.overflowed ? this.#tooLarge() : asProtocolError(cause)),
+    })
     onStream?.(headers)
   }
 
@@ -198,18 +206,13 @@ class ResponseHandler implements DispatchHandler {
     // Of a refusal the status says enough.
     const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
     if (failure) return this.fail(failure)
-    if (this.#reader) {
-      try {
-        this.#reader.push(chunk)
-        this.#holdBack(controller)
-      } catch (cause) {
-        this.fail(this.#reader.overflowed ? this.#tooLarge() : protocolError(cause))
-      }
+    if (this.#events) {
+      this.#events.push(chunk)
+      this.#holdBack(controller)
       return
     }
-    this.#size += chunk.length
-    if (this.#size > this.#maxBytes) return this.fail(this.#tooLarge())
-    this.#chunks.push(chunk)
+    this.#body.add(chunk)
+    if (this.#body.size > this.#maxBytes) this.fail(this.#tooLarge())
   }
 
   get #maxBytes(): number {
@@ -222,7 +225,7 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
-  /** Nothing more is taken from the backend while an event of it is being read. */
+  /** Nothing more is taken from the backend while what it has sent is being read. */
   #holdBack(controller: DispatchController): void {
     const reading = this.#events?.reading
     if (!reading || controller.paused) return
@@ -249,16 +252,10 @@ class ResponseHandler implements DispatchHandler {
 
   async #complete(): Promise<void> {
     if (this.#done) return
-    const [first] = this.#chunks
-    const large = this.#size >= largeBytes && this.#chunks.length > 1
-    const body =
-      this.#chunks.length === 1 && first
-        ? first
-        : large
-          ? await inTurns(joined(this.#chunks, this.#size))
-          : Buffer.concat(this.#chunks, this.#size)
+    const { size } = this.#body
+    const body = size < largeBytes ? this.#body.whole() : await inTurns(joined(this.#body.take(), size))
     if (!this.#finish()) return
-    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#reader !== undefined, body })
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#events !== undefined, body })
   }
 }
 
@@ -283,7 +280,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
 }
 
 /** Whatever is wrong with what a backend sends is an error of the backend, not of the client's request. */
-function protocolError(cause: unknown): GatehouseError {
+function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })
 }

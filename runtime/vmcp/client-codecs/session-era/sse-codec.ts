@@ -10,11 +10,13 @@ import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   encodeEvent,
+  eventParts,
   errorMessage,
   type JsonObject,
   type Message,
   MessageError,
   resultMessage,
+  resultParts,
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
 import type { Session } from '../../sessions/session.ts'
@@ -144,7 +146,7 @@ class StreamResponse implements HttpResponse {
   }
 
   endResult(id: string, result: Buffer): void {
-    this.end(resultMessage(id, result))
+    writeBounded(this.#res, eventParts(resultParts(id, result)))
   }
 
   drop(): void {

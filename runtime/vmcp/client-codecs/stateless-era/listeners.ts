@@ -12,10 +12,11 @@ import {
   encodeEvent,
   JsonObject,
   keepAliveComment,
-  metaKey,
   MessageError,
+  metaKey,
   notificationMessage,
   resultMessage,
+  updatedMethod,
 } from '../../../mcp/index.ts'
 import { holdsStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
@@ -26,8 +27,6 @@ import { isShared } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
 import { resubscribe } from '../session-era/resubscribe.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
-
-const updatedMethod = 'notifications/resources/updated'
 const maxListeners = 5_000
 const maxPerCaller = 100
 const maxResources = 100

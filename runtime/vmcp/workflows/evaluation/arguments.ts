@@ -1,14 +1,16 @@
 /**
- * Arguments of a step's tool: strings of the first level are templates, everything else goes as it is.
+ * Arguments of a step's tool: strings of the first level are templates, everything else goes as it is. With nested
+ * templates, strings at any depth are; they give text, for which no schema is asked.
  *
  * What a template gives is converted to the type that the tool's input schema asks for. A template that is one action and
  * nothing else hands its value over as it is, and leaves the argument out when there is none, or null where the tool takes none.
  * Source: docs/specification/virtual-server.md#steps, steps, arguments.
  */
-import { fieldsOf } from '../../../../schemas/index.ts'
+import { fieldsOf, isFields } from '../../../../schemas/index.ts'
 import {
   isJsonType,
   type JsonType,
+  maxArgumentDepth,
   parseTemplate,
   type Template,
 } from '../../../../schemas/workflow/index.ts'
@@ -18,17 +20,37 @@ import { expandText, guarded, type Scope, singleValue } from './expansion.ts'
 
 export type Argument =
   | { readonly name: string; readonly template: Template }
+  | { readonly name: string; readonly nested: Nested }
   | { readonly name: string; readonly value: TemplateValue }
+
+/** A value with templates in it. */
+type Nested =
+  | { readonly template: Template }
+  | { readonly items: readonly Nested[] }
+  | { readonly fields: readonly (readonly [string, Nested])[] }
+  | { readonly value: TemplateValue }
 
 /** Types that the schema of a tool names for its arguments; none where it names none. */
 export type ArgumentTypes = Readonly<Record<string, readonly string[]>>
 
-export function compileArguments(given: unknown): readonly Argument[] {
-  return Object.entries(fieldsOf(given)).map(([name, value]) =>
-    typeof value === 'string'
-      ? { name, template: parseTemplate(value) }
-      : { name, value: value as TemplateValue },
-  )
+/** Throws TemplateError. */
+export function compileArguments(
+  given: unknown,
+  { nested }: { readonly nested: boolean },
+): readonly Argument[] {
+  return Object.entries(fieldsOf(given)).map(([name, value]) => {
+    if (typeof value === 'string') return { name, template: parseTemplate(value) }
+    return nested ? { name, nested: compileNested(value, 1) } : { name, value: value as TemplateValue }
+  })
+}
+
+function compileNested(value: unknown, depth: number): Nested {
+  if (depth > maxArgumentDepth) return { value: value as TemplateValue }
+  const child = (inner: unknown): Nested =>
+    typeof inner === 'string' ? { template: parseTemplate(inner) } : compileNested(inner, depth + 1)
+  if (Array.isArray(value)) return { items: value.map(child) }
+  if (!isFields(value)) return { value: value as TemplateValue }
+  return { fields: Object.entries(value).map(([name, inner]) => [name, child(inner)] as const) }
 }
 
 /** The types of the arguments that `names` names, as the input schema of a tool has them. */
@@ -53,13 +75,24 @@ export function expandArguments(args: readonly Argument[], scope: Scope, types: 
   const members: [string, TemplateValue][] = []
   for (const arg of args) {
     if ('value' in arg) members.push([arg.name, arg.value])
-    else {
+    else if ('nested' in arg) {
+      members.push([arg.name, expandNested(arg.nested, scope, `argument ${JSON.stringify(arg.name)}`)])
+    } else {
       const wanted = Object.hasOwn(types, arg.name) ? (types[arg.name] ?? []) : []
       const value = expandOne(arg.template, scope, wanted, `argument ${JSON.stringify(arg.name)}`)
       if (value !== undefined) members.push([arg.name, value])
     }
   }
   return Object.fromEntries(members)
+}
+
+/** A member without a value is left out of an object, and null in a list. */
+function expandNested(nested: Nested, scope: Scope, where: string): TemplateValue {
+  if ('value' in nested) return nested.value
+  if ('template' in nested) return expandOne(nested.template, scope, [], where)
+  if ('items' in nested) return nested.items.map((item) => expandNested(item, scope, where) ?? null)
+  const members = nested.fields.map(([name, inner]) => [name, expandNested(inner, scope, where)] as const)
+  return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
 function expandOne(template: Template, scope: Scope, types: readonly string[], where: string): TemplateValue {

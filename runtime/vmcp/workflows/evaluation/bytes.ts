@@ -1,4 +1,5 @@
 /** JSON text of an execution as bytes in shared memory: the server keeps it, and workers read it without a copy. */
+import { bufferOf } from '../../workers/bytes.ts'
 
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
 
@@ -10,9 +11,4 @@ export function shared(bytes: Uint8Array): SharedBytes {
 
 export function textOf(bytes: Uint8Array): string {
   return bufferOf(bytes).toString()
-}
-
-/** The same memory as a Buffer. */
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

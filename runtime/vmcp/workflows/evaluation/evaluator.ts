@@ -183,7 +183,7 @@ class Run {
       clearTimeout(timer)
       worker.off('message', onMessage).off('error', onError).off('exit', onExit)
       signal.removeEventListener('abort', onAbort)
-      this.#lease.end(usable)
+      this.#lease.end({ usable })
     }
   }
 }

@@ -34,14 +34,18 @@ export interface OutputField {
 
 export function compileOutput({ properties, required = [] }: WorkflowOutput): readonly OutputField[] {
   return Object.entries(properties).map(([name, property]) =>
-    compileField(name, property, required.includes(name)),
+    compileField(name, property, { isRequired: required.includes(name) }),
   )
 }
 
-function compileField(name: string, property: OutputProperty, isRequired: boolean): OutputField {
+function compileField(
+  name: string,
+  property: OutputProperty,
+  { isRequired }: { readonly isRequired: boolean },
+): OutputField {
   const { type, value, properties } = property
   const nested = Object.entries(fieldsOf(properties)).flatMap(([inner, more]) =>
-    isFields(more) ? [compileField(inner, propertyOf(more), false)] : [],
+    isFields(more) ? [compileField(inner, propertyOf(more), { isRequired: false })] : [],
   )
   return {
     name,

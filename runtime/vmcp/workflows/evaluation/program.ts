@@ -48,7 +48,9 @@ export function compileProgram(definition: CompositeTool): Program {
   const { parameters, output, steps } = definition
   const schema = fieldsOf(parameters)
   const check = Object.keys(schema).length > 0 ? compiledSchema(schema) : undefined
-  const compiled = new Map(steps.map((step) => [step.id, compileStep(step)]))
+  const compiled = new Map(
+    steps.map((step) => [step.id, compileStep(step, { nested: definition.nestedTemplates === true })]),
+  )
   const checks = [
     check,
     ...[...compiled.values()].map((step) => ('schema' in step ? step.schema : undefined)),
@@ -72,7 +74,7 @@ function compiledSchema(schema: Readonly<Record<string, unknown>>): SchemaCheck 
   return check
 }
 
-function compileStep(step: WorkflowStep): StepProgram {
+function compileStep(step: WorkflowStep, depth: { readonly nested: boolean }): StepProgram {
   const condition = templateOf(step.condition)
   const defaultResults = step.defaultResults as TemplateValue
   switch (step.type) {
@@ -93,10 +95,10 @@ function compileStep(step: WorkflowStep): StepProgram {
         itemVar: step.itemVar,
         maxIterations: step.maxIterations,
         innerCondition: templateOf(step.step?.condition),
-        arguments: compileArguments(step.step?.arguments),
+        arguments: compileArguments(step.step?.arguments, depth),
       }
     default:
-      return { type: 'tool', condition, defaultResults, arguments: compileArguments(step.arguments) }
+      return { type: 'tool', condition, defaultResults, arguments: compileArguments(step.arguments, depth) }
   }
 }
 

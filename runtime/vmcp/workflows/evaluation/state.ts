@@ -9,6 +9,7 @@ import { isList, isObject, parseJson } from '../../../expr/template/index.ts'
 import { type SharedBytes, textOf } from './bytes.ts'
 import type { Program } from './program.ts'
 import { readToolResult } from './tool-result.ts'
+import { once } from '../../pipeline/once.ts'
 
 export interface IterationState {
   readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled'
@@ -155,9 +156,4 @@ function object(fixed: ValueObject, made: Readonly<Record<string, () => Template
     ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,
   )
   return Object.defineProperties({ ...fixed }, Object.fromEntries(members))
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
 }

@@ -7,7 +7,7 @@
  */
 import { abortable, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { JsonObject, rpcCode } from '../../../mcp/index.ts'
+import { JsonObject, objectEnd, rpcCode } from '../../../mcp/index.ts'
 import { innerOperation, type Operation, type Outcome } from '../../pipeline/operation.ts'
 import type { ToolCall } from '../compile.ts'
 import { type BoundTool, type Context, compute, keep } from '../context.ts'
@@ -67,7 +67,7 @@ export async function callTool(context: Context, call: ToolCall, ready: ReadyCal
   const bound = boundTool(context, call.tool)
   const { clock, random } = context.parts
   const head = Buffer.from(`{"name":${JSON.stringify(bound.entry.original)},"arguments":`)
-  const params = Buffer.concat([head, args, Buffer.from('}')])
+  const params = Buffer.concat([head, args, objectEnd])
   return retrying(call.retry, { clock, random, signal, onRetry }, async () => {
     try {
       return await once(context, bound, { ...ready, params, timeoutMs: call.timeoutMs })

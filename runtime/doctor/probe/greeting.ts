@@ -1,0 +1,66 @@
+/**
+ * Whether an MCP server answers at an address: one `initialize`, and `server/discover` for a server of the stateless era. An
+ * event stream is read until the response is in it, and no further.
+ */
+import { isFields } from '../../../schemas/index.ts'
+import { headerName, metaKey } from '../../mcp/index.ts'
+import type { JsonObject } from '../../oauth/index.ts'
+import { header } from './exchange.ts'
+import { askMcp, credentials, initializeParams, type McpReply } from './mcp.ts'
+import { makePeers, type Peers } from './peers.ts'
+
+export type Greeting =
+  | { readonly kind: 'server'; readonly name: string | undefined }
+  | { readonly kind: 'login' }
+  /** An HTTP response that is not one of MCP. */
+  | { readonly kind: 'other'; readonly status: number }
+  | { readonly kind: 'silent' }
+
+/** Never rejects. Each of at most three requests takes `timeoutMs` at the longest. */
+export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
+  const target = new URL(url)
+  const peers = await makePeers({ target, timeoutMs })
+  try {
+    const opened = await askMcp(peers, target, {
+      method: 'initialize',
+      params: initializeParams,
+      era: 'session',
+    })
+    if (isAnswer(opened)) await endSession(peers, target, opened)
+    if (!isAnswer(opened) || opened.result || opened.reply.status === 401) return greetingOf(opened)
+    const discovered = await askMcp(peers, target, { method: 'server/discover', era: 'stateless' })
+    const isStateless = isAnswer(discovered) && discovered.result !== undefined
+    return greetingOf(isStateless ? discovered : opened)
+  } finally {
+    await peers.close()
+  }
+}
+
+type Asked = Awaited<ReturnType<typeof askMcp>>
+
+function isAnswer(asked: Asked): asked is McpReply {
+  return !('failure' in asked)
+}
+
+function greetingOf(asked: Asked): Greeting {
+  if (!isAnswer(asked)) return { kind: 'silent' }
+  const { reply, result, error } = asked
+  if (reply.status === 401) return { kind: 'login' }
+  if (result) return { kind: 'server', name: nameIn(result) }
+  if (error) return { kind: 'server', name: undefined }
+  return reply.ended === 'time' ? { kind: 'silent' } : { kind: 'other', status: reply.status }
+}
+
+async function endSession(peers: Peers, url: URL, { reply }: McpReply): Promise<void> {
+  const session = header(reply, headerName.sessionId)
+  if (session === undefined) return
+  // A server that refuses ends the session by itself some time.
+  await peers.ask(url, { method: 'DELETE', headers: credentials({ session }), bodyMs: 0 })
+}
+
+function nameIn(result: JsonObject): string | undefined {
+  const meta = result['_meta']
+  const inMeta = isFields(meta) ? meta[metaKey.serverInfo] : undefined
+  const info = result['serverInfo'] ?? inMeta
+  return isFields(info) && typeof info['name'] === 'string' ? info['name'] : undefined
+}

@@ -1,0 +1,219 @@
+/**
+ * One text per JSON value, whatever its layout: the JSON Canonicalization Scheme, with numbers as exact decimals, so that
+ * two numbers that a double cannot tell apart stay two. Texts are not normalised: what looks equal need not be equal.
+ *
+ * In a JSON Schema the order of `required` has no meaning and is sorted; every other order counts.
+ * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
+ */
+import { closeArray, closeObject, colonByte, commaByte, openArray, openObject, quoteByte } from './bytes.ts'
+import {
+  DuplicateMember,
+  JsonError,
+  maxDepth,
+  maxMembers,
+  readString,
+  skipScalar,
+  skipString,
+  skipWhitespace,
+  TooManyMembers,
+  TooManyValues,
+} from './scan.ts'
+import type { Work } from './turns.ts'
+
+export interface CanonicalOptions {
+  /** The value is a JSON Schema. */
+  readonly schema?: boolean
+  readonly maxValues?: number
+}
+
+/** Values between two yields. */
+const sliceValues = 2_000
+
+/** What a value is to a reader of JSON Schemas. */
+type Role = 'data' | 'schema' | 'schemas' | 'required'
+
+interface Frame {
+  readonly role: Role
+  /** Texts of the elements of an array; undefined in an object. */
+  readonly elements: string[] | undefined
+  /** Members of an object. */
+  readonly members: Map<string, string> | undefined
+  name: string
+}
+
+/** Throws JsonError for text that is no JSON, for a member that stands twice, and beyond the bounds. */
+export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): Work<string> {
+  const { maxValues = Number.POSITIVE_INFINITY } = options
+  const frames: Frame[] = []
+  let at = skipWhitespace(bytes, 0)
+  for (let values = 1; ; values++) {
+    if (values > maxValues) throw new TooManyValues(at)
+    if (values % sliceValues === 0) yield
+    const c = bytes[at]
+    let text: string | undefined
+    if (c === openObject || c === openArray) {
+      const role = roleOf(frames.at(-1), options.schema === true)
+      at = skipWhitespace(bytes, at + 1)
+      if (bytes[at] === (c === openObject ? closeObject : closeArray)) {
+        text = c === openObject ? '{}' : '[]'
+        at++
+      } else {
+        if (frames.length === maxDepth) throw new JsonError('nesting too deep', at)
+        frames.push(frameOf(c === openObject, role))
+        if (c === openObject) at = takeName(bytes, at, frames.at(-1))
+        continue
+      }
+    } else {
+      const end = skipScalar(bytes, at)
+      text = scalarText(bytes, at, end)
+      at = end
+    }
+    for (;;) {
+      at = skipWhitespace(bytes, at)
+      const frame = frames.at(-1)
+      if (!frame) {
+        if (at !== bytes.length) throw new JsonError('unexpected text after the value', at)
+        return text
+      }
+      add(frame, text)
+      if (bytes[at] === commaByte) {
+        at = skipWhitespace(bytes, at + 1)
+        if (frame.members) at = takeName(bytes, at, frame)
+        break
+      }
+      if (bytes[at] !== (frame.members ? closeObject : closeArray))
+        throw new JsonError('comma or end expected', at)
+      at++
+      frames.pop()
+      text = textOf(frame)
+    }
+  }
+}
+
+function frameOf(isObject: boolean, role: Role): Frame {
+  return {
+    role,
+    elements: isObject ? undefined : [],
+    members: isObject ? new Map() : undefined,
+    name: '',
+  }
+}
+
+/** `at` is where a member's name begins; answers where its value begins. */
+function takeName(bytes: Buffer, at: number, frame: Frame | undefined): number {
+  const end = skipString(bytes, at)
+  if (!frame?.members) throw new JsonError('no object', at)
+  frame.name = readString(bytes, at, end)
+  if (frame.members.has(frame.name)) throw new DuplicateMember()
+  if (frame.members.size === maxMembers) throw new TooManyMembers(at)
+  const colon = skipWhitespace(bytes, end)
+  if (bytes[colon] !== colonByte) throw new JsonError('colon expected', colon)
+  return skipWhitespace(bytes, colon + 1)
+}
+
+function add({ elements, members, name }: Frame, text: string): void {
+  if (elements) elements.push(text)
+  else members?.set(name, text)
+}
+
+/** Strings are put together with `+`, which copies nothing until the whole is read. */
+function textOf({ role, elements, members }: Frame): string {
+  let text = ''
+  if (elements) {
+    const sorts = role === 'required' && elements.every((one) => one.startsWith('"'))
+    for (const one of sorts ? elements.sort(byText) : elements) text += text === '' ? one : `,${one}`
+    return `[${text}]`
+  }
+  for (const [name, value] of [...(members ?? [])].sort(([a], [b]) => byText(a, b)))
+    text += `${text === '' ? '' : ','}${JSON.stringify(name)}:${value}`
+  return `{${text}}`
+}
+
+/** By UTF-16 code units, as RFC 8785 sorts names. */
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+const schemaMaps: ReadonlySet<string> = new Set([
+  '$defs',
+  'definitions',
+  'dependencies',
+  'dependentSchemas',
+  'patternProperties',
+  'properties',
+])
+const schemaMembers: ReadonlySet<string> = new Set([
+  'additionalItems',
+  'additionalProperties',
+  'allOf',
+  'anyOf',
+  'contains',
+  'contentSchema',
+  'else',
+  'if',
+  'items',
+  'not',
+  'oneOf',
+  'prefixItems',
+  'propertyNames',
+  'then',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+])
+
+/** The role of the value that begins within `frame`. */
+function roleOf(frame: Frame | undefined, schema: boolean): Role {
+  if (!frame) return schema ? 'schema' : 'data'
+  if (frame.elements) return frame.role === 'schema' ? 'schema' : 'data'
+  if (frame.role === 'schemas') return 'schema'
+  if (frame.role !== 'schema') return 'data'
+  if (frame.name === 'required') return 'required'
+  if (schemaMaps.has(frame.name)) return 'schemas'
+  return schemaMembers.has(frame.name) ? 'schema' : 'data'
+}
+
+function scalarText(bytes: Buffer, from: number, to: number): string {
+  const c = bytes[from]
+  if (c === quoteByte) return JSON.stringify(readString(bytes, from, to))
+  if (c === 0x74) return 'true'
+  if (c === 0x66) return 'false'
+  if (c === 0x6e) return 'null'
+  return numberText(bytes.toString('latin1', from, to), from)
+}
+
+/** A number that a double holds exactly as it is written, in its text of RFC 8785; any other as an exact decimal. */
+function numberText(raw: string, at: number): string {
+  const exact = decimalOf(raw, at)
+  const plain = Number(raw)
+  if (!Number.isFinite(plain)) return exact
+  const text = JSON.stringify(plain)
+  return decimalOf(text, at) === exact ? text : exact
+}
+
+const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+const maxExponentDigits = 12
+
+/** `<sign><digits>E<exponent>` without leading or trailing zeros among the digits; `0` for any zero. */
+function decimalOf(raw: string, at: number): string {
+  const match = numberForm.exec(raw)
+  if (!match) throw new JsonError('number expected', at)
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
+  if (exponent.length > maxExponentDigits) throw new JsonError('exponent too long', at)
+  const digits = withoutLeadingZeros(`${whole}${fraction}`)
+  if (digits === '') return '0'
+  const significant = withoutTrailingZeros(digits)
+  const power = Number(exponent) - fraction.length + (digits.length - significant.length)
+  return `${sign}${significant}E${power}`
+}
+
+function withoutLeadingZeros(digits: string): string {
+  let from = 0
+  while (digits[from] === '0') from++
+  return digits.slice(from)
+}
+
+function withoutTrailingZeros(digits: string): string {
+  let to = digits.length
+  while (digits[to - 1] === '0') to--
+  return digits.slice(0, to)
+}

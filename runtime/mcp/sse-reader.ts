@@ -1,0 +1,241 @@
+/**
+ * Reads server-sent events as bytes, chunk by chunk: what a chunk costs depends on its own length alone, however long
+ * the event is, and the bytes of an event are put together in turns of their own.
+ *
+ * A parser of text would join all lines of an event at its end, within one turn of the event loop.
+ * Source: WHATWG HTML, "Server-sent events", interpretation.
+ */
+import { isUtf8 } from 'node:buffer'
+import { Pieces } from '../net/index.ts'
+import { inTurns, joined, largeBytes, madeUtf8, type Work } from './json/turns.ts'
+
+const lf = 0x0a
+const cr = 0x0d
+const colon = 0x3a
+const space = 0x20
+const newline = Buffer.from('\n')
+const byteOrderMark: readonly number[] = [0xef, 0xbb, 0xbf]
+
+const fields: ReadonlySet<string> = new Set(['data', 'event', 'id', 'retry'])
+const longestName = 5
+const shortLine = 32
+/** Of `event`, `id` and `retry`. */
+const maxValueBytes = 64 * 1024
+
+/** One event. */
+export class ServerEvent {
+  readonly id: string | undefined
+  readonly event: string | undefined
+  /** Bytes of the data. */
+  readonly size: number
+  readonly #pieces: readonly Buffer[]
+
+  constructor(id: string | undefined, event: string | undefined, pieces: readonly Buffer[], size: number) {
+    this.id = id
+    this.event = event
+    this.size = size
+    this.#pieces = pieces
+  }
+
+  /** The data; of a large event it comes later. What is not UTF-8 is replaced, as the standard has it. */
+  data(): Buffer | Promise<Buffer> {
+    if (this.size >= largeBytes) return inTurns(this.#large())
+    const bytes = Buffer.concat(this.#pieces, this.size)
+    return isUtf8(bytes) ? bytes : Buffer.from(bytes.toString())
+  }
+
+  *#large(): Work<Buffer> {
+    const [first] = this.#pieces
+    const bytes = first && this.#pieces.length === 1 ? first : yield* joined(this.#pieces, this.size)
+    return yield* madeUtf8(bytes)
+  }
+}
+
+const maxHeaderBytes = 4 * 1024
+
+/** An event's id as value of `Last-Event-ID`, which is UTF-8; undefined for one that no header can carry. */
+export function lastEventIdHeader(id: string | undefined): string | undefined {
+  if (id === undefined || id.length > maxHeaderBytes) return undefined
+  const value = Buffer.from(id).toString('latin1')
+  return /^[\t\x20-\x7e\x80-\xff]+$/.test(value) ? value : undefined
+}
+
+export interface SseReader {
+  /** Feeds a chunk; events are delivered before it returns. Throws RangeError when an event exceeds the bound. */
+  push(chunk: Buffer): void
+  /** True once an event has exceeded the bound. */
+  readonly overflowed: boolean
+}
+
+/** Reads events from chunks of bytes. `maxBytes` bounds the data of an event, finished or not. */
+export function sseReader(
+  maxBytes: number,
+  onEvent: (event: ServerEvent) => void,
+  onRetry?: (retryMs: number) => void,
+): SseReader {
+  return new Reader(maxBytes, onEvent, onRetry)
+}
+
+class Reader implements SseReader {
+  overflowed = false
+  readonly #maxBytes: number
+  readonly #onEvent: (event: ServerEvent) => void
+  readonly #onRetry: ((retryMs: number) => void) | undefined
+  /** How many bytes of the byte order mark are still possible at the beginning; 0 after it. */
+  #mark = byteOrderMark.length
+  /** The last chunk ended with CR: an LF that follows belongs to it. */
+  #afterCr = false
+  /** As much of the line's name as has arrived. */
+  #name = ''
+  /** The field of the line, once its colon has arrived; `skip` is a line that means nothing. */
+  #field: string | undefined
+  /** The next byte is the first of the value, of which one space is dropped. */
+  #atValue = false
+  #value: Buffer[] = []
+  #valueBytes = 0
+  #id: string | undefined
+  #event: string | undefined
+  #lines = 0
+  #data = new Pieces()
+
+  constructor(
+    maxBytes: number,
+    onEvent: (event: ServerEvent) => void,
+    onRetry: ((retryMs: number) => void) | undefined,
+  ) {
+    this.#maxBytes = maxBytes
+    this.#onEvent = onEvent
+    this.#onRetry = onRetry
+  }
+
+  push(chunk: Buffer): void {
+    let at = this.#mark > 0 ? this.#skipMark(chunk) : 0
+    let nextLf = -1
+    let nextCr = -1
+    while (at < chunk.length) {
+      if (this.#afterCr) {
+        this.#afterCr = false
+        if (chunk[at] === lf) {
+          at++
+          continue
+        }
+      }
+      let end = shortLineEnd(chunk, at)
+      if (end < 0) {
+        if (nextLf < at) nextLf = indexFrom(chunk, lf, at)
+        if (nextCr < at) nextCr = indexFrom(chunk, cr, at)
+        end = Math.min(nextLf, nextCr)
+      }
+      if (end > at) this.#part(chunk, at, end)
+      if (end === chunk.length) return
+      this.#endLine()
+      this.#afterCr = chunk[end] === cr
+      at = end + 1
+    }
+  }
+
+  #skipMark(chunk: Buffer): number {
+    for (let at = 0; at < chunk.length; at++) {
+      if (chunk[at] !== byteOrderMark.at(-this.#mark)) {
+        // A part of the mark begins a line whose field nobody knows.
+        if (this.#mark < byteOrderMark.length) this.#field = 'skip'
+        this.#mark = 0
+        return at
+      }
+      this.#mark--
+      if (this.#mark === 0) return at + 1
+    }
+    return chunk.length
+  }
+
+  /** Bytes of one line. */
+  #part(chunk: Buffer, from: number, end: number): void {
+    const at = this.#field === undefined ? this.#readName(chunk, from, end) : from
+    if (this.#field === undefined || this.#field === 'skip' || at === end) return
+    const start = this.#atValue && chunk[at] === space ? at + 1 : at
+    this.#atValue = false
+    if (start === end) return
+    if (this.#field === 'data') this.#addData(chunk, start, end)
+    else {
+      this.#valueBytes += end - start
+      if (this.#valueBytes > maxValueBytes) throw this.#overflow()
+      this.#value.push(Buffer.from(chunk.subarray(start, end)))
+    }
+  }
+
+  /** Goes on in the name of the line's field; the index after the colon. */
+  #readName(chunk: Buffer, from: number, end: number): number {
+    for (let at = from; at < end; at++) {
+      const c = chunk[at] ?? colon
+      if (c === colon) {
+        this.#begin(fields.has(this.#name) ? this.#name : 'skip')
+        return at + 1
+      }
+      if (this.#name.length === longestName) {
+        this.#field = 'skip'
+        return end
+      }
+      this.#name += String.fromCharCode(c)
+    }
+    return end
+  }
+
+  #begin(field: string): void {
+    this.#field = field
+    this.#atValue = true
+    if (field === 'data' && this.#lines++ > 0) this.#addData(newline, 0, 1)
+  }
+
+  #addData(chunk: Buffer, from: number, end: number): void {
+    if (this.#data.size + end - from > this.#maxBytes) throw this.#overflow()
+    this.#data.add(chunk, from, end)
+  }
+
+  #overflow(): RangeError {
+    this.overflowed = true
+    this.#data = new Pieces()
+    return new RangeError('an event is larger than allowed')
+  }
+
+  #endLine(): void {
+    if (this.#field === undefined) {
+      if (this.#name === '') return this.#dispatch()
+      if (fields.has(this.#name)) this.#begin(this.#name)
+    }
+    if (this.#field !== undefined && this.#field !== 'data' && this.#field !== 'skip')
+      this.#apply(this.#field)
+    this.#name = ''
+    this.#field = undefined
+  }
+
+  #apply(field: string): void {
+    const value = Buffer.concat(this.#value).toString()
+    this.#value = []
+    this.#valueBytes = 0
+    if (field === 'event') this.#event = value === '' ? undefined : value
+    else if (field === 'id' && !value.includes('\0')) this.#id = value
+    else if (field === 'retry' && /^\d+$/.test(value)) this.#onRetry?.(Number(value))
+  }
+
+  #dispatch(): void {
+    const event =
+      this.#lines > 0 ? new ServerEvent(this.#id, this.#event, this.#data.take(), this.#data.size) : undefined
+    this.#id = undefined
+    this.#event = undefined
+    this.#lines = 0
+    this.#data = event ? new Pieces() : this.#data
+    if (event) this.#onEvent(event)
+  }
+}
+
+/** The end of a line that is short; -1 for a longer one, which a search finds faster. */
+function shortLineEnd(chunk: Buffer, at: number): number {
+  const until = Math.min(chunk.length, at + shortLine)
+  for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i
+  return -1
+}
+
+function indexFrom(chunk: Buffer, byte: number, at: number): number {
+  const found = chunk.indexOf(byte, at)
+  return found < 0 ? chunk.length : found
+}

@@ -1,0 +1,23 @@
+/** The parts of undici that have no types of their own: each is what its index exports under that name. */
+declare module 'undici/lib/dispatcher/agent.js' {
+  export { Agent as default } from 'undici'
+}
+declare module 'undici/lib/dispatcher/dispatcher.js' {
+  export { Dispatcher as default } from 'undici'
+}
+declare module 'undici/lib/dispatcher/pool.js' {
+  export { Pool as default } from 'undici'
+}
+declare module 'undici/lib/dispatcher/proxy-agent.js' {
+  export { ProxyAgent as default } from 'undici'
+}
+declare module 'undici/lib/api/index.js' {
+  const api: object
+  export default api
+}
+declare module 'undici/lib/core/connect.js' {
+  export { buildConnector as default } from 'undici'
+}
+declare module 'undici/lib/web/fetch/index.js' {
+  export { fetch } from 'undici'
+}

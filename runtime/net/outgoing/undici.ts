@@ -1,0 +1,15 @@
+/**
+ * The parts of undici that requests need. Its index loads caches, mocks and WebSockets as well, a sixth of all that a server
+ * loads when it starts. undici-parts.d.ts has the types.
+ */
+import api from 'undici/lib/api/index.js'
+import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
+
+// As the index does: `request`, `stream`, `pipeline`, `connect` and `upgrade` of every dispatcher.
+Object.assign(Dispatcher.prototype, api)
+
+export { Dispatcher }
+export { default as Agent } from 'undici/lib/dispatcher/agent.js'
+export { default as Pool } from 'undici/lib/dispatcher/pool.js'
+export { default as ProxyAgent } from 'undici/lib/dispatcher/proxy-agent.js'
+export { default as buildConnector } from 'undici/lib/core/connect.js'

@@ -1,0 +1,60 @@
+/**
+ * Bytes that arrive in chunks, held in about as much memory as they are long, however small the chunks are and however
+ * large the buffers that they are part of: a sender chooses both.
+ */
+
+/** What is shorter is copied into a block, so that it does not become an object. */
+const minPieceBytes = 4 * 1024
+const minBlockBytes = 1024
+const maxBlockBytes = 64 * 1024
+/** So short that a loop copies faster than a call. */
+const fewBytes = 32
+
+export class Pieces {
+  size = 0
+  readonly #pieces: Buffer[] = []
+  #block: Buffer | undefined
+  #used = 0
+
+  add(chunk: Buffer, from = 0, end: number = chunk.length): void {
+    const length = end - from
+    if (length === 0) return
+    const isFirst = this.size === 0
+    this.size += length
+    if (!isFirst && length < minPieceBytes) return this.#copy(chunk, from, end)
+    const piece = chunk.subarray(from, end)
+    const isMostOfIt = length * 2 >= chunk.buffer.byteLength
+    this.#push(isFirst || isMostOfIt ? piece : Buffer.from(piece))
+  }
+
+  /** What has been added, in order. */
+  take(): readonly Buffer[] {
+    this.#endBlock()
+    return this.#pieces
+  }
+
+  /** What has been added, as one. For what is large, see `joined` of runtime/mcp. */
+  whole(): Buffer {
+    const pieces = this.take()
+    const [first] = pieces
+    return first && pieces.length === 1 ? first : Buffer.concat(pieces, this.size)
+  }
+
+  #push(piece: Buffer): void {
+    this.#endBlock()
+    this.#pieces.push(piece)
+  }
+
+  #copy(chunk: Buffer, from: number, end: number): void {
+    if (this.#block && this.#block.length - this.#used < end - from) this.#endBlock()
+    this.#block ??= Buffer.allocUnsafeSlow(Math.min(Math.max(this.size, minBlockBytes), maxBlockBytes))
+    if (end - from > fewBytes) this.#used += chunk.copy(this.#block, this.#used, from, end)
+    else for (let i = from; i < end; i++) this.#block[this.#used++] = chunk[i] ?? 0
+  }
+
+  #endBlock(): void {
+    if (this.#block) this.#pieces.push(this.#block.subarray(0, this.#used))
+    this.#block = undefined
+    this.#used = 0
+  }
+}

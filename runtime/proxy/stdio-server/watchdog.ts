@@ -1,0 +1,70 @@
+/**
+ * Ends process groups when this process is gone, even by SIGKILL: a shell of a few hundred kilobytes holds the other end of a pipe,
+ * is told which groups run, and ends them once the pipe closes.
+ *
+ * It leads a session of its own, so signals of the terminal do not reach it. Where there is no shell, and on Windows, groups
+ * end with this process in the usual cases only.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { Socket } from 'node:net'
+
+/** Lines are `+ PID` and `- PID`. SIGTERM first; what is left after two seconds gets SIGKILL. */
+const script = `
+groups=
+while read -r change group; do
+  rest=
+  for one in $groups; do [ "$one" = "$group" ] || rest="$rest $one"; done
+  groups=$rest
+  [ "$change" = + ] && groups="$groups $group"
+done
+[ -n "$groups" ] || exit 0
+for one in $groups; do kill -s TERM -- "-$one" 2>/dev/null; done
+sleep 2
+for one in $groups; do kill -s KILL -- "-$one" 2>/dev/null; done
+exit 0
+`
+
+export class Watchdog {
+  readonly #groups = new Set<number>()
+  #shell: ChildProcess | undefined
+
+  constructor() {
+    process.on('exit', () => this.#shell?.kill('SIGKILL'))
+  }
+
+  started(pid: number): void {
+    this.#groups.add(pid)
+    if (this.#shell) this.#tell(`+ ${pid}\n`)
+    else this.#start()
+  }
+
+  ended(pid: number): void {
+    this.#groups.delete(pid)
+    this.#tell(`- ${pid}\n`)
+    if (this.#groups.size > 0) return
+    // Nothing is left to watch over; the next group gets another shell.
+    this.#shell?.stdin?.end()
+    this.#shell = undefined
+  }
+
+  /** A shell that ends, because somebody has ended it, is replaced with the next group. */
+  #start(): void {
+    if (process.platform === 'win32') return
+    const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+    const over = (): void => {
+      if (this.#shell === shell) this.#shell = undefined
+    }
+    shell.on('error', over).on('exit', over)
+    shell.stdin.on('error', over)
+    // It must not keep this process running.
+    shell.unref()
+    if (shell.stdin instanceof Socket) shell.stdin.unref()
+    this.#shell = shell
+    for (const pid of this.#groups) this.#tell(`+ ${pid}\n`)
+  }
+
+  #tell(line: string): void {
+    const stdin = this.#shell?.stdin
+    if (stdin?.writable === true) stdin.write(line)
+  }
+}

@@ -1,0 +1,73 @@
+/** How Redis is reached: the settings, their checks and addresses. */
+import { GatehouseError } from '../../schemas/index.ts'
+
+export interface RedisTls {
+  /** CA certificates, PEM. Absent: the system's roots. */
+  readonly ca?: string
+  readonly insecureSkipVerify?: boolean
+}
+
+export interface RedisConfig {
+  /** host:port; one of `addr` and `sentinel`. IPv6 hosts in brackets. */
+  readonly addr?: string
+  /** Speak the cluster protocol; needs `addr`. */
+  readonly clusterMode?: boolean
+  readonly sentinel?: { readonly masterName: string; readonly addrs: readonly string[] }
+  /** Database number; not in cluster mode. Default 0. */
+  readonly db?: number
+  /** Absent: password-only AUTH, or none without a password either. */
+  readonly username?: string
+  readonly password?: string
+  /** Presence enables TLS to master and cluster nodes. */
+  readonly tls?: RedisTls
+  /** Presence enables TLS to the Sentinels. */
+  readonly sentinelTls?: RedisTls
+  /** Default 5000. */
+  readonly dialTimeoutMs?: number
+  /** Default 3000. */
+  readonly readTimeoutMs?: number
+  /** Default 3000. */
+  readonly writeTimeoutMs?: number
+}
+
+/** Splits host:port and [v6]:port. */
+function splitAddr(addr: string): { host: string; port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]/@\s]+)):(\d{1,5})$/.exec(addr)
+  const port = Number(match?.[3])
+  const host = match?.[1] ?? match?.[2]
+  return host && port >= 1 && port <= 65535 ? { host, port } : undefined
+}
+
+function addrError(addr: string): string {
+  return `an address must be host:port, got "${addr}"`
+}
+
+/** Throws INVALID_CONFIG. */
+export function parseAddr(addr: string): { host: string; port: number } {
+  const split = splitAddr(addr)
+  if (!split) throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${addrError(addr)}` })
+  return split
+}
+
+/** Refuses a combination that the documents exclude. Throws INVALID_CONFIG naming every error. */
+export function checkRedisConfig(config: RedisConfig): void {
+  const violations: string[] = []
+  if ((config.addr === undefined) === (config.sentinel === undefined)) {
+    violations.push('exactly one of addr and sentinelConfig is required')
+  }
+  if (config.clusterMode && config.addr === undefined) violations.push('clusterMode requires addr')
+  if (config.clusterMode && config.db) violations.push('db cannot be used with clusterMode')
+  if (config.sentinelTls && !config.sentinel) violations.push('sentinelTls requires sentinelConfig')
+  if (config.sentinel && config.sentinel.addrs.length === 0)
+    violations.push('sentinelConfig needs an address')
+  if (config.username !== undefined && config.password === undefined)
+    violations.push('username needs a password')
+  for (const addr of [
+    ...(config.addr === undefined ? [] : [config.addr]),
+    ...(config.sentinel?.addrs ?? []),
+  ]) {
+    if (!splitAddr(addr)) violations.push(addrError(addr))
+  }
+  if (violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
+}

@@ -1,0 +1,38 @@
+/** What the catalog knows of something that the policies are asked about. */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
+import type { Catalog } from './catalog.ts'
+import type { Entry, ToolEntry } from './types.ts'
+
+export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
+  return entry?.advertised ? entry : undefined
+}
+
+/** How the thing that a decision is about is found. */
+export function lookFor(
+  action: AccessRequest['action'],
+  id: string,
+): (catalog: Catalog) => Entry | undefined {
+  if (action === 'call_tool') return (catalog) => visible(catalog.tools.get(id))
+  if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
+  // Completions and lists name a template as it stands.
+  return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id)
+}
+
+export function factsIn(entry: Entry | ToolEntry, id: string): Facts {
+  const { key, backend } = entry
+  const isTemplate = 'matches' in entry
+  return {
+    hints: hintsIn('annotations' in entry ? entry.annotations : undefined),
+    origin: isTemplate ? { backend, original: id, template: key } : { backend, original: entry.original },
+  }
+}
+
+/** The name has come to lead elsewhere since the policies were asked: what they permitted is there no more. */
+export function requireDecided(decided: Origin | undefined, { backend, original }: Entry): void {
+  if (!decided) return
+  if (decided.backend === backend && (decided.template ?? decided.original) === original) return
+  throw new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: 'what was asked for has moved while it was looked up; try again',
+  })
+}

@@ -1,0 +1,101 @@
+/**
+ * Which prompts clients see, and under which names.
+ * Source: docs/specification/virtual-server.md#aggregation, config.aggregation.
+ */
+import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
+import { JsonObject } from '../../mcp/index.ts'
+import type { Listing } from './listing.ts'
+import type { PinReason } from './pinning/parts.ts'
+import { prefixFormat } from './tools.ts'
+import type { CatalogNotice, Entry, Item, RefusedEntry } from './types.ts'
+
+export interface ResolvedPrompts {
+  readonly entries: ReadonlyMap<string, Entry>
+  readonly refused: ReadonlyMap<string, RefusedEntry>
+}
+
+/**
+ * Prompts: with priority, listed backends keep their names and the first wins; everybody else gets the prefix. Two that
+ * end up with one name are both left out.
+ */
+export function resolvePrompts(
+  listings: readonly Listing[],
+  aggregation: Aggregation,
+  problems: CatalogNotice[],
+): ResolvedPrompts {
+  const priority = aggregation.conflictResolution === 'priority'
+  const order = priority ? (aggregation.conflictResolutionConfig.priorityOrder ?? []) : []
+  const format = priority ? '{workload}_' : prefixFormat(aggregation)
+  const ranked = [...listings].sort((a, b) => rank(order, a.backend) - rank(order, b.backend))
+  const bare = new Map<string, Claim>()
+  const prefixed = new Map<string, Claim[]>()
+  for (const { backend, prompts } of ranked) {
+    for (const item of prompts) {
+      const { key } = item
+      // What was never approved takes no name away from others.
+      if (item.refused === 'tool_new' || item.refused === 'no_lock') continue
+      if (order.includes(backend)) {
+        const known = bare.get(key)
+        if (!known) bare.set(key, claimOf(item, backend, key))
+        else
+          problems.push({
+            kind: 'shadowed',
+            subject: key,
+            message: `prompt ${key} of ${backend} is left out: ${known.backend} has priority`,
+          })
+        continue
+      }
+      const name = prefixedName(format, backend, key)
+      prefixed.set(name, [...(prefixed.get(name) ?? []), claimOf(item, backend, name)])
+    }
+  }
+  const claims = new Map(bare)
+  for (const [name, claimants] of prefixed) {
+    const [only] = claimants
+    if (claimants.length === 1 && only && !bare.has(name)) claims.set(name, only)
+    else {
+      claims.delete(name)
+      const backends = [...claimants, ...(bare.has(name) ? [bare.get(name)] : [])]
+        .map((entry) => entry?.backend)
+        .join(', ')
+      problems.push({
+        kind: 'conflict',
+        subject: name,
+        message: `prompt ${name} is offered by none of ${backends}: the names are equal`,
+      })
+    }
+  }
+  const entries = new Map<string, Entry>()
+  const refused = new Map<string, RefusedEntry>()
+  for (const [name, { entry, reason }] of claims) {
+    if (reason === undefined) entries.set(name, entry)
+    else refused.set(name, { key: name, backend: entry.backend, original: entry.original, refused: reason })
+  }
+  return { entries, refused }
+}
+
+interface Claim {
+  readonly backend: string
+  readonly entry: Entry
+  readonly reason: PinReason | undefined
+}
+
+function claimOf({ key, json, check, refused }: Item, backend: string, name: string): Claim {
+  const entry = {
+    key: name,
+    backend,
+    original: key,
+    json: renamed(json, key, name),
+    ...(check ? { check } : {}),
+  }
+  return { backend, entry, reason: refused }
+}
+
+function rank(order: readonly string[], backend: string): number {
+  const at = order.indexOf(backend)
+  return at < 0 ? order.length : at
+}
+
+function renamed(json: Buffer, from: string, to: string): Buffer {
+  return from === to ? json : new JsonObject(json).with({ name: JSON.stringify(to) })
+}

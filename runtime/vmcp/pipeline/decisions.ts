@@ -1,0 +1,82 @@
+/** Tells of the decisions of policies: metric, event and audit line. Clients learn nothing of it. */
+import type { DecisionReport, Facts } from '../../policy/index.ts'
+import type { Audit, Events, PolicyRecord, Telemetry, Observer } from '../../observe/index.ts'
+import type { AuthorizeOptions } from '../middleware/index.ts'
+import type { Core } from './core.ts'
+
+export interface DecisionParts {
+  readonly server: string
+  readonly telemetry: Telemetry
+  readonly events: Events
+  readonly audit: Audit
+  readonly observer: Observer
+  readonly core: () => Pick<Core, 'peekFacts'>
+}
+
+const maxName = 128
+
+export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOptions['decided']> {
+  const { server, telemetry, events, audit, observer, core } = parts
+  return function tellDecision(operation, decision, report) {
+    if (telemetry.enabled) telemetry.metrics.authorizationDecisions(1, { server, decision })
+    if (decision === 'denied') {
+      const { reason, missing } = report?.verdict ?? {}
+      events.emit('call_denied', {
+        method: operation.method,
+        name: (report?.request.id ?? operation.params.text('name'))?.slice(0, maxName),
+        policies: reason && reason.length > 0 ? reason : undefined,
+        missing: missing && missing.length > 0 ? missing : undefined,
+      })
+    }
+    if (!report) return
+    if (telemetry.enabled && report.shadow)
+      telemetry.metrics.authorizationShadowDecisions(1, { server, outcome: shadowOutcome(report) })
+    if (!observer.enabled) return
+    const record = policyRecord(report, audit, () => core().peekFacts(operation.client, report.request))
+    if (operation.decided) operation.decided(record)
+    else observer.policy(record)
+  }
+}
+
+function shadowOutcome({ allowed, shadow }: DecisionReport): string {
+  if (!shadow || shadow.allowed === allowed) return 'same'
+  return shadow.allowed ? 'would_allow' : 'would_deny'
+}
+
+function policyRecord(
+  report: DecisionReport,
+  { policyInputs }: Pick<Audit, 'policyInputs'>,
+  peek: () => Facts | undefined,
+): PolicyRecord {
+  const { request, allowed, verdict, digest, shadow } = report
+  const differs = shadow !== undefined && shadow.allowed !== allowed
+  return {
+    id: request.id,
+    decision: allowed ? 'allow' : 'deny',
+    reason: verdict.reason,
+    errors: verdict.errors,
+    missing: verdict.missing,
+    setDigest: digest,
+    shadow: differs
+      ? { decision: shadow.allowed ? 'allow' : 'deny', reason: shadow.verdict.reason }
+      : undefined,
+    origin() {
+      const { backend, original } = request.origin ?? peek()?.origin ?? {}
+      return { backend: backend === '' ? undefined : backend, original }
+    },
+    inputs: () => (policyInputs === 'none' ? undefined : inputsJson(report, policyInputs, peek())),
+  }
+}
+
+/** Undefined where the request cannot be read, which is why it was refused. */
+function inputsJson(
+  { inputs }: DecisionReport,
+  mode: 'read' | 'all',
+  facts: Facts | undefined,
+): string | undefined {
+  try {
+    return JSON.stringify(inputs(mode, facts))
+  } catch {
+    return undefined
+  }
+}

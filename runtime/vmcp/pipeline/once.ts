@@ -1,0 +1,5 @@
+/** Gives what `make` gives, which is called with the first use. */
+export function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => (made ??= { value: make() }).value
+}

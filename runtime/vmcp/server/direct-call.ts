@@ -1,0 +1,148 @@
+/**
+ * A tool call that comes from no client but from a page of the console: the same way through policies, limits, credentials
+ * and audit, in either era, with somebody who sees progress and can be asked.
+ *
+ * In the session era the call has a session of its own, which ends with it. In the stateless era a backend that asks ends
+ * its response, and the call is repeated with what was answered.
+ */
+import { randomUUID } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  type AskReply,
+  type Ask,
+  type Era,
+  JsonObject,
+  latestSessionVersion,
+  respondToInputRequests,
+  statelessVersion,
+} from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { Audit, PolicyRecord } from '../../observe/index.ts'
+import { readAbilities } from '../client-codecs/client.ts'
+import { auditOutcome } from '../pipeline/audit-outcome.ts'
+import type { Client, ClientSession, Operation, Outcome, Perform } from '../pipeline/operation.ts'
+
+const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
+const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')
+const maxRounds = 10
+
+export interface DirectCall {
+  readonly caller: Caller
+  readonly tool: string
+  /** Raw JSON object. */
+  readonly toolArguments: Buffer
+  readonly era: Era
+  readonly signal: AbortSignal
+  /** Raw params of notifications. */
+  readonly progress: (params: Buffer) => void
+  readonly log: (params: Buffer) => void
+  /** Told what the policies decided. */
+  readonly decided: (record: PolicyRecord) => void
+  /** Told which backend the call is taken to. */
+  readonly routed: (backend: string) => void
+  /** Asks whoever made the call. */
+  readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
+}
+
+/** Raw JSON: the result of the tool, or the error object of the backend. */
+export type DirectResult =
+  | { readonly kind: 'result'; readonly json: Buffer }
+  | { readonly kind: 'error'; readonly json: Buffer }
+
+export interface DirectParts {
+  readonly perform: Perform
+  readonly audit: Audit
+  readonly endBackendSessions: (session: ClientSession) => void
+}
+
+/** Rejects with GatehouseError. */
+export async function directCall(call: DirectCall, parts: DirectParts): Promise<DirectResult> {
+  const startedAt = performance.now()
+  let backend: string | undefined
+  const session = call.era === 'session' ? ownSession(call) : undefined
+  let policy: PolicyRecord | undefined
+  const operation: Operation = {
+    ...operationOf(call, session),
+    routed(name) {
+      backend = name
+      call.routed(name)
+    },
+    decided(record) {
+      policy = record
+      call.decided(record)
+    },
+  }
+  let ended: Outcome | undefined
+  let failure: unknown
+  try {
+    const answered = await performAsking(operation, parts.perform)
+    if (answered.kind === 'input')
+      throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asks without end' })
+    ended = answered
+    return { kind: ended.kind, json: ended.kind === 'result' ? ended.result : ended.error }
+  } catch (error) {
+    failure = error
+    throw error
+  } finally {
+    if (session) parts.endBackendSessions(session)
+    parts.audit.call({
+      caller: call.caller,
+      tool: call.tool,
+      backend,
+      policy,
+      outcome: auditOutcome(ended, failure),
+      durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
+      request: call.toolArguments,
+      response: ended?.kind === 'error' ? ended.error : ended?.result,
+    })
+  }
+}
+
+async function performAsking(operation: Operation, perform: Perform): Promise<Outcome> {
+  let current = operation
+  for (let round = 0; ; round++) {
+    const outcome = await perform(current)
+    if (outcome.kind !== 'input' || round === maxRounds) return outcome
+    const ask = (request: Ask, signal: AbortSignal) => operation.ask(request, signal)
+    const changes = await respondToInputRequests(outcome.result, ask, operation.signal)
+    current = { ...operation, params: new JsonObject(operation.params.with(changes)) }
+  }
+}
+
+function operationOf(
+  { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
+  session: ClientSession | undefined,
+): Operation {
+  const client: Client = {
+    era,
+    protocolVersion: era === 'session' ? latestSessionVersion : statelessVersion,
+    caller,
+    abilities,
+    info,
+    headers: {},
+    session,
+  }
+  const params = `{"name":${JSON.stringify(tool)},"arguments":${toolArguments.toString()},"_meta":{"progressToken":"try"}}`
+  return {
+    method: 'tools/call',
+    params: new JsonObject(Buffer.from(params)),
+    client,
+    signal,
+    progressToken: '"try"',
+    logLevel: 'debug',
+    progress,
+    log,
+    ask: (request, withdrawn) => ask(request, withdrawn ? AbortSignal.any([signal, withdrawn]) : signal),
+  }
+}
+
+/** Backends open a session of theirs for it. */
+function ownSession({ ask, log, signal }: DirectCall): ClientSession {
+  return {
+    id: randomUUID(),
+    deliver(_backend, method, params) {
+      if (method === 'notifications/message' && params) log(params)
+    },
+    ask: (request, withdrawn) => ask(request, AbortSignal.any([signal, withdrawn])),
+  }
+}

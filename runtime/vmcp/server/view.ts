@@ -1,0 +1,182 @@
+/**
+ * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no address, no
+ * credential and no session id.
+ */
+import type { VmcpConfig } from '../../config/index.ts'
+import { abortable, type Caller } from '../../net/index.ts'
+import { type Audit, type Problem, sessionHash } from '../../observe/index.ts'
+import { statelessVersion } from '../../mcp/index.ts'
+import type { BackendState } from '../backends/backend-state.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { PartDiff } from '../catalog/pinning/diff.ts'
+import { noAbilities } from '../client-codecs/client.ts'
+import type { Core } from '../pipeline/core.ts'
+import type { Client, Perform } from '../pipeline/operation.ts'
+import type { Session } from '../sessions/session.ts'
+import type { SessionTable } from '../sessions/table.ts'
+import type { Engine } from './engine.ts'
+import { type DirectCall, directCall, type DirectResult } from './direct-call.ts'
+import { hiddenBy } from '../view/hidden.ts'
+import { type ServerSnapshot, snapshotOf } from '../view/snapshot.ts'
+
+/** How long backends may take to list their tools for whoever looks. */
+const askMs = 2_000
+
+/** One tool of the catalog. */
+export interface ToolView {
+  readonly name: string
+  /** Empty for a workflow. */
+  readonly backend: string
+  readonly original: string
+  /** The definition as clients see it. */
+  readonly json: Buffer
+  /** The rule that keeps it from clients; undefined when they see it. */
+  readonly hidden: string | undefined
+  /** How it compares with the lock of its backend; undefined where nothing is compared. */
+  readonly pin: 'pinned' | 'new' | 'changed' | undefined
+}
+
+export interface ServerView {
+  /** Name of the virtual server. */
+  readonly server: string
+  /** Sorted by name, the excluded ones included. */
+  backends(): readonly BackendState[]
+  /** What is wrong now, the oldest first. */
+  problems(): readonly Problem[]
+  sessionCount(): number
+  sessions(): readonly SessionView[]
+  /** Ends a session; false when none has this hash. Rejects with SESSION_STORE_DOWN. */
+  endSession(hash: string): Promise<boolean>
+  /** The configuration in force, as the file has it, with defaults. */
+  config(): unknown
+  /** Texts of the policies in force, in order; undefined without policies. */
+  policies(): readonly string[] | undefined
+  /** Where clients connect to. */
+  connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
+  /** For who opens the address in a browser. */
+  pageFacts(): { readonly name: string; readonly url: string | undefined; readonly auth: boolean }
+  /** Checks a backend now; false when there is none of that name. */
+  recheck(backend: string): Promise<boolean>
+  /** Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError. */
+  call(call: DirectCall): Promise<DirectResult>
+  /** What this caller could name, before policies, backends that are down included; sorted by name. Never rejects. */
+  tools(caller: Caller): Promise<readonly ToolView[]>
+  /** What differs between the approved and the offered definition of a tool, part by part; empty when nothing does. */
+  toolDrift(backend: string, original: string): readonly PartDiff[]
+  /** The server as data, as this caller meets it. Never rejects. */
+  snapshot(caller: Caller): Promise<ServerSnapshot>
+}
+
+export interface SessionView {
+  readonly hash: string
+  /** `Caller.key` of whom it belongs to. */
+  readonly owner: string
+  readonly subject: string
+  readonly displayName: string
+  /** Raw `Implementation` object of the client. */
+  readonly info: Buffer | undefined
+  readonly protocolVersion: string
+  /** Milliseconds since the epoch. */
+  readonly openedAt: number
+  readonly usedAt: number
+  readonly streams: number
+}
+
+export interface ViewParts {
+  readonly sessions: SessionTable
+  readonly url: () => string
+  readonly accountsUrl: string | undefined
+  readonly perform: Perform
+  readonly audit: Audit
+  readonly engine: Pick<Engine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
+  readonly config: () => VmcpConfig
+  readonly problems: () => readonly Problem[]
+}
+
+export function viewOf(parts: ViewParts): ServerView {
+  const { config, engine, problems, sessions } = parts
+  return {
+    server: config().name,
+    backends: () => engine.states(),
+    problems,
+    sessionCount: () => sessions.size,
+    sessions: () => [...sessions.all()].map(sessionView),
+    async endSession(hash) {
+      const found = [...sessions.all()].find(({ id }) => sessionHash(id) === hash)
+      if (found) await sessions.end(found.id, found.caller)
+      return found !== undefined
+    },
+    config,
+    policies: () => config().incomingAuth.authz?.policies,
+    connection() {
+      const { type, oidc } = config().incomingAuth
+      return { url: oidc?.resource ?? parts.url(), auth: type !== 'anonymous', accounts: parts.accountsUrl }
+    },
+    pageFacts() {
+      const { name, incomingAuth } = config()
+      return { name, url: incomingAuth.oidc?.resource, auth: incomingAuth.type !== 'anonymous' }
+    },
+    recheck: (backend) => engine.recheck(backend),
+    call: (call) =>
+      directCall(call, {
+        ...parts,
+        endBackendSessions: (session) => engine.endSession(session, { gone: true }),
+      }),
+    async snapshot(caller) {
+      const catalog = await known(engine.core, caller)
+      const listed = new Set(catalog.listings.map(({ backend }) => backend))
+      return snapshotOf({ config: config(), catalog, states: engine.states(), listed })
+    },
+    async tools(caller) {
+      const { tools } = await known(engine.core, caller)
+      const hidden = hiddenBy(config())
+      return [...tools.values()]
+        .map((entry) => ({
+          name: entry.key,
+          backend: entry.backend,
+          original: entry.original,
+          json: entry.json,
+          hidden: hidden(entry),
+          pin: engine.pins.pinState(entry.backend, 'tool', entry.original),
+        }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    toolDrift: (backend, original) => engine.pins.detail(backend, 'tool', original)?.diff ?? [],
+  }
+}
+
+function sessionView({ id, caller, facts, openedAt, usedAt, openStreams }: Session): SessionView {
+  return {
+    hash: sessionHash(id),
+    owner: facts.owner,
+    subject: caller.subject,
+    displayName: caller.displayName,
+    info: facts.info,
+    protocolVersion: facts.protocolVersion,
+    openedAt,
+    usedAt,
+    streams: openStreams,
+  }
+}
+
+/** What is known is shown when a backend does not answer. */
+async function known(core: Core, caller: Caller): Promise<Catalog> {
+  const client = viewer(caller)
+  const { members, views } = core.parts
+  const asked = views.of(members, client, { waitForFresh: false })
+  await abortable(asked, AbortSignal.timeout(askMs)).catch(() => {})
+  return views.known(members, client)
+}
+
+/** A client that declares nothing. */
+function viewer(caller: Caller): Client {
+  return {
+    era: 'stateless',
+    protocolVersion: statelessVersion,
+    caller,
+    abilities: noAbilities,
+    info: undefined,
+    headers: {},
+    session: undefined,
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * A virtual server as plain data, for explanations: where names lead, what hides them, and how the backends are. Of a running
+ * server, or of a configuration with the lists of its backends.
+ */
+import { prefixedName, reservedTools } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import { failureText } from '../../observe/index.ts'
+import { hintsIn } from '../../policy/index.ts'
+import type { BackendState } from '../backends/backend-state.ts'
+import { Catalog } from '../catalog/catalog.ts'
+import { checkItem } from '../catalog/items/check.ts'
+import { noErrors } from '../catalog/items/errors.ts'
+import { callableTool } from '../catalog/items/mirrored.ts'
+import type { Entry } from '../catalog/types.ts'
+import { hiddenBy } from './hidden.ts'
+
+export type ServerSnapshot = ReturnType<typeof snapshotOf>
+
+export interface SnapshotParts {
+  readonly config: VmcpConfig
+  readonly catalog: Catalog
+  readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
+  /** Names of the backends whose lists are known. */
+  readonly listed: ReadonlySet<string>
+}
+
+export function snapshotOf({ config, catalog, states, listed }: SnapshotParts) {
+  const { authz } = config.incomingAuth
+  return {
+    server: config.name,
+    items: itemsOf(config, catalog),
+    conflicts: catalog.problems.map(({ subject, message }) => ({ name: subject, message })),
+    own: [...reservedTools(config)],
+    backends: states.map(({ name, authType, health, excluded }) => ({
+      name,
+      health: health.status,
+      since:
+        health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
+      error:
+        health.status === 'healthy' || !health.lastError ? undefined : failureText(health.lastError.category),
+      circuit: health.circuit?.state,
+      authType,
+      excluded,
+      listed: listed.has(name),
+    })),
+    policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
+    limits: limitsOf(config),
+    searchOnly: config.optimizer !== undefined,
+    prefixes: prefixesOf(
+      config,
+      states.map(({ name }) => name),
+    ),
+  }
+}
+
+function itemsOf(config: VmcpConfig, catalog: Catalog) {
+  const hidden = hiddenBy(config)
+  const plain = (action: 'get_prompt' | 'read_resource', entries: readonly Entry[]) =>
+    entries.map(({ key, backend, original }) => ({ action, name: key, backend, original }))
+  return [
+    ...[...catalog.tools.values()].map((entry) => ({
+      action: 'call_tool' as const,
+      name: entry.key,
+      backend: entry.backend,
+      original: entry.original,
+      hidden: hidden(entry),
+      hints: hintsIn(entry.annotations),
+    })),
+    ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
+      action: 'call_tool' as const,
+      name: key,
+      backend,
+      original,
+      refused,
+    })),
+    ...plain('get_prompt', catalog.promptList),
+    ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
+  ]
+}
+
+function limitsOf({ rateLimiting }: VmcpConfig) {
+  const { shared, perUser, tools = [] } = rateLimiting ?? {}
+  const rows = [
+    { tool: undefined, whom: 'all callers together', bucket: shared },
+    { tool: undefined, whom: 'each user', bucket: perUser },
+    ...tools.flatMap(({ name, shared: all, perUser: each }) => [
+      { tool: name, whom: `all callers of ${name} together`, bucket: all },
+      { tool: name, whom: `each user of ${name}`, bucket: each },
+    ]),
+  ]
+  return rows.flatMap(({ tool, whom, bucket }) =>
+    bucket ? [{ tool, text: `${whom}: ${bucket.maxTokens} calls, refilled in ${bucket.refillPeriod}` }] : [],
+  )
+}
+
+/** Where a name tells its backend. */
+function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): Record<string, string> {
+  const { conflictResolution, conflictResolutionConfig } = aggregation
+  if (conflictResolution !== 'prefix') return {}
+  return Object.fromEntries(
+    backends.map((name) => [name, prefixedName(conflictResolutionConfig.prefixFormat, name, '')]),
+  )
+}
+
+/** How a backend is, as a file says it. */
+export interface GivenState {
+  /** JSON texts of its tools; undefined: not known. */
+  readonly tools?: readonly string[] | undefined
+  readonly health?: BackendState['health']['status'] | undefined
+  /** A category such as `timeout`. */
+  readonly error?: string | undefined
+  readonly circuit?: 'closed' | 'open' | 'half-open' | undefined
+}
+
+/** Of a configuration, with what is said of its backends. Nothing is asked. */
+export function snapshotOffline(
+  config: VmcpConfig,
+  given: Readonly<Record<string, GivenState>>,
+): ServerSnapshot {
+  const backends = config.backends ?? []
+  const listings = backends.flatMap(({ name }, serial) => {
+    const tools = given[name]?.tools
+    return tools ? [listingOf(name, serial, tools)] : []
+  })
+  const catalog = new Catalog(listings, config.aggregation, undefined, reservedTools(config))
+  const states = backends.map(({ name }) => {
+    const { health = 'unknown', error, circuit } = given[name] ?? {}
+    return {
+      name,
+      authType:
+        config.outgoingAuth.backends?.[name]?.type ?? config.outgoingAuth.default?.type ?? 'unauthenticated',
+      excluded: undefined,
+      health: {
+        status: health,
+        consecutiveFailures: 0,
+        lastCheckAt: undefined,
+        lastErrorCategory: error,
+        lastTransitionAt: undefined,
+        lastError: error === undefined ? undefined : { category: error, at: 0 },
+        circuit: circuit === undefined ? undefined : { state: circuit, changedAt: 0 },
+      },
+    }
+  })
+  return snapshotOf({ config, catalog, states, listed: new Set(listings.map(({ backend }) => backend)) })
+}
+
+function listingOf(backend: string, serial: number, tools: readonly string[]) {
+  return {
+    backend,
+    serial,
+    server: {
+      protocolVersion: '',
+      instructions: undefined,
+      capabilities: {
+        tools: true,
+        resources: false,
+        prompts: false,
+        completions: false,
+        logging: false,
+        subscribe: false,
+        listChanged: new Set<never>(),
+      },
+    },
+    tools: tools.flatMap((json) => {
+      const item = checkItem('tools', Buffer.from(json))
+      if ('failure' in item) return []
+      const tool = callableTool(item)
+      return typeof tool === 'string' ? [] : [tool]
+    }),
+    resources: [],
+    templates: [],
+    prompts: [],
+    violations: noErrors,
+  }
+}
