@@ -15,6 +15,7 @@ import {
   readSyncRequest,
   type SyncResponse,
 } from './sync/protocol.ts'
+import { progressEvents } from './sync/progress.ts'
 import { pluralOf } from './sync/rules.ts'
 import type { HookSettings } from './settings.ts'
 
@@ -29,7 +30,8 @@ export interface HookEntry {
   readonly customize: (body: unknown) => CustomizeResponse
   /** Throws GatehouseError BAD_REQUEST when the body is not a sync request for this kind. */
   readonly sync: (body: unknown) => SyncResponse
-  readonly events?: (body: unknown) => readonly HookEvent[]
+  /** Events that the state of the parent calls for, once its sync has answered. */
+  readonly events: (body: unknown, response: SyncResponse) => readonly HookEvent[]
 }
 
 /** All kinds, in the order of their names. */
@@ -61,11 +63,12 @@ function entryOf(hooks: AnyKindHooks, settings: HookSettings): HookEntry {
     plural: pluralOf(kind),
     childKinds,
     relatedKinds,
-    customize: (body) => hooks.customize(readCustomizeRequest(body, kind)),
+    customize: (body) => hooks.customize(readCustomizeRequest(body, kind), settings),
     sync: (body) =>
       hooks.sync(new SyncContext(readSyncRequest(body, kind), { settings, violationsOf }, kind)),
-    ...(events && {
-      events: (body: unknown) => events(readCustomizeRequest(body, kind).parent, violationsOf),
-    }),
+    events(body, { status }) {
+      const { parent } = readCustomizeRequest(body, kind)
+      return [...(events?.(parent, violationsOf) ?? []), ...progressEvents(parent, status)]
+    },
   }
 }

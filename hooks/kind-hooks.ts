@@ -7,7 +7,7 @@ import type { HookEvent } from './server/events.ts'
 import type { KubeObject } from './kube.ts'
 import type { SyncContext } from './sync/context.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from './sync/protocol.ts'
-import type { CheckSettings } from './settings.ts'
+import type { CheckSettings, HookSettings } from './settings.ts'
 
 export interface ChildKind {
   readonly apiVersion: string
@@ -37,7 +37,7 @@ export interface KindHooks<K extends KindName> {
   readonly validate: ResourceCheck<K>
   /** What the author of a valid resource should know. At most 120 characters each are shown by kubectl. */
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
-  readonly customize: (request: CustomizeRequest) => CustomizeResponse
+  readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse
   /** Kubernetes Events that the state of this parent calls for. */
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]

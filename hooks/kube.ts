@@ -4,7 +4,7 @@
  * Only the members that a hook needs are named; everything else stays `unknown` and is read through guards, because a
  * hook request is written by many hands.
  */
-export { type Fields, fieldsOf, isFields } from '../schemas/index.ts'
+export { type Fields, fieldsOf, isFields, listOf } from '../schemas/index.ts'
 
 export interface OwnerReference {
   readonly apiVersion: string
@@ -36,11 +36,6 @@ export interface KubeObject {
   readonly [field: string]: unknown
 }
 
-/** The value as a list; an empty one when it is anything else. */
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
-}
-
 /** True while the object is being deleted. */
 export function isTerminating(object: {
   readonly metadata: { readonly deletionTimestamp?: unknown }
@@ -52,4 +47,12 @@ export function isTerminating(object: {
 export function byText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+export function filledTextOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined
 }

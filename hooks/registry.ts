@@ -13,6 +13,7 @@ import { mcpServer } from './kinds/mcpserver/index.ts'
 import { mcpServerEntry } from './kinds/mcpserverentry/index.ts'
 import { mcpTelemetryConfig } from './kinds/mcptelemetryconfig/index.ts'
 import { mcpToolConfig } from './kinds/mcptoolconfig/index.ts'
+import { mcpToolLock } from './kinds/mcptoollock/index.ts'
 import { compositeToolDefinition } from './kinds/virtualmcpcompositetooldefinition/index.ts'
 import { virtualMcpServer } from './kinds/virtualmcpserver/index.ts'
 
@@ -27,6 +28,7 @@ const registry: { readonly [K in KindName]: KindHooks<K> } = {
   MCPServerEntry: mcpServerEntry,
   MCPTelemetryConfig: mcpTelemetryConfig,
   MCPToolConfig: mcpToolConfig,
+  MCPToolLock: mcpToolLock,
   VirtualMCPCompositeToolDefinition: compositeToolDefinition,
   VirtualMCPServer: virtualMcpServer,
 }

@@ -61,6 +61,17 @@ export const errors = {
     text: 'the identity provider that this needs is not connected: sign in again',
   },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
+  CSRF_REFUSED: { status: 403, text: 'the request does not come from a page of this console: reload it' },
+  LOGIN_TOO_OLD: { status: 403, text: 'the last login is too old for this: sign in again' },
+  PAYLOAD_NEEDS_AUDITOR: { status: 403, text: 'payloads are shown to auditors and to the caller only' },
+  PAYLOAD_NOT_RECORDED: { status: 404, text: 'the payload of this call was not recorded' },
+  PAYLOAD_EVICTED: { status: 410, text: 'the payload of this call is not stored any more' },
+  WRONG_REPLICA: { status: 409, text: 'another replica keeps this: reload the page' },
+  TOO_MANY_STREAMS: {
+    status: 503,
+    text: 'too many event streams are open: close other windows of the console',
+  },
+  TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: end one of them first' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
   RESOURCE_NOT_FOUND: { status: 400, rpc: -32602, text: 'Resource not found' },
   SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },
@@ -127,6 +138,11 @@ export class GatehouseError extends Error {
     const row: ErrorRow = errors[this.code]
     return row.rpc ?? -32603
   }
+}
+
+/** What somebody configured cannot be used: `detail` names the field, the value's shape and the rule. */
+export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }
 
 /**

@@ -17,8 +17,15 @@ export {
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
-export { type ErrorCode, GatehouseError, type ErrorOptions, errors, ModuleError } from './errors.ts'
-export { type Fields, fieldsOf, isFields } from './validation/fields.ts'
+export {
+  type ErrorCode,
+  GatehouseError,
+  type ErrorOptions,
+  errors,
+  invalidConfig,
+  ModuleError,
+} from './errors.ts'
+export { type Fields, fieldsOf, isFields, listOf } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */
@@ -48,14 +55,19 @@ export {
 } from './log-line.ts'
 export { isKindName, type Kind, type KindName, kindOf, kinds } from './kinds.ts'
 export {
+  authServerFile,
+  consoleSecretVariable,
   envName,
+  excludedPrefix,
   isDnsLabel,
   isDnsSubdomain,
+  lastAppliedAnnotation,
   localCommandAnnotation,
   serverTools,
   shortName,
 } from './names.ts'
 export { prefixedName, reservedOverrides, reservedTools } from './validation/reserved-tools.ts'
+export { runtimeToolLock } from './tool-lock.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'

@@ -34,7 +34,7 @@ const levelColours: Readonly<Record<string, string>> = { debug: '2', info: '36',
  * A JSON line as text: time of day, level, message, then the other members as `name=value`. What is not a line of ours
  * comes back as it is, but for control characters, which a terminal would obey.
  */
-export function textLine(line: string, colour: boolean): string {
+export function textLine(line: string, { colour }: { readonly colour: boolean }): string {
   let read: unknown
   try {
     read = JSON.parse(line)

@@ -7,6 +7,18 @@ import { createHash } from 'node:crypto'
 /** The command that `gatehouse dev` runs in place of a server's image. */
 export const localCommandAnnotation = 'gatehouse.dev/local-command'
 
+/** Where Metacontroller records the desired state that it applied. */
+export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
+
+/** The file of an embedded authorization server, in the folder of its host's file. */
+export const authServerFile = 'authserver-config.yaml'
+
+/** Holds the secret of the client that people sign in to the console with. */
+export const consoleSecretVariable = 'GATEHOUSE_CONSOLE_CLIENT_SECRET'
+
+/** How the running server's message about a backend starts that it has excluded. */
+export const excludedPrefix = 'Excluded: '
+
 /**
  * The part of an environment variable's name that stands for `name`: upper-cased, every character other than A-Z and
  * 0-9 becomes `_`. Two names can give one result (`a-b`, `a_b`); whoever composes several must check for that.
@@ -28,6 +40,7 @@ export function isDnsSubdomain(name: string): boolean {
 /**
  * `base` when it has at most `max` characters, else its beginning, a hyphen and 8 hex digits of its SHA-256: always the
  * same for the same base, different for different bases, never ending in a hyphen or dot. `max` is at least 10.
+ * 32 bits are enough: what can meet are a few names of one owner, and the hooks report two resources that claim one object.
  */
 export function shortName(base: string, max: number): string {
   if (base.length <= max) return base

@@ -27,7 +27,11 @@ export function switchViolation(env: Environment, name: string): string | undefi
 }
 
 /** The variable's value in any case of letters; `fallback` when it is empty or not set. Throws INVALID_CONFIG. */
-export function isSwitchedOn(env: Environment, name: string, fallback = false): boolean {
+export function isSwitchedOn(
+  env: Environment,
+  name: string,
+  { fallback = false }: { readonly fallback?: boolean } = {},
+): boolean {
   const problem = switchViolation(env, name)
   if (problem !== undefined) throw new GatehouseError('INVALID_CONFIG', { detail: problem })
   return words.get(env[name]?.trim().toLowerCase() ?? '') ?? fallback

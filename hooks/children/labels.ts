@@ -25,3 +25,6 @@ export function selectorLabels(app: string, name: string, component?: string): L
     ...(component !== undefined && { 'app.kubernetes.io/component': component }),
   }
 }
+
+/** Of the ConfigMaps that running virtual servers write their reports into. */
+export const reportLabels = { 'app.kubernetes.io/component': 'vmcp-report' }

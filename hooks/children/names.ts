@@ -13,6 +13,7 @@ function label(prefix: string, name: string, suffix: string, max = 63): string {
   return shortName(`${prefix}${plain}`, max - suffix.length) + suffix
 }
 
+/** 32 bits, as `shortName`: hooks/sync/conflicts.ts reports two resources that claim one object. */
 function hashed(text: string, source: string): string {
   return `${text}-${hashOf(source).slice(0, 8)}`
 }

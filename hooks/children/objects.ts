@@ -63,6 +63,8 @@ export interface ServiceOptions {
   readonly selector: StringMap
   readonly port: number
   readonly targetPort: string | number
+  /** Further ports, each of the container port of its name. */
+  readonly ports?: readonly { readonly name: string; readonly port: number }[]
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
   readonly sessionAffinity?: 'ClientIP' | 'None'
   readonly headless?: boolean
@@ -77,7 +79,10 @@ export function service(meta: ChildMeta, options: ServiceOptions): KubeObject {
       type: options.type ?? 'ClusterIP',
       ...(options.headless && { clusterIP: 'None' }),
       ...(options.sessionAffinity && { sessionAffinity: options.sessionAffinity }),
-      ports: [{ name: 'http', port: options.port, targetPort: options.targetPort, protocol: 'TCP' }],
+      ports: [
+        { name: 'http', port: options.port, targetPort: options.targetPort, protocol: 'TCP' },
+        ...(options.ports ?? []).map(({ name, port }) => ({ name, port, targetPort: name, protocol: 'TCP' })),
+      ],
       selector: options.selector,
     },
   }

@@ -11,6 +11,7 @@ import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube
 import { literalTemplate } from './literal.ts'
 import type { PodTemplate } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
+import { podRuleErrors } from './checks/pod-rules.ts'
 import { podTemplateErrors } from './checks/pod-shape.ts'
 import { strategicMerge } from './strategic-merge.ts'
 
@@ -38,7 +39,9 @@ export function mergePodTemplate(
     ...merged,
     metadata: { ...metadata, labels: { ...fieldsOf(metadata['labels']), ...selector } },
   }
-  const violations = [...podTemplateErrors(template), ...missingParts(generated, template, container)]
+  const shapes = podTemplateErrors(template)
+  const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', undefined)
+  const violations = [...rules, ...missingParts(generated, template, container)]
   return violations.length > 0 ? { violations } : { template: normalizeTemplate(template) }
 }
 
@@ -67,10 +70,12 @@ function named(list: unknown, name: string): Fields | undefined {
     .find((item) => item['name'] === name)
 }
 
-/** Errors of a user's podTemplateSpec by itself, as problems of a manifest. */
-export function podTemplateViolations(user: unknown): Violation[] {
+/** Errors of a user's podTemplateSpec by itself, as problems of a manifest. `generated` are the containers that it is put over. */
+export function podTemplateViolations(user: unknown, generated: readonly string[]): Violation[] {
   if (user === undefined || user === null) return []
-  return podTemplateErrors(user).map((failure) => {
+  const shapes = podTemplateErrors(user)
+  const errors = shapes.length > 0 ? shapes : podRuleErrors(user, 'podTemplateSpec', generated)
+  return errors.map((failure) => {
     const [path = '', ...rest] = failure.split(' ')
     return { path: `spec.${path}`, message: rest.join(' ') }
   })

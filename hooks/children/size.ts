@@ -1,13 +1,25 @@
 /**
  * Refuses children that are too large to apply.
  */
+import type { Violation } from '../../schemas/index.ts'
 import type { Failure } from '../sync/conditions.ts'
 import type { KubeObject } from '../kube.ts'
 
 /**
  * A child is repeated whole in its last-applied annotation, and all annotations of an object together may have 256 KiB.
  */
-const maxBytes = 240 * 1024
+export const maxBytes = 240 * 1024
+
+/**
+ * The same for what one resource brings to a child by itself, at admission: what references and members add is not known
+ * there, so that a child may be too large all the same.
+ */
+export function sizeViolations(path: string, what: string, content: unknown): Violation[] {
+  // Of a ConfigMap, the text is quoted once more.
+  const bytes = Buffer.byteLength(JSON.stringify(typeof content === 'string' ? content : (content ?? null)))
+  if (bytes <= maxBytes) return []
+  return [{ path, message: `would make ${what} of at least ${bytes} bytes, and ${maxBytes} can be applied` }]
+}
 
 /** Undefined when every child can be applied. */
 export function sizeFailure(children: readonly KubeObject[]): Failure | undefined {

@@ -4,7 +4,8 @@
  * An unset replica count leaves the number to an autoscaler. But a field that was applied once and is then left out is
  * removed and defaulted to 1 by the API server, so after a count has been applied the observed one is given back.
  */
-import { lastApplied } from '../sync/last-applied.ts'
+import { canonicalJson } from '../../schemas/index.ts'
+import { appliedByAnnotation, lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
 import type { ChildMeta } from './objects.ts'
 import { childMeta } from './objects.ts'
@@ -64,24 +65,72 @@ export interface WorkloadState {
   readonly replicas: number
   readonly readyReplicas: number
   readonly availableReplicas: number
-  /** Set when Kubernetes gave up or cannot create pods. */
+  /** Set when Kubernetes gave up or cannot create pods, and says so about the present template. */
   readonly failure: string | undefined
+  /** True when the status speaks of the present template and every pod is available and made from it. */
+  readonly isComplete: boolean
 }
 
-/** State of a Deployment or StatefulSet; undefined while it does not exist. */
-export function workloadState(object: KubeObject | undefined): WorkloadState | undefined {
+/**
+ * State of a Deployment or StatefulSet; undefined while it does not exist. `desired` is what is to be applied: while
+ * something else was applied last, the status speaks of an older template.
+ */
+export function workloadState(
+  object: KubeObject | undefined,
+  desired: KubeObject | undefined,
+): WorkloadState | undefined {
   if (!object) return undefined
   const status = fieldsOf(object['status'])
+  const replicas = count(fieldsOf(object['spec'])['replicas'], 1)
+  const isCurrent = isObserved(object) && (desired === undefined || isApplied(object, desired))
   return {
-    replicas: count(fieldsOf(object['spec'])['replicas'], 1),
+    replicas,
     readyReplicas: count(status['readyReplicas'], 0),
     availableReplicas: count(status['availableReplicas'], 0),
-    failure: failureOf(status['conditions']),
+    failure: isCurrent ? failureOf(status['conditions']) : undefined,
+    isComplete: isCurrent && isRolledOut(status, replicas),
   }
+}
+
+/** Of several workloads of one resource, as the response will have them. */
+export function desiredWorkload(
+  children: readonly KubeObject[] | undefined,
+  kind: 'Deployment' | 'StatefulSet',
+  name: string,
+): KubeObject | undefined {
+  return children?.find((child) => child.kind === kind && child.metadata.name === name)
 }
 
 function count(value: unknown, absent: number): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : absent
+}
+
+/** Whether the workload's own controller has seen its present spec. */
+function isObserved({ metadata, status }: KubeObject): boolean {
+  const seen = count(fieldsOf(status)['observedGeneration'], 0)
+  return metadata.generation === undefined || seen >= metadata.generation
+}
+
+/** Whether the template to apply is the one that was applied last. Where nothing tells, it is taken to be. */
+function isApplied(object: KubeObject, desired: KubeObject): boolean {
+  const applied = appliedByAnnotation(object)
+  return !applied || canonicalJson(templateOf(applied)) === canonicalJson(templateOf(desired))
+}
+
+function templateOf(object: KubeObject): unknown {
+  return fieldsOf(object['spec'])['template'] ?? null
+}
+
+/** All pods are made from the present template and available, and none of an older one is left. */
+function isRolledOut(status: Fields, replicas: number): boolean {
+  const total = count(status['replicas'], 0)
+  // The revisions of a StatefulSet become equal only when it has replaced all of its pods.
+  return (
+    count(status['updatedReplicas'], 0) >= replicas &&
+    count(status['availableReplicas'], 0) >= replicas &&
+    total <= replicas &&
+    status['currentRevision'] === status['updateRevision']
+  )
 }
 
 function failureOf(conditions: unknown): string | undefined {

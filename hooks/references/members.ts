@@ -5,7 +5,7 @@
  * order of `memberKinds` wins. Members being deleted are left out. Everything is read through guards: members may have
  * been admitted under older rules.
  */
-import { type Fields, fieldsOf, type KubeObject } from '../kube.ts'
+import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../kube.ts'
 
 export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 export type MemberKind = (typeof memberKinds)[number]
@@ -34,7 +34,7 @@ export function groupMembers(
   const members = memberKinds.flatMap((kind) =>
     source
       .members(kind)
-      .filter((object) => textOf(fieldsOf(specOf(object)['groupRef'])['name']) === group)
+      .filter((object) => filledTextOf(fieldsOf(specOf(object)['groupRef'])['name']) === group)
       .map((object) => memberOf(kind, object)),
   )
   const seen = new Set<string>()
@@ -45,21 +45,22 @@ export function groupMembers(
 
 function memberOf(kind: MemberKind, object: KubeObject): Member {
   const spec = specOf(object)
-  const phase = textOf(fieldsOf(object['status'])['phase'])
-  const url = kind === 'MCPServerEntry' ? entryUrl(spec, phase) : textOf(fieldsOf(object['status'])['url'])
+  const phase = filledTextOf(fieldsOf(object['status'])['phase'])
+  const url =
+    kind === 'MCPServerEntry' ? entryUrl(spec, phase) : filledTextOf(fieldsOf(object['status'])['url'])
   return {
     kind,
     name: object.metadata.name,
     url: url !== undefined && /^https?:\/\/\S+$/.test(url) && url.length <= 2048 ? url : undefined,
     transport: kind === 'MCPServerEntry' ? entryTransport(spec) : transportOf(url),
     phase,
-    authRef: textOf(fieldsOf(spec['externalAuthConfigRef'])['name']),
+    authRef: filledTextOf(fieldsOf(spec['externalAuthConfigRef'])['name']),
     object,
   }
 }
 
 function entryUrl(spec: Fields, phase: string | undefined): string | undefined {
-  return phase === 'Valid' ? textOf(spec['remoteUrl']) : undefined
+  return phase === 'Valid' ? filledTextOf(spec['remoteUrl']) : undefined
 }
 
 function entryTransport(spec: Fields): Member['transport'] {
@@ -73,8 +74,4 @@ function transportOf(url: string | undefined): Member['transport'] {
 
 function specOf(object: KubeObject): Fields {
   return fieldsOf(object['spec'])
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

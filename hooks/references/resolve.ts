@@ -11,7 +11,7 @@ import {
   type Kinds,
   type Violation,
 } from '../../schemas/index.ts'
-import type { Failure } from '../sync/conditions.ts'
+import { conditionOf, type Failure } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
 import { fieldsOf, type KubeObject } from '../kube.ts'
 import { failed, type Part } from '../runtime-config/part.ts'
@@ -21,6 +21,12 @@ type Context = AnyContext
 /** The manifest's own problems as one error. */
 export function specFailure(problems: readonly Violation[], reason: string): Failure | undefined {
   return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
+}
+
+/** Those of them that are about the pod template, for its condition. */
+export function templateFailure(problems: readonly Violation[]): Failure | undefined {
+  const own = problems.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
+  return specFailure(own, 'InvalidPodTemplateSpec')
 }
 
 export function groupFailure(context: Context, name: string): Failure | undefined {
@@ -50,7 +56,7 @@ export function configCalled<K extends KindName>(
   if (problems.length > 0)
     return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
   const failure = verdictFailure(stored, reasons.notValid)
-  return failure ? { failure } : { value: config }
+  return failure ? { failure } : { value: withoutAbsentBundle(stored, config) }
 }
 
 export interface ConfigCondition extends ConfigReasons {
@@ -123,6 +129,36 @@ export function caBundleFailure(context: Context, source: CABundleSource): Failu
   const data = { ...fieldsOf(map['data']), ...fieldsOf(map['binaryData']) }
   if (Object.hasOwn(data, caKey(key))) return undefined
   return { reason: 'CABundleRefInvalid', message: `ConfigMap ${name} has no key ${caKey(key)}` }
+}
+
+const caBundleCondition = 'CABundleRefValidated'
+const caBundlePresent = 'CABundleRefValid'
+
+/** Sets the condition of an object's own CA bundle. One that is optional may be absent, and then nothing is added. */
+export function checkCaBundle(context: Context, source: CABundleSource): Failure | undefined {
+  const failure = caBundleFailure(context, source)
+  if (failure && source.configMapRef.optional) {
+    const message = `${failure.message}, and it is optional: the usual trust anchors count`
+    context.conditions.set(caBundleCondition, 'True', 'CABundleRefAbsent', message)
+    return undefined
+  }
+  context.conditions.check(caBundleCondition, failure, caBundlePresent, 'The CA bundle exists')
+  return failure
+}
+
+/** Whether an object's CA bundle is to be mounted. Its ConfigMap is two hops away: the object's own sync has looked at it. */
+export function hasCaBundle(object: KubeObject, source: unknown): boolean {
+  if (fieldsOf(fieldsOf(source)['configMapRef'])['optional'] !== true) return true
+  return conditionOf(object, caBundleCondition)?.['reason'] === caBundlePresent
+}
+
+/** The configuration as it counts: without an optional CA bundle that is not there. */
+function withoutAbsentBundle<K extends KindName>(stored: KubeObject, config: Kinds[K]): Kinds[K] {
+  const spec = Object.entries(config.spec).map(([name, block]) => {
+    const { caBundleRef, ...rest } = fieldsOf(block)
+    return [name, caBundleRef === undefined || hasCaBundle(stored, caBundleRef) ? block : rest]
+  })
+  return { ...config, spec: Object.fromEntries(spec) }
 }
 
 /** The key of a CA bundle: an empty one means `ca.crt`. */

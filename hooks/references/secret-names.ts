@@ -12,18 +12,20 @@ const maxDepth = 20
 /** Sorted and unique. */
 export function secretNamesIn(value: unknown): string[] {
   const names = new Set<string>()
-  collect(value, false, names, 0)
+  collect(value, '', names, 0)
   return [...names].sort()
 }
 
-function collect(value: unknown, isRef: boolean, names: Set<string>, depth: number): void {
+/** `member`: the name that the value, or the list with it, stands under. */
+function collect(value: unknown, member: string, names: Set<string>, depth: number): void {
   if (depth > maxDepth) return
   if (Array.isArray(value)) {
-    for (const item of value) collect(item, isRef, names, depth + 1)
+    for (const item of value) collect(item, member, names, depth + 1)
     return
   }
   if (!isFields(value)) return
   const { name, key } = value
-  if (isRef && typeof name === 'string' && name !== '' && typeof key === 'string') names.add(name)
-  for (const [member, item] of Object.entries(value)) collect(item, refMember.test(member), names, depth + 1)
+  if (refMember.test(member) && typeof name === 'string' && name !== '' && typeof key === 'string')
+    names.add(name)
+  for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }

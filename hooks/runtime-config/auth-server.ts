@@ -13,6 +13,7 @@ import type {
   SecretRef,
   UpstreamProvider,
 } from '../../schemas/index.ts'
+import type { Conditions, Failure } from '../sync/conditions.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../children/defined.ts'
@@ -189,4 +190,37 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
     redis?.sentinelTls?.caCertSecretRef,
   ]
   return all.filter((ref) => ref !== undefined)
+}
+
+/**
+ * Why several replicas of an authorization server do not make one: each has its own grants, or its own keys. Undefined
+ * when they do, or when there is one.
+ */
+export function replicaFailure(
+  { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
+  replicas: number | undefined,
+): Failure | undefined {
+  if ((replicas ?? 1) < 2) return undefined
+  if (storage?.type !== 'redis') {
+    const message =
+      'several replicas keep clients, codes and tokens apart: a login that began at one fails at the other'
+    return { reason: 'MemoryStorageWithReplicas', message: `${message}; set storage of type redis` }
+  }
+  const missing = [
+    ...(signingKeySecretRefs?.length ? [] : ['signingKeySecretRefs']),
+    ...(hmacSecretRefs?.length ? [] : ['hmacSecretRefs']),
+  ]
+  if (missing.length === 0) return undefined
+  const message = 'several replicas make keys of their own, and refuse the tokens of one another'
+  return { reason: 'EphemeralKeysWithReplicas', message: `${message}; set ${missing.join(' and ')}` }
+}
+
+/** The condition about it, present only while there is something to say. */
+export function checkAuthServerReplicas(
+  conditions: Conditions,
+  server: EmbeddedAuthServerConfig,
+  replicas: number | undefined,
+): void {
+  const failure = replicaFailure(server, replicas)
+  if (failure) conditions.set('AuthServerReplicasWarning', 'True', failure.reason, failure.message)
 }

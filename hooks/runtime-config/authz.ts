@@ -8,7 +8,7 @@
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
 import { jsonIn } from '../json-bounds.ts'
-import { fieldsOf, isFields, type KubeObject } from '../kube.ts'
+import { fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
 import { failed, type Part } from './part.ts'
 
@@ -43,6 +43,8 @@ function inlineAuthz({ inline, groupEntityType }: AuthzConfig): Part<RuntimeAuth
       type: 'cedar',
       policies: inline?.policies ?? [],
       entitiesJson: inline?.entitiesJson ?? '[]',
+      shadowPolicies: inline?.shadowPolicies,
+      shadowReplaces: inline?.shadowReplaces,
       groupEntityType,
       primaryUpstreamProvider: inline?.primaryUpstreamProvider,
     },
@@ -82,15 +84,20 @@ function cedarPart(
   ) {
     return failed(reason, `${where}: policies must be a list of at least one policy`)
   }
+  const { shadow_policies: shadow, shadow_replaces: replaces } = config
+  if (shadow !== undefined && !isListOfTexts(shadow))
+    return failed(reason, `${where}: shadow_policies must be a list of policies`)
   return checked(
     {
       type: 'cedar',
       policies,
-      entitiesJson: textOf(config['entities_json']) ?? '[]',
-      groupEntityType: textOf(config['group_entity_type']) ?? 'ServiceGroup',
-      groupClaimName: textOf(config['group_claim_name']),
-      roleClaimName: textOf(config['role_claim_name']),
-      primaryUpstreamProvider: textOf(config['primary_upstream_provider']),
+      shadowPolicies: shadow,
+      shadowReplaces: typeof replaces === 'boolean' ? replaces : undefined,
+      entitiesJson: filledTextOf(config['entities_json']) ?? '[]',
+      groupEntityType: filledTextOf(config['group_entity_type']) ?? 'ServiceGroup',
+      groupClaimName: filledTextOf(config['group_claim_name']),
+      roleClaimName: filledTextOf(config['role_claim_name']),
+      primaryUpstreamProvider: filledTextOf(config['primary_upstream_provider']),
     },
     reason,
     where,
@@ -100,6 +107,8 @@ function cedarPart(
 interface Candidate {
   readonly type: 'cedar'
   readonly policies: readonly string[]
+  readonly shadowPolicies?: readonly string[] | undefined
+  readonly shadowReplaces?: boolean | undefined
   readonly entitiesJson: string
   readonly groupEntityType: string
   readonly groupClaimName?: string | undefined
@@ -107,8 +116,12 @@ interface Candidate {
   readonly primaryUpstreamProvider?: string | undefined
 }
 
+function isListOfTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}
+
 function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
-  const problems = cedarViolations(candidate.policies, candidate.entitiesJson)
+  const problems = cedarViolations(candidate.policies, candidate.entitiesJson, candidate.shadowPolicies)
   if (problems.length > 0) {
     const lines = problems.map(
       ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,
@@ -119,8 +132,4 @@ function checked(candidate: Candidate, reason: string, where: string): Part<Runt
     return failed(reason, `${where}: the group entity type must be an identifier without a namespace`)
   }
   return { value: definedFields({ ...candidate }) }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

@@ -28,7 +28,7 @@ export function headerIdentifiers(
   }
 }
 
-/** `A` of `b-c` and `A-B` of `c` would be one identifier: the second gets a hash. */
+/** `A` of `b-c` and `A-B` of `c` would be one identifier: the second gets a hash, 32 bits among the headers of one pod. */
 function freeIdentifier(needs: PodNeeds, header: string, owner: string): string {
   const plain = `HEADER_FORWARD_${envName(header)}_${envName(owner)}`
   if (!needs.has(`GATEHOUSE_SECRET_${plain}`)) return plain

@@ -4,8 +4,11 @@
  * The password goes to the environment. Each server has a key prefix of its own, so that two servers can share a Redis.
  * An explicit `memory` is honoured. Source: docs/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
  */
-import type { RuntimeSessionStorage, SessionStorageConfig } from '../../schemas/index.ts'
-import type { Conditions } from '../sync/conditions.ts'
+import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
+import { isFields } from '../kube.ts'
+import { secretNamesIn } from '../references/secret-names.ts'
+import type { Conditions, Failure } from '../sync/conditions.ts'
+import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import type { HookSettings } from '../settings.ts'
 
@@ -18,6 +21,39 @@ export interface SessionOwner {
   readonly name: string
 }
 
+/** The Secret with the store's password: what the resource names, else the installation's for resources that name no store. */
+function sessionPassword(
+  config: SessionStorageConfig | undefined,
+  { defaultRedis }: Pick<HookSettings, 'defaultRedis'>,
+): SecretRef | undefined {
+  if (config) return config.provider === 'redis' ? config.passwordRef : undefined
+  if (defaultRedis?.secretName === undefined) return undefined
+  return { name: defaultRedis.secretName, key: defaultRedis.secretKey ?? 'redis-password' }
+}
+
+/** Names of Secrets that a spec's session store needs, for `customize`: of a spec that nobody has checked yet. */
+export function sessionSecretNames(
+  sessionStorage: unknown,
+  { defaultRedis }: Pick<HookSettings, 'defaultRedis'>,
+): readonly (string | undefined)[] {
+  return isFields(sessionStorage) ? secretNamesIn(sessionStorage) : [defaultRedis?.secretName]
+}
+
+/** Rolls the pods when the password changes, and says when it is not there. */
+export function checkSessionPassword(
+  context: AnyContext,
+  config: SessionStorageConfig | undefined,
+  needs: PodNeeds,
+): Failure | undefined {
+  const password = sessionPassword(config, context.settings)
+  if (!password) return undefined
+  needs.revision('sessionStorage', context.secretRevision([password]))
+  const missing = context.missingSecrets([password])
+  if (missing.length === 0) return undefined
+  const where = config ? 'spec.sessionStorage.passwordRef' : 'password of the default session store'
+  return { reason: 'SecretNotFound', message: `${where}: not found: ${missing.join('; ')}` }
+}
+
 /** Undefined: nothing was said, and the runtime keeps sessions in memory. */
 export function sessionStoragePart(
   config: SessionStorageConfig | undefined,
@@ -27,8 +63,9 @@ export function sessionStoragePart(
 ): RuntimeSessionStorage | undefined {
   if (config?.provider === 'memory') return { provider: 'memory', db: 0 }
   const keyPrefix = `gatehouse:${owner.scope}:${owner.namespace}:${owner.name}:`
+  const password = sessionPassword(config, settings)
+  if (password) needs.secretEnv(passwordVariable, password)
   if (config) {
-    if (config.passwordRef) needs.secretEnv(passwordVariable, config.passwordRef)
     return {
       provider: 'redis',
       ...(config.address !== undefined && { address: config.address }),
@@ -37,12 +74,7 @@ export function sessionStoragePart(
     }
   }
   const { defaultRedis } = settings
-  if (!defaultRedis) return undefined
-  if (defaultRedis.secretName !== undefined) {
-    const key = defaultRedis.secretKey ?? 'redis-password'
-    needs.secretEnv(passwordVariable, { name: defaultRedis.secretName, key })
-  }
-  return { provider: 'redis', address: defaultRedis.address, db: 0, keyPrefix }
+  return defaultRedis && { provider: 'redis', address: defaultRedis.address, db: 0, keyPrefix }
 }
 
 /** Several replicas without a shared session store: a warning, never a refusal. `provider` is what the resource says. */
@@ -54,18 +86,23 @@ export function checkReplicaSessions(
 ): void {
   const redis = provider === 'redis' || (provider === undefined && settings.defaultRedis !== undefined)
   if (redis)
-    conditions.set('SessionStorageWarning', false, 'SessionStorageConfigured', 'Sessions are stored in Redis')
+    conditions.set(
+      'SessionStorageWarning',
+      'False',
+      'SessionStorageConfigured',
+      'Sessions are stored in Redis',
+    )
   else if ((replicas ?? 0) > 1) {
     conditions.set(
       'SessionStorageWarning',
-      true,
+      'True',
       'SessionStorageMissingForReplicas',
       'Several replicas keep their sessions apart; set sessionStorage with provider redis',
     )
   } else {
     conditions.set(
       'SessionStorageWarning',
-      false,
+      'False',
       'SessionStorageWarningNotApplicable',
       'One replica needs no shared store',
     )

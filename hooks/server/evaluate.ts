@@ -39,12 +39,15 @@ export function evaluate(registry: HookRegistry, call: Call, text: string): Eval
   }
   const entry = registry.byPlural(call.plural)
   if (!entry) throw new GatehouseError('NOT_FOUND')
-  const { kind, events } = entry
-  const response = call.hook === 'sync' ? entry.sync(body) : entry.customize(body)
+  const { kind } = entry
+  if (call.hook === 'customize') {
+    return { text: JSON.stringify(entry.customize(body)), kind, denied: false, ...none }
+  }
+  const response = entry.sync(body)
   const result = { text: JSON.stringify(response), kind, denied: false, ...none }
-  if (call.hook !== 'sync' || !call.events || !events) return result
+  if (!call.events) return result
   try {
-    return { ...result, events: events(body) }
+    return { ...result, events: entry.events(body, response) }
   } catch {
     return { ...result, eventsFailed: true }
   }

@@ -2,7 +2,7 @@
  * Kubernetes Events that a sync calls for. A hook cannot return an Event, so the server writes it through the API after
  * the response has gone out: best effort, never on the response path, never twice.
  *
- * The name is derived from parent, reason and generation, so a replay meets "already exists" and is done.
+ * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done.
  * Source: docs/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -48,7 +48,9 @@ export function eventSink(write: EventWriter, log: Log, now: () => Date): EventS
 /** core/v1 Event about the parent. */
 export function eventObject({ parent, type, reason, message }: HookEvent, now: () => Date): KubeObject {
   const { name, namespace = 'default', uid = '', generation = 0, resourceVersion } = parent.metadata
-  const digest = createHash('sha256').update(`${uid}\0${reason}\0${generation}`).digest('hex').slice(0, 16)
+  // 64 bits, among the events of one object that live for an hour.
+  const identity = `${uid}\0${reason}\0${generation}\0${message}`
+  const digest = createHash('sha256').update(identity).digest('hex').slice(0, 16)
   const time = `${now().toISOString().slice(0, 19)}Z`
   return {
     apiVersion: 'v1',

@@ -28,6 +28,6 @@ export function makeLog(
   return (level, message, fields = {}) => {
     if (!isLogged(level, least)) return
     const line = `${JSON.stringify({ level, time: now().toISOString(), name: 'hooks', ...fields, message })}\n`
-    stream.write(format === 'text' ? textLine(line, colour) : line)
+    stream.write(format === 'text' ? textLine(line, { colour }) : line)
   }
 }

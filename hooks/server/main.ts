@@ -22,6 +22,7 @@ import {
   type LogLevelName,
   switchViolation,
   GatehouseError,
+  invalidConfig,
 } from '../../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { type Log, makeLog } from './log.ts'
@@ -228,14 +229,14 @@ function secretNames(list: string): string[] {
     .filter((name) => name !== '')
   const wrong = names.find((name) => !isDnsSubdomain(name))
   if (wrong === undefined) return names
-  throw invalid(
+  throw invalidConfig(
     `GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: ${JSON.stringify(wrong.slice(0, 80))} is not a name of a Secret; separate names with commas`,
   )
 }
 
 function switched(environment: NodeJS.ProcessEnv, name: string): boolean {
   const problem = switchViolation(environment, name)
-  if (problem !== undefined) throw invalid(problem)
+  if (problem !== undefined) throw invalidConfig(problem)
   return isSwitchedOn(environment, name)
 }
 
@@ -244,7 +245,8 @@ function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {
   const secretName = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_NAME
   const secretKey = environment.GATEHOUSE_DEFAULT_REDIS_SECRET_KEY
   if (!address) {
-    if (secretName) throw invalid('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
+    if (secretName)
+      throw invalidConfig('GATEHOUSE_DEFAULT_REDIS_SECRET_NAME needs GATEHOUSE_DEFAULT_REDIS_ADDR')
     return undefined
   }
   return { address, ...(secretName && { secretName }), ...(secretKey && { secretKey }) }
@@ -254,12 +256,12 @@ function certificateFiles({ tlsCertFile, tlsKeyFile }: Flags): CertificateFiles 
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined)
     return { certFile: tlsCertFile, keyFile: tlsKeyFile }
   if (tlsCertFile === undefined && tlsKeyFile === undefined) return undefined
-  throw invalid('--tls-cert-file and --tls-key-file must be given together')
+  throw invalidConfig('--tls-cert-file and --tls-key-file must be given together')
 }
 
 /** Reads the file at each call, so that a rotated token counts at once. Unreadable or empty: nobody is let in. */
 function tokenReader(file: string): () => string {
-  if (readFileSync(file, 'utf8').trim() === '') throw invalid('--token-file is empty')
+  if (readFileSync(file, 'utf8').trim() === '') throw invalidConfig('--token-file is empty')
   return () => {
     try {
       return readFileSync(file, 'utf8').trim() || crypto.randomUUID()
@@ -284,9 +286,4 @@ function signalled(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal))
   })
-}
-
-/** Settings that contradict one another. */
-function invalid(detail: string): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', { detail })
 }

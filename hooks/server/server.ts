@@ -12,6 +12,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { GatehouseError } from '../../schemas/index.ts'
+import type { Requester } from './fair-queue.ts'
 import { type Call, evaluate, type Evaluated } from './evaluate.ts'
 import type { EventSink, HookEvent } from './events.ts'
 import type { Log } from './log.ts'
@@ -43,7 +44,7 @@ const mebibyte = 1024 * 1024
 /**
  * A request of Metacontroller holds every related object of a namespace; a review holds an object before and after, of
  * which the API server takes at most 3 MiB. Two budgets, so that untrusted clients, who can only review, do not keep
- * Metacontroller out. Measured: all of it at once stays below 512 MiB (test/security/hooks-memory.test.ts).
+ * Metacontroller out. Measured: all of it at once stays below 512 MiB (test/security/hooks/memory.test.ts).
  */
 const hookLimits: BodyLimits = {
   bytes: 24 * mebibyte,
@@ -178,7 +179,18 @@ async function evaluated(
   }
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  return worker.run({ call, body: bytes, size }, gone.signal)
+  const requester =
+    call.hook === 'validate' ? requesterOf(bytes.subarray(0, Math.min(size, headBytes)), request) : undefined
+  return worker.run({ call, body: bytes, size }, gone.signal, requester)
+}
+
+/** The API server writes who asks before the objects. */
+const headBytes = 16 * 1024
+
+/** Who asks for a review, as far as its head says without being parsed: reviews of one user wait for one another. */
+function requesterOf(head: Uint8Array, { socket }: Request): Requester {
+  const user = /"username":\s*"([^"\\]{1,256})"/.exec(Buffer.from(head).toString('latin1'))?.[1]
+  return { address: socket.remoteAddress ?? '', user: user ?? '' }
 }
 
 function measure(options: ServerOptions, kind: string, hook: string): (status: number) => void {

@@ -2,8 +2,8 @@
  * Evaluates large bodies in a worker thread, so that no body takes a long turn of the event loop: probes and other callers
  * are answered meanwhile.
  *
- * One thread, one task at a time, the others wait in a queue; who is allowed into it is bounded before, with what the bodies
- * hold. After a very large body the thread is replaced, so that its heap goes back to the system. A thread that ends (its
+ * One thread, one task at a time, the others wait, with turns for each caller; who is allowed in is bounded before, with what
+ * the bodies hold. After a very large body the thread is replaced, so that its heap goes back to the system. A thread that ends (its
  * heap is full, say) or exceeds the deadline fails the task that it had, and the next task gets a new thread.
  */
 import { extname } from 'node:path'
@@ -12,6 +12,7 @@ import { Worker } from 'node:worker_threads'
 import { type ErrorCode, GatehouseError, ModuleError } from '../../schemas/index.ts'
 import type { HookSettings } from '../settings.ts'
 import type { Call, Evaluated } from './evaluate.ts'
+import { type Requester, FairQueue } from './fair-queue.ts'
 
 export interface Task {
   readonly call: Call
@@ -19,6 +20,9 @@ export interface Task {
   /** Bytes of the body that are in use, from the start. */
   readonly size: number
 }
+
+/** Tasks that may wait, of one user and of all users at one address; the next one is refused. */
+const maxWaiting = { user: 16, address: 48 } as const
 
 /** What the thread answers; one of the first three. */
 export interface Outcome {
@@ -47,9 +51,12 @@ export interface WorkerOptions {
 const reusableBytes = 4 * 1024 * 1024
 
 interface Waiting extends Task {
+  readonly requester: Requester
   readonly resolve: (evaluated: Evaluated) => void
   readonly reject: (error: Error) => void
 }
+
+const anybody: Requester = { address: '', user: '' }
 
 /** A task was not finished. */
 export class WorkerFailure extends ModuleError {
@@ -65,7 +72,7 @@ export class WorkerFailure extends ModuleError {
 
 export class EvaluationWorker {
   readonly #options: WorkerOptions
-  readonly #queue: Waiting[] = []
+  readonly #queue = new FairQueue<Waiting>()
   #thread: Worker | undefined
   #running: Waiting | undefined
   #timer: NodeJS.Timeout | undefined
@@ -77,27 +84,37 @@ export class EvaluationWorker {
 
   /**
    * Takes `body` over. Rejects with GatehouseError for a body that is not what it must be, with WorkerFailure when the
-   * thread ends. A task whose signal is aborted before it starts is dropped.
+   * thread ends, with RATE_LIMITED when too many tasks of `requester` wait; without one there is no such bound. A task whose
+   * signal is aborted before it starts is dropped.
    */
-  run(task: Task, signal: AbortSignal): Promise<Evaluated> {
+  run(task: Task, signal: AbortSignal, requester?: Requester): Promise<Evaluated> {
     return new Promise((resolve, reject) => {
-      const waiting = { ...task, resolve, reject }
-      this.#queue.push(waiting)
+      if (requester && this.#isFull(requester)) {
+        const detail = 'too many large reviews of this user or address wait: try again'
+        reject(new GatehouseError('RATE_LIMITED', { detail, headers: { 'retry-after': '5' } }))
+        return
+      }
+      const waiting = { ...task, requester: requester ?? anybody, resolve, reject }
+      this.#queue.push(waiting.requester, waiting)
       signal.addEventListener('abort', () => this.#drop(waiting), { once: true })
       this.#next()
     })
   }
 
+  #isFull(requester: Requester): boolean {
+    const { user, address } = this.#queue.count(requester)
+    return user >= maxWaiting.user || address >= maxWaiting.address
+  }
+
   /** Ends the thread; tasks fail. */
   async close(): Promise<void> {
-    for (const waiting of this.#queue.splice(0)) waiting.reject(new WorkerFailure('Closed', 'shutdown'))
+    for (let waiting = this.#queue.shift(); waiting; waiting = this.#queue.shift())
+      waiting.reject(new WorkerFailure('Closed', 'shutdown'))
     await this.#thread?.terminate()
   }
 
   #drop(waiting: Waiting): void {
-    const at = this.#queue.indexOf(waiting)
-    if (at < 0) return
-    this.#queue.splice(at, 1)
+    if (!this.#queue.remove(waiting.requester, waiting)) return
     waiting.reject(new GatehouseError('BAD_REQUEST', { detail: 'the client has gone' }))
   }
 

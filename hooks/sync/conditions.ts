@@ -10,6 +10,10 @@ import { isTimestamp } from './observed-time.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'
 
+export function statusOf(holds: boolean): ConditionStatus {
+  return holds ? 'True' : 'False'
+}
+
 export interface Condition {
   readonly type: string
   readonly status: ConditionStatus
@@ -36,14 +40,13 @@ export class Conditions {
     this.#observedTime = observedTime
   }
 
-  set(type: string, status: boolean | ConditionStatus, reason: string, message: string): void {
-    const value = typeof status === 'boolean' ? (status ? 'True' : 'False') : status
+  set(type: string, status: ConditionStatus, reason: string, message: string): void {
     if (type.length > maxType) return
     const before = this.#previous.get(type)
-    const since = before?.['status'] === value ? before['lastTransitionTime'] : undefined
+    const since = before?.['status'] === status ? before['lastTransitionTime'] : undefined
     this.#current.set(type, {
       type,
-      status: value,
+      status,
       reason,
       message: cut(message),
       lastTransitionTime: isTimestamp(since) ? since : this.#observedTime(),
@@ -53,9 +56,18 @@ export class Conditions {
 
   /** Sets True with the given reason, or False with the error's. Returns whether it is True. */
   check(type: string, failure: Failure | undefined, reason: string, message: string): boolean {
-    if (failure) this.set(type, false, failure.reason, failure.message)
-    else this.set(type, true, reason, message)
+    if (failure) this.set(type, 'False', failure.reason, failure.message)
+    else this.set(type, 'True', reason, message)
     return failure === undefined
+  }
+
+  /** What holds was found for the generation before, and not yet for the present one: a condition that was so already. */
+  keepGeneration(type: string): void {
+    const condition = this.#current.get(type)
+    const before = this.#previous.get(type)
+    const generation = before?.['observedGeneration']
+    if (!condition || before?.['status'] !== condition.status || typeof generation !== 'number') return
+    this.#current.set(type, { ...condition, observedGeneration: generation })
   }
 
   get(type: string): Condition | undefined {

@@ -9,6 +9,7 @@ import type { KubeObject } from '../kube.ts'
 import { groupKey, type SyncRequest } from './protocol.ts'
 
 export const conflictCondition = 'ChildrenOwned'
+export const conflictReason = 'ChildConflict'
 
 /** The first few unmanaged objects' objects among the desired children, in words; undefined when there is none. */
 export function unmanagedObjectError(
@@ -18,7 +19,7 @@ export function unmanagedObjectError(
   const found = desired.flatMap((child) => strangerOf(request, child))
   if (found.length === 0) return undefined
   return {
-    reason: 'ChildConflict',
+    reason: conflictReason,
     message: `${found.slice(0, 5).join('; ')}. Rename this resource, or remove what holds the name`,
   }
 }

@@ -129,6 +129,7 @@ export class SyncContext<K extends KindName> {
       const object = find(this.request.related, coreGroups[kind], name)
       return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
     })
+    // 64 bits, compared with the revision before only.
     return hashOf(seen).slice(0, 16)
   }
 

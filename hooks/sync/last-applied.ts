@@ -10,15 +10,18 @@ import { jsonIn } from '../json-bounds.ts'
 import { byText, fieldsOf, isFields, isTerminating, type KubeObject } from '../kube.ts'
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
-
-const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configuration'
+import { lastAppliedAnnotation } from '../../schemas/index.ts'
 
 /** What Metacontroller applied last for this child; undefined when the object does not tell. */
 export function lastApplied(child: KubeObject): KubeObject | undefined {
+  return appliedByAnnotation(child) ?? ownedFields(child)
+}
+
+/** The same from the annotation of dynamic apply alone, which repeats what was applied literally. */
+export function appliedByAnnotation(child: KubeObject): KubeObject | undefined {
   const text = child.metadata.annotations?.[lastAppliedAnnotation]
   const applied = text === undefined ? undefined : parse(text)
-  if (applied && sameIdentity(applied, child)) return applied
-  return ownedFields(child)
+  return applied && sameIdentity(applied, child) ? applied : undefined
 }
 
 /** Every present child that is not being deleted, as last applied. */

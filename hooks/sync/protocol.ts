@@ -24,14 +24,28 @@ export interface SyncRequest {
   readonly finalizing: boolean
 }
 
-export interface RelatedRule {
+interface RelatedResource {
   readonly apiVersion: string
   /** Plural resource name, lower case. */
   readonly resource: string
+}
+
+export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
   /** Left out: every object of the namespace. Never empty, for an empty list would select everything. */
   readonly names?: readonly string[]
+  readonly labelSelector?: never
 }
+
+/** Objects of other namespaces that come with it are skipped when the request is read. */
+interface LabelRule extends RelatedResource {
+  readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
+  readonly namespace?: never
+  readonly names?: never
+}
+
+/** Metacontroller refuses a rule with both a selector and a namespace or names, and with it the whole sync. */
+export type RelatedRule = NamespaceRule | LabelRule
 
 export interface CustomizeResponse {
   readonly relatedResources: readonly RelatedRule[]

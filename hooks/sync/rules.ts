@@ -6,7 +6,7 @@
  */
 import { apiVersion, kinds } from '../../schemas/index.ts'
 import { byText, type KubeObject } from '../kube.ts'
-import type { CustomizeResponse, RelatedRule } from './protocol.ts'
+import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.ts'
 
 export interface Wanted {
   /** Kinds of this project, of which every object of the namespace is wanted. */
@@ -52,7 +52,7 @@ export function pluralOf(kind: string): string {
   return kinds.find((info) => info.kind === kind)?.plural ?? `${kind.toLowerCase()}s`
 }
 
-function byNames(rule: RelatedRule, names: Iterable<string | undefined>): RelatedRule | undefined {
+function byNames(rule: NamespaceRule, names: Iterable<string | undefined>): NamespaceRule | undefined {
   const given = [...names].filter((name) => name !== undefined)
   const wanted = [...new Set(given)].filter((name) => name !== '')
   return wanted.length > 0 ? { ...rule, names: wanted.sort(byText) } : undefined

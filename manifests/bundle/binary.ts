@@ -61,7 +61,7 @@ try {
 /** What the launcher needs beside it, the licences included; paths relative to dist. */
 function programFiles(): string[] {
   const parts = ['gatehouse.js', 'package.json', 'gatehouse.NOTICES.txt']
-  for (const folder of ['runtime', 'cedar']) {
+  for (const folder of ['runtime', 'cedar', 'console']) {
     parts.push(...readdirSync(join(dist, folder)).map((name) => `${folder}/${name}`))
   }
   return parts

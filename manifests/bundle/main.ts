@@ -4,6 +4,7 @@
  *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
  *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
  *   cedar/                             the policy engine: its script reads the WebAssembly beside it
+ *   console/                           the pages of the web console, for browsers
  *   schemas/                           JSON Schemas of manifests and configuration files, for editors
  *   *.cdx.json, *.NOTICES.txt          what is inside each program, and under which licence
  *
@@ -14,6 +15,7 @@ import { createRequire } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
+import { bundleConsole } from './console.ts'
 import { bundleOptions } from './options.ts'
 import { noticesOf, packagesOf, sbomOf } from './packages.ts'
 
@@ -34,6 +36,8 @@ interface Program {
   readonly folder: string
   /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads. */
   readonly entries: Readonly<Record<string, string>>
+  /** Serves the pages of the console, whose packages it names then. */
+  readonly servesConsole?: true
 }
 
 const programs: readonly Program[] = [
@@ -45,6 +49,7 @@ const programs: readonly Program[] = [
       'script-worker': 'runtime/vmcp/codemode/worker.ts',
       'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
     },
+    servesConsole: true,
   },
   {
     name: 'gatehouse-hooks',
@@ -55,6 +60,7 @@ const programs: readonly Program[] = [
 
 rmSync(out, { recursive: true, force: true })
 const engine = copyEngine()
+const pages = await bundleConsole(root, join(out, 'console'))
 for (const program of programs) await bundle(program)
 cpSync(join(root, 'docs/schemas'), join(out, 'schemas'), { recursive: true })
 writeFileSync(
@@ -75,7 +81,7 @@ async function bundle(program: Program): Promise<void> {
   })
   const shipped = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
   const paths = shipped.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([path]) => path)
-  const packages = packagesOf(root, [...paths, engine])
+  const packages = packagesOf(root, [...paths, engine, ...(program.servesConsole ? pages.inputs : [])])
   writeFileSync(join(out, `${program.name}.NOTICES.txt`), noticesOf(program.name, packages))
   writeFileSync(join(out, `${program.name}.cdx.json`), sbomOf(program.name, manifest.version, packages))
   writeLauncher(program)

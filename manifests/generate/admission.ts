@@ -14,7 +14,7 @@ import type { Values } from './values.ts'
 const allowDelete = "'gatehouse.dev/allow-delete'"
 
 export function admission(kinds: readonly Kind[], values: Values): readonly Manifest[] {
-  const guarded = kinds.filter((kind) => kind.deleteGuarded)
+  const guarded = kinds.filter((kind) => kind.isDeletionReviewed)
   return [
     {
       apiVersion: 'admissionregistration.k8s.io/v1',

@@ -22,8 +22,8 @@ export interface Child extends Resource {
 export interface Kind {
   readonly kind: string
   readonly plural: string
-  /** Its status counts references: deleting an object in use is refused, so admission is asked. */
-  readonly deleteGuarded: boolean
+  /** Its status counts who uses it: deleting an object in use is refused, or warned of, so admission is asked. */
+  readonly isDeletionReviewed: boolean
 }
 
 /** A kind that hooks reconcile. */

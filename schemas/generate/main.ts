@@ -11,6 +11,7 @@ import { docsFile, docsIndex } from './docs.ts'
 import { editorSchemas } from './editor.ts'
 import { loadBundle } from './load.ts'
 import { metricsPage } from './metrics.ts'
+import { rulesFile } from './rules.ts'
 import { runbookPages } from './runbooks.ts'
 import { inputFile, typesFile } from './types.ts'
 import { validatorFiles } from './validators.ts'
@@ -38,6 +39,7 @@ async function generate(): Promise<Map<string, string>> {
     ...runbookPages().map(([path, text]): [string, string] => [`docs/${path}`, text]),
     ['schemas/generated/bundle.js', bundleFile(bundle)],
     ['schemas/generated/bundle.d.ts', bundleTypes],
+    ['schemas/generated/rules.ts', rulesFile(bundle)],
     ['schemas/generated/types.ts', typesFile(bundle)],
     ['schemas/generated/input.ts', inputFile(bundle)],
     ['schemas/generated/validators.js', js],

@@ -12,6 +12,7 @@ import type {
   BearerTokenStrategy,
   Condition,
   ConfigStatus,
+  ConsoleRole,
   DcrConfig,
   DcrFile,
   DiscoveredBackend,
@@ -23,6 +24,9 @@ import type {
   HeaderInjectionConfig,
   HeaderInjectionStrategy,
   IdentityFromToken,
+  LockedForm,
+  LockedItem,
+  LockedServer,
   MCPAuthzConfig,
   MCPAuthzConfigSpec,
   MCPAuthzConfigStatus,
@@ -37,6 +41,7 @@ import type {
   MCPTelemetryConfigStatus,
   MCPToolConfigSpec,
   MCPToolConfigStatus,
+  MCPToolLockStatus,
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
@@ -53,6 +58,7 @@ import type {
   ResourceList,
   ResourceRequirements,
   RoleMapping,
+  RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
   SessionAffinity,
@@ -60,6 +66,9 @@ import type {
   StdioTarget,
   TokenExchangeConfig,
   ToolAnnotations,
+  ToolLockBackendRef,
+  ToolLockCounts,
+  ToolLockDrift,
   ToolOverride,
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
@@ -78,6 +87,7 @@ export type {
   BearerTokenStrategy,
   Condition,
   ConfigStatus,
+  ConsoleRole,
   DcrConfig,
   DcrFile,
   DiscoveredBackend,
@@ -89,6 +99,9 @@ export type {
   HeaderInjectionConfig,
   HeaderInjectionStrategy,
   IdentityFromToken,
+  LockedForm,
+  LockedItem,
+  LockedServer,
   MCPAuthzConfig,
   MCPAuthzConfigSpec,
   MCPAuthzConfigStatus,
@@ -103,6 +116,7 @@ export type {
   MCPTelemetryConfigStatus,
   MCPToolConfigSpec,
   MCPToolConfigStatus,
+  MCPToolLockStatus,
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
@@ -119,6 +133,7 @@ export type {
   ResourceList,
   ResourceRequirements,
   RoleMapping,
+  RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
   SessionAffinity,
@@ -126,6 +141,9 @@ export type {
   StdioTarget,
   TokenExchangeConfig,
   ToolAnnotations,
+  ToolLockBackendRef,
+  ToolLockCounts,
+  ToolLockDrift,
   ToolOverride,
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
@@ -142,12 +160,13 @@ export type Aggregation = Omit<filled.Aggregation, "conflictResolution" | "confl
   readonly tools?: readonly WorkloadTools[]
 }
 
-export type Audit = Omit<filled.Audit, "enabled" | "detectApplicationErrors" | "includeRequestData" | "includeResponseData" | "maxDataSize" | "maxDelegationDepth"> & {
+export type Audit = Omit<filled.Audit, "enabled" | "detectApplicationErrors" | "includeRequestData" | "includeResponseData" | "maxDataSize" | "policyInputs" | "maxDelegationDepth"> & {
   readonly enabled?: boolean
   readonly detectApplicationErrors?: boolean
   readonly includeRequestData?: boolean
   readonly includeResponseData?: boolean
   readonly maxDataSize?: number
+  readonly policyInputs?: "none" | "read" | "all"
   readonly maxDelegationDepth?: number
 }
 
@@ -253,6 +272,17 @@ export type ConfigMapKeyRef = Omit<filled.ConfigMapKeyRef, "key"> & {
 
 export type ConflictResolutionConfig = Omit<filled.ConflictResolutionConfig, "prefixFormat"> & {
   readonly prefixFormat?: string
+}
+
+export type Console = Omit<filled.Console, "enabled" | "port" | "auth" | "payloads"> & {
+  readonly enabled?: boolean
+  readonly port?: number
+  readonly auth?: ConsoleAuth
+  readonly payloads?: "none" | "failures" | "all"
+}
+
+export type ConsoleAuth = Omit<filled.ConsoleAuth, "scopes"> & {
+  readonly scopes?: readonly string[]
 }
 
 export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
@@ -402,6 +432,12 @@ export type MCPToolConfig = Omit<filled.MCPToolConfig, "spec"> & {
   readonly spec?: MCPToolConfigSpec
 }
 
+export type MCPToolLock = Omit<filled.MCPToolLock, "spec"> & {
+  readonly spec: MCPToolLockSpec
+}
+
+export type MCPToolLockSpec = ToolLockSpec
+
 export type ModelCache = Omit<filled.ModelCache, "enabled" | "size" | "accessMode"> & {
   readonly enabled?: boolean
   readonly size?: string
@@ -460,7 +496,7 @@ export type Operational = Omit<filled.Operational, "timeouts" | "failureHandling
 }
 
 export type Optimizer = Omit<filled.Optimizer, "embeddingProvider" | "embeddingServiceTimeout" | "hybridSearchSemanticRatio" | "maxToolsToReturn" | "semanticDistanceThreshold"> & {
-  readonly embeddingProvider?: "tei" | "compat"
+  readonly embeddingProvider?: "tei" | "compat" | "openai"
   readonly embeddingServiceTimeout?: string
   readonly hybridSearchSemanticRatio?: string
   readonly maxToolsToReturn?: number
@@ -479,6 +515,13 @@ export type OutgoingStrategy = Omit<filled.OutgoingStrategy, "cloudSts" | "token
 
 export type PermissionProfileRef = Omit<filled.PermissionProfileRef, "type"> & {
   readonly type?: "builtin" | "configmap"
+}
+
+export type Pinning = Omit<filled.Pinning, "onChanged" | "onNew" | "onRemoved" | "noLock"> & {
+  readonly onChanged?: "observe" | "warn" | "freeze" | "block"
+  readonly onNew?: "observe" | "warn" | "block"
+  readonly onRemoved?: "observe" | "warn"
+  readonly noLock?: "allow" | "block"
 }
 
 export type PrometheusConfig = Omit<filled.PrometheusConfig, "enabled"> & {
@@ -569,6 +612,10 @@ export type RuntimeSessionStorage = Omit<filled.RuntimeSessionStorage, "db"> & {
   readonly db?: number
 }
 
+export type RuntimeToolLock = Omit<filled.RuntimeToolLock, "scheme"> & {
+  readonly scheme?: "gatehouse.pin.v1"
+}
+
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
 }
@@ -602,6 +649,10 @@ export type TokenResponseMapping = Omit<filled.TokenResponseMapping, "expiresInP
   readonly scopePath?: string
 }
 
+export type ToolLockSpec = Omit<filled.ToolLockSpec, "scheme"> & {
+  readonly scheme?: "gatehouse.pin.v1"
+}
+
 export type UpstreamProvider = Omit<filled.UpstreamProvider, "oidcConfig" | "oauth2Config"> & {
   readonly oidcConfig?: OIDCUpstreamConfig
   readonly oauth2Config?: OAuth2UpstreamConfig
@@ -629,15 +680,17 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
+  readonly console?: Console
   readonly incomingAuth?: RuntimeIncomingAuth
   readonly outgoingAuth?: RuntimeOutgoingAuth
   readonly operational?: Operational
   readonly optimizer?: Optimizer
+  readonly pinning?: Pinning
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
 }
@@ -662,18 +715,21 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "sessionStorage" | "telemetry"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry" | "toolLocks"> & {
   readonly aggregation: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
+  readonly console?: Console
   readonly incomingAuth: RuntimeIncomingAuth
   readonly outgoingAuth: RuntimeOutgoingAuth
   readonly operational?: Operational
   readonly optimizer?: Optimizer
+  readonly pinning?: Pinning
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
+  readonly toolLocks?: readonly RuntimeToolLock[]
 }
 
 export type Volume = Omit<filled.Volume, "readOnly"> & {
@@ -715,6 +771,7 @@ export interface Kinds {
   readonly MCPServerEntry: MCPServerEntry
   readonly MCPTelemetryConfig: MCPTelemetryConfig
   readonly MCPToolConfig: MCPToolConfig
+  readonly MCPToolLock: MCPToolLock
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinition
   readonly VirtualMCPServer: VirtualMCPServer
 }
@@ -731,6 +788,7 @@ export interface Statuses {
   readonly MCPServerEntry: MCPServerEntryStatus
   readonly MCPTelemetryConfig: MCPTelemetryConfigStatus
   readonly MCPToolConfig: MCPToolConfigStatus
+  readonly MCPToolLock: MCPToolLockStatus
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinitionStatus
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }

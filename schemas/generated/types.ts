@@ -35,6 +35,8 @@ export type Audit = {
   readonly logFile?: string
   /** Largest body recorded in bytes. */
   readonly maxDataSize: number
+  /** What the policies were told, recorded for gatehouse policy replay: nothing, the claims and arguments that policies read, or all of them. */
+  readonly policyInputs: "none" | "read" | "all"
   /** Longest delegation chain recorded. */
   readonly maxDelegationDepth: number
 }
@@ -180,6 +182,10 @@ export type AuthzConfigMap = {
 export type AuthzInline = {
   /** Cedar policies. */
   readonly policies: readonly string[]
+  /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
+  readonly shadowPolicies?: readonly string[]
+  /** True: shadowPolicies are evaluated in place of policies. False: in addition to them. */
+  readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
   /** Deprecated: set spec.authServerConfig.primaryUpstreamProvider instead. */
@@ -318,6 +324,8 @@ export type CompositeTool = {
   readonly steps: readonly WorkflowStep[]
   /** Longest time the workflow may take; 0s means the default of 30m. */
   readonly timeout?: string
+  /** Strings at any depth of arguments are templates, not only those of the first level. */
+  readonly nestedTemplates?: boolean
   /** Structured output. Absent: the output of the last step is returned. */
   readonly output?: WorkflowOutput
   /** Annotations of the tool. */
@@ -366,10 +374,54 @@ export type ConfigStatus = {
 
 /** Settings of conflictResolution: the form of prefixes, or the order of priority. */
 export type ConflictResolutionConfig = {
-  /** Prefix of a tool name; {workload} stands for the workload name. */
+  /** Prefix of a tool name; {workload} stands for the workload name. Under a fixed prefix, the first backend by name offers a tool that several have. */
   readonly prefixFormat: string
   /** Workload names, first wins. */
   readonly priorityOrder?: readonly string[]
+}
+
+/** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+export type Console = {
+  /** Serves the console. */
+  readonly enabled: boolean
+  /** Address to bind; 127.0.0.1 when unset, in a pod 0.0.0.0. */
+  readonly host?: string
+  /** Port of the console, in the pod and of its Service; not the port of MCP. */
+  readonly port: number
+  /** Origin under which browsers reach the console; https, but for loopback. The redirect URI to register is this with basePath and /callback. */
+  readonly publicUrl?: string
+  /** Path in front of all paths of the console, for a reverse proxy that serves others beside it. */
+  readonly basePath?: string
+  /** Where people sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
+  readonly auth?: ConsoleAuth
+  /** Which calls are stored with arguments and result, in memory, redacted and cut to 16 KiB a side. Auditors see them, and everybody those of their own calls. */
+  readonly payloads: "none" | "failures" | "all"
+  /** Who may see and do what, by claims of the ID token. Roles add up; who has none sees only what concerns oneself. */
+  readonly roles?: readonly ConsoleRole[]
+}
+
+/** Where people sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
+export type ConsoleAuth = {
+  /** oidc: an OpenID Connect issuer. */
+  readonly type: "oidc"
+  /** Issuer, exactly as its tokens name it. */
+  readonly issuer: string
+  /** Client registered for the console at the issuer. */
+  readonly clientId: string
+  /** Client secret; unset for a public client. Outside of a cluster the variable GATEHOUSE_CONSOLE_CLIENT_SECRET holds it. */
+  readonly clientSecretRef?: SecretRef
+  /** Scopes to ask for. */
+  readonly scopes: readonly string[]
+}
+
+/** Grants a role to users with one of these values in a claim. */
+export type ConsoleRole = {
+  /** viewer: sees everything but payloads. operator: viewer, policies, configuration, and ends sessions and rechecks backends. auditor: viewer, policies and payloads. */
+  readonly role: "viewer" | "operator" | "auditor"
+  /** Claim of the ID token; a text or a list of texts. */
+  readonly claim: string
+  /** Values of which one is enough; compared exactly. */
+  readonly values: readonly string[]
 }
 
 /** Dynamic client registration (RFC 7591) at the upstream. */
@@ -664,6 +716,38 @@ export type LocalObjectRef = {
   readonly name: string
 }
 
+/** A definition, as a list of the backend has it: an object, or its JSON text where an object could not hold its numbers. */
+export type LockedForm = {
+  /** The whole item, as an object. */
+  readonly definition?: { readonly [name: string]: unknown }
+  /** The whole item, as JSON text; in place of definition. */
+  readonly definitionText?: string
+}
+
+/** An approved item. */
+export type LockedItem = {
+  /** The whole item, as an object. */
+  readonly definition?: { readonly [name: string]: unknown }
+  /** The whole item, as JSON text; in place of definition. */
+  readonly definitionText?: string
+  /** Name that the backend gives it. */
+  readonly name: string
+  /** Other definitions that are approved as well, for backends that show different ones to different callers. */
+  readonly variants?: readonly LockedForm[]
+  /** For readers; not compared. */
+  readonly note?: string
+}
+
+/** What the server says of itself. */
+export type LockedServer = {
+  /** For readers; not compared. */
+  readonly name?: string
+  /** For readers; not compared. */
+  readonly version?: string
+  /** Approved instructions of the server; unset: none are approved. */
+  readonly instructions?: string
+}
+
 /** Authorization policies shared by several servers. */
 export type MCPAuthzConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
@@ -864,8 +948,8 @@ export type MCPRemoteProxySpec = {
 
 /** Observed state. */
 export type MCPRemoteProxyStatus = {
-  /** Pending, Ready, Terminating or Failed. See message and the Ready condition for why. */
-  readonly phase?: "Pending" | "Ready" | "Failed" | "Terminating"
+  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the version before serve), Terminating or Failed. See message and the Ready condition for why. */
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating"
   /** Why the phase is what it is, in words. */
   readonly message?: string
   /** Address of the proxy inside the cluster. */
@@ -1021,8 +1105,8 @@ export type MCPServerSpec = {
 
 /** Observed state. */
 export type MCPServerStatus = {
-  /** Pending, Ready, Stopped (no replicas), Terminating or Failed. See message and the Ready condition for why. */
-  readonly phase?: "Pending" | "Ready" | "Failed" | "Terminating" | "Stopped"
+  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the version before serve), Stopped (no replicas), Terminating or Failed. See message and the Ready condition for why. */
+  readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating" | "Stopped"
   /** Why the phase is what it is, in words. */
   readonly message?: string
   /** Address of the proxy inside the cluster, with the path of the MCP endpoint. */
@@ -1102,6 +1186,32 @@ export type MCPToolConfigSpec = {
 }
 
 export type MCPToolConfigStatus = ConfigStatus
+
+/** What was approved of one backend: whole definitions of its tools, prompts and resource templates. */
+export type MCPToolLock = {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPToolLock"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** What was approved of one backend. Whoever may write the object approves. */
+  readonly spec: MCPToolLockSpec
+  /** How what the backend offers compares with the lock, as running virtual servers report it. */
+  readonly status?: MCPToolLockStatus
+}
+
+export type MCPToolLockSpec = ToolLockSpec
+
+/** How what the backend offers compares with the lock, as running virtual servers report it. */
+export type MCPToolLockStatus = {
+  /** Latest generation observed. */
+  readonly observedGeneration?: number
+  /** Latest observations. */
+  readonly conditions?: readonly Condition[]
+  /** Items by state. */
+  readonly counts?: ToolLockCounts
+  /** The first items that are not pinned. */
+  readonly drift?: readonly ToolLockDrift[]
+}
 
 /** Extra labels and annotations. */
 export type MetadataOverrides = {
@@ -1347,8 +1457,8 @@ export type Operational = {
 
 /** Tool discovery: clients see only find_tool and call_tool. */
 export type Optimizer = {
-  /** Wire protocol of the embedding service. */
-  readonly embeddingProvider: "tei" | "compat"
+  /** Wire protocol of the embedding service; openai is another name of compat. */
+  readonly embeddingProvider: "tei" | "compat" | "openai"
   /** Base URL of the embedding service; overridden by embeddingServerRef. */
   readonly embeddingService?: string
   /** Model; required for compat and ignored for tei. */
@@ -1418,6 +1528,18 @@ export type PermissionProfileRef = {
   readonly name: string
   /** Key of the profile in the ConfigMap. */
   readonly key?: string
+}
+
+/** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+export type Pinning = {
+  /** What becomes of an item that is not as it was approved. observe: told in status and metrics; warn: in the log as well; freeze: clients see the approved definition, and arguments must fit it; block: neither listed nor callable. */
+  readonly onChanged: "observe" | "warn" | "freeze" | "block"
+  /** What becomes of an item that the lock of its backend does not have. */
+  readonly onNew: "observe" | "warn" | "block"
+  /** How it is told that a backend does not offer an approved item. */
+  readonly onRemoved: "observe" | "warn"
+  /** What becomes of a backend that has no lock. allow: it is served as without pinning; block: nothing of it is offered but resources. */
+  readonly noLock: "allow" | "block"
 }
 
 /** Metrics at /metrics of the port that serves MCP. */
@@ -1701,6 +1823,10 @@ export type RuntimeAuthz = {
   readonly type: "cedar" | "none"
   /** Cedar policies, for type cedar. */
   readonly policies?: readonly string[]
+  /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
+  readonly shadowPolicies?: readonly string[]
+  /** True: shadowPolicies are evaluated in place of policies. False: in addition to them. */
+  readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. Without it, transitive "in" checks on absent entities are false. */
   readonly entitiesJson: string
   /** Claim that holds group membership; takes priority over the well-known claims groups, roles and cognito:groups. */
@@ -1741,6 +1867,16 @@ export type RuntimeIncomingAuth = {
   readonly oidc?: RuntimeOidc
   /** Authorization. */
   readonly authz?: RuntimeAuthz
+}
+
+/** An approved item, as JSON text. */
+export type RuntimeLockedItem = {
+  /** Name that the backend gives it. */
+  readonly name: string
+  /** The whole item, as JSON text. */
+  readonly definition: string
+  /** Other definitions that are approved as well, as JSON text. */
+  readonly variants?: readonly string[]
 }
 
 /** Validation of incoming tokens. */
@@ -1795,6 +1931,34 @@ export type RuntimeSessionStorage = {
   readonly db: number
   /** Prefix of every key. */
   readonly keyPrefix?: string
+}
+
+/** What was approved of one backend. */
+export type RuntimeToolLock = {
+  /** Name of the backend. */
+  readonly backend: string
+  /** How definitions are compared. A lock of a scheme that this version does not know is refused. */
+  readonly scheme: "gatehouse.pin.v1"
+  /** Approved instructions of the server; unset: none are approved. */
+  readonly instructions?: string
+  /** Approved tools. */
+  readonly tools?: readonly RuntimeLockedItem[]
+  /** Approved prompts. */
+  readonly prompts?: readonly RuntimeLockedItem[]
+  /** Approved resource templates; name is the URI template. */
+  readonly resourceTemplates?: readonly RuntimeLockedItem[]
+  /** Goes before config.pinning.onChanged of the server. */
+  readonly onChanged?: "observe" | "warn" | "freeze" | "block"
+  /** Goes before config.pinning.onNew of the server. */
+  readonly onNew?: "observe" | "warn" | "block"
+  /** Goes before config.pinning.onRemoved of the server. */
+  readonly onRemoved?: "observe" | "warn"
+  /** Members of _meta that change by themselves and are not compared. */
+  readonly ignore?: readonly string[]
+  /** Differences that count as none. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
+  readonly accept?: readonly ("schemaNarrower" | "icons")[]
+  /** Why the lock cannot be used. Nothing of the backend counts as approved then. */
+  readonly failure?: string
 }
 
 /** A key inside a Secret of the same namespace. */
@@ -1960,6 +2124,66 @@ export type ToolAnnotations = {
   readonly openWorldHint?: boolean | null
 }
 
+/** The backend that offers these items. */
+export type ToolLockBackendRef = {
+  /** Kind of the backend. Backend: one that is written out in spec.config.backends of a VirtualMCPServer, in the file of a virtual server, or behind gatehouse proxy. */
+  readonly kind: "MCPServer" | "MCPRemoteProxy" | "MCPServerEntry" | "Backend"
+  /** Name of the backend. */
+  readonly name: string
+}
+
+/** Items by state. */
+export type ToolLockCounts = {
+  /** Items that are as they were approved. */
+  readonly pinned?: number
+  /** Items that the lock does not have. */
+  readonly new?: number
+  /** Items that are not as they were approved. */
+  readonly changed?: number
+  /** Approved items that are not offered. */
+  readonly removed?: number
+}
+
+/** An item that is not as it was approved. */
+export type ToolLockDrift = {
+  /** tool, prompt, resourceTemplate or instructions. */
+  readonly kind: string
+  /** Name that the backend gives it; hidden characters are written out. */
+  readonly name: string
+  /** How it differs. */
+  readonly state: "new" | "changed" | "removed"
+  /** Parts that differ: text, input, output, hints, execution, icons, meta, other. */
+  readonly parts?: readonly string[]
+  /** Digest of what is offered. */
+  readonly digest?: string
+}
+
+/** What was approved of one backend. Whoever may write the object approves. */
+export type ToolLockSpec = {
+  /** The backend that offers these items. */
+  readonly backendRef: ToolLockBackendRef
+  /** How definitions are compared. A lock of a scheme that this version does not know is refused. */
+  readonly scheme: "gatehouse.pin.v1"
+  /** What the server says of itself. */
+  readonly server?: LockedServer
+  /** Approved tools. */
+  readonly tools?: readonly LockedItem[]
+  /** Approved prompts. */
+  readonly prompts?: readonly LockedItem[]
+  /** Approved resource templates; name is the URI template. */
+  readonly resourceTemplates?: readonly LockedItem[]
+  /** Goes before config.pinning.onChanged of the server. */
+  readonly onChanged?: "observe" | "warn" | "freeze" | "block"
+  /** Goes before config.pinning.onNew of the server. */
+  readonly onNew?: "observe" | "warn" | "block"
+  /** Goes before config.pinning.onRemoved of the server. */
+  readonly onRemoved?: "observe" | "warn"
+  /** Members of _meta that change by themselves and are not compared. */
+  readonly ignore?: readonly string[]
+  /** Differences that count as none. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
+  readonly accept?: readonly ("schemaNarrower" | "icons")[]
+}
+
 /** Replaces parts of one tool's description. */
 export type ToolOverride = {
   /** Name shown to clients. */
@@ -2079,6 +2303,8 @@ export type VirtualMCPConfig = {
   readonly compositeToolRefs?: readonly ObjectRef[]
   /** Workflows to offer as tools, written out here. */
   readonly compositeTools?: readonly CompositeTool[]
+  /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+  readonly console?: Console
   /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
   readonly incomingAuth?: RuntimeIncomingAuth
   /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */
@@ -2089,6 +2315,8 @@ export type VirtualMCPConfig = {
   readonly optimizer?: Optimizer
   /** Incoming request headers forwarded unchanged to every backend. A client controls them unless a trusted proxy in front sets them. */
   readonly passthroughHeaders?: readonly string[]
+  /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+  readonly pinning?: Pinning
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
   /** Where sessions are stored. The Redis password comes from an environment variable. */
@@ -2145,7 +2373,7 @@ export type VirtualMCPServerSpec = {
 
 /** Observed state. */
 export type VirtualMCPServerStatus = {
-  /** Pending, Ready, Degraded (some backends cannot be used) or Failed. See message and the Ready condition for why. */
+  /** Pending, Ready, Degraded (some backends cannot be used, or a rollout is stuck while pods of the version before serve) or Failed. See message and the Ready condition for why. */
   readonly phase: "Pending" | "Ready" | "Degraded" | "Failed"
   /** Why the phase is what it is, in words. */
   readonly message?: string
@@ -2191,6 +2419,8 @@ export type VmcpFile = {
   readonly compositeToolRefs?: readonly ObjectRef[]
   /** Workflows to offer as tools, written out here. */
   readonly compositeTools?: readonly CompositeTool[]
+  /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
+  readonly console?: Console
   /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
   readonly incomingAuth: RuntimeIncomingAuth
   /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */
@@ -2201,12 +2431,16 @@ export type VmcpFile = {
   readonly optimizer?: Optimizer
   /** Incoming request headers forwarded unchanged to every backend. A client controls them unless a trusted proxy in front sets them. */
   readonly passthroughHeaders?: readonly string[]
+  /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
+  readonly pinning?: Pinning
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
   /** Where sessions are stored. The Redis password comes from an environment variable. */
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
   readonly telemetry?: Telemetry
+  /** What was approved of the backends; several locks of one backend count as one. Without pinning they have no effect. */
+  readonly toolLocks?: readonly RuntimeToolLock[]
 }
 
 /** A host path mounted into the container. */
@@ -2358,6 +2592,7 @@ export interface Kinds {
   readonly MCPServerEntry: MCPServerEntry
   readonly MCPTelemetryConfig: MCPTelemetryConfig
   readonly MCPToolConfig: MCPToolConfig
+  readonly MCPToolLock: MCPToolLock
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinition
   readonly VirtualMCPServer: VirtualMCPServer
 }
@@ -2374,6 +2609,7 @@ export interface Statuses {
   readonly MCPServerEntry: MCPServerEntryStatus
   readonly MCPTelemetryConfig: MCPTelemetryConfigStatus
   readonly MCPToolConfig: MCPToolConfigStatus
+  readonly MCPToolLock: MCPToolLockStatus
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinitionStatus
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }

@@ -115,7 +115,7 @@ export const alertRules: readonly Alert[] = [
     summary: 'certificate {{ $labels.certificate }} ends in {{ $value | humanize }} days',
     meaning: 'After that, connections that need the certificate fail.',
     steps: [
-      '`serving`: the certificate of the hooks. With cert-manager look at the Certificate; else run `gatehouse-hooks certificates` again.',
+      '`serving`: the certificate of the hooks. With cert-manager look at the Certificate; else run `gatehouse-hooks certificates issue` again.',
       '`caBundle of …`: put the renewed authority into the bundle of that backend.',
       'Both are read again by themselves; nothing has to be restarted.',
     ],
@@ -150,7 +150,7 @@ export const alertRules: readonly Alert[] = [
     for: '1h',
     severity: 'info',
     summary: 'changed settings wait for a restart',
-    meaning: 'Audit, telemetry or session storage run with the settings of the last start.',
+    meaning: 'Audit, telemetry, session storage or the console run with the settings of the last start.',
     steps: ['Restart the server; on Kubernetes `kubectl rollout restart` of its Deployment.'],
   },
   {

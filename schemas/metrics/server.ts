@@ -117,6 +117,19 @@ export const serverMetrics = {
     help: 'Circuit of each backend that has one: 1 for the state it is in, 0 for the others',
     labels: ['target.workload_name', 'state'],
   },
+  pinnedItems: {
+    name: 'gatehouse_vmcp_pinned_items',
+    kind: 'gauge',
+    observed: true,
+    help: 'Tools, prompts, resource templates and instructions of each backend that is compared with a lock, by state: pinned, new, changed, removed',
+    labels: ['target.workload_name', 'state'],
+  },
+  pinRefusals: {
+    name: 'gatehouse_vmcp_pin_refusals',
+    kind: 'counter',
+    help: 'Calls that were refused because what they name is not as it was approved, by reason: tool_changed, tool_new, lock_invalid, no_lock',
+    labels: ['target.workload_name', 'reason'],
+  },
   problems: {
     name: 'gatehouse_problems',
     kind: 'gauge',
@@ -148,6 +161,12 @@ export const serverMetrics = {
     kind: 'counter',
     help: 'Decisions of policies about requests: allowed, denied or error',
     labels: ['server', 'decision'],
+  },
+  authorizationShadowDecisions: {
+    name: 'gatehouse_authorization_shadow_decisions',
+    kind: 'counter',
+    help: 'What shadow policies would have decided about requests: same, would_deny or would_allow',
+    labels: ['server', 'outcome'],
   },
   tokenExchanges: {
     name: 'gatehouse_token_exchanges',

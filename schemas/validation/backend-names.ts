@@ -3,7 +3,7 @@
  * credentials, its timeout or its filter, and nothing else shows it.
  */
 import { prefixedName } from './reserved-tools.ts'
-import { fieldsOf } from './fields.ts'
+import { fieldsOf, listOf } from './fields.ts'
 import { below, nearest, type Violation } from './violations.ts'
 
 /** The settings that name backends: those of the runtime's file, or of `spec.config`. May be of any state. */
@@ -49,7 +49,11 @@ export function unknownBackends(
   ]
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
-    const message = `${within === undefined ? '' : `${within}: `}there is no backend ${JSON.stringify(name)}`
+    const where = within === undefined ? '' : `${within}: `
+    // Only a tool of a step can be here with the name of a backend.
+    if (names.has(name))
+      return { path, message: `${where}"${name}" is a backend and no tool: write "${name}.TOOL"` }
+    const message = `${where}there is no backend ${JSON.stringify(name)}`
     const similar = suggest(name)
     return similar === undefined
       ? { path, message }
@@ -141,8 +145,4 @@ function keysOf(map: unknown, path: string): readonly Named[] {
 
 function named(name: unknown, path: string): readonly Named[] {
   return typeof name === 'string' ? [{ name, path }] : []
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
 }

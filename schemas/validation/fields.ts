@@ -10,3 +10,8 @@ export function isFields(value: unknown): value is Fields {
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {}
 }
+
+/** The items; none when it is not a list. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

@@ -3,23 +3,11 @@
  * (`x-kubernetes-list-type` map and set). Expects defaults to be filled in, as the API server does before its rules.
  */
 import { serviceViolation } from '../addresses.ts'
+import { rules } from '../generated/rules.ts'
 import { isFields } from './fields.ts'
 import { childSchema, eachChild, resolved } from './bundle.ts'
-import { type CelProgram, compileCel } from './cel.ts'
 import { below, type Violation } from './violations.ts'
 import type { Rule, Schema } from '../schema.ts'
-
-/** Rule text -> program. Bounded: rules come from the schemas only. */
-const programs = new Map<string, CelProgram>()
-
-function programOf(rule: string): CelProgram {
-  let program = programs.get(rule)
-  if (!program) {
-    program = compileCel(rule)
-    programs.set(rule, program)
-  }
-  return program
-}
 
 /**
  * Problems of `value`, whose path is `path`. `known` are the problems that the schema already gave: a rule about a
@@ -47,10 +35,10 @@ function visit(
   const schema = resolved(reference)
   // Too many entries are an error already, and rules about each of so many take long.
   if (hasTooMany(schema, value)) return
-  const rules = schema['x-kubernetes-validations']
-  if (rules && isRuled(schema, value)) {
+  const own = schema['x-kubernetes-validations']
+  if (own && isRuled(schema, value)) {
     const self = toCel(schema, value)
-    for (const rule of rules) {
+    for (const rule of own) {
       const problem = check(rule, self, path, known)
       if (problem) problems.push(problem)
     }
@@ -83,7 +71,7 @@ function check(rule: Rule, self: unknown, path: string, known: readonly Violatio
     message: rule.message,
   }
   try {
-    return programOf(rule.rule)({ self }) === true ? undefined : problem
+    return rules[rule.rule]?.(self) === true ? undefined : problem
   } catch {
     // Fails closed: a rule that cannot be checked is not met. Seen only when the value is wrong in another way too.
     return known.length > 0 ? undefined : problem

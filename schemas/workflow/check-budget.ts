@@ -14,6 +14,18 @@ export class CheckBudget {
   #units = maxUnits
   #isTold = false
 
+  /**
+   * Checks one of the workflows. False when it is beyond the budget: the next ones are checked as if it were not there, but
+   * the work that it took is spent.
+   */
+  attempt(check: () => void): boolean {
+    const schemas = this.#schemas
+    this.#isTold = false
+    check()
+    if (this.#isTold) this.#schemas = schemas
+    return !this.#isTold
+  }
+
   /** Counts a schema. True when it may be checked. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)

@@ -14,7 +14,8 @@ export {
   type Pipe,
   type Template,
 } from './template/index.ts'
+export { usableSchema } from './json-schema.ts'
 export { SchemaCheck, schemaCheck } from './schema-check.ts'
-export { propertyOf } from './templates.ts'
+export { maxArgumentDepth, propertyOf } from './templates.ts'
 export { booleanIn, integerIn, isJsonType, type JsonType, numberIn } from './typed-text.ts'
 export { workflowWarnings } from './warnings.ts'

@@ -8,7 +8,8 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern, PatternError } from './pattern.ts'
 import type { CheckBudget } from './check-budget.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
-import { countSchemas, mapSchemas } from './schema-parts.ts'
+import { countSchemas, schemasIn } from './schema-parts.ts'
+import { referenceError } from './schema-references.ts'
 
 let meta: Ajv2020 | undefined
 
@@ -41,18 +42,11 @@ function isTooDeep(value: unknown, depth: number): boolean {
 
 /** What the meta-schema cannot say, and compiling would find: references that lead nowhere, and broken patterns. */
 function partError(root: Fields): string | undefined {
-  let failure: string | undefined
-  mapSchemas(root, (schema) => {
-    failure ??= referenceError(root, schema['$ref']) ?? patternError(schema)
-    return schema
-  })
-  return failure
-}
-
-function referenceError(root: object, ref: unknown): string | undefined {
-  return typeof ref !== 'string' || leadsSomewhere(root, ref)
-    ? undefined
-    : `the reference ${JSON.stringify(ref.slice(0, 80))} must lead to a part of the same schema`
+  for (const schema of schemasIn(root)) {
+    const failure = patternError(schema)
+    if (failure !== undefined) return failure
+  }
+  return referenceError(root)
 }
 
 function patternError(schema: Fields): string | undefined {
@@ -65,34 +59,6 @@ function patternError(schema: Fields): string | undefined {
     }
   }
   return undefined
-}
-
-/** JSON pointers into the schema, and names of anchors. */
-function leadsSomewhere(root: object, ref: string): boolean {
-  if (ref === '#') return true
-  if (!ref.startsWith('#/')) return ref.startsWith('#') && hasAnchor(root, ref.slice(1), 0)
-  let part: unknown = root
-  for (const escaped of ref.slice(2).split('/')) {
-    const key = decoded(escaped).replaceAll('~1', '/').replaceAll('~0', '~')
-    const next: unknown = Array.isArray(part) ? part[Number(key)] : fieldsOf(part)[key]
-    if (next === undefined || (isFields(part) && !Object.hasOwn(part, key))) return false
-    part = next
-  }
-  return true
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-function hasAnchor(part: unknown, name: string, depth: number): boolean {
-  if (depth > maxDepth || typeof part !== 'object' || part === null) return false
-  if (fieldsOf(part)['$anchor'] === name) return true
-  return Object.values(part).some((inner) => hasAnchor(inner, name, depth + 1))
 }
 
 export function parameterViolations(parameters: unknown, path: string, budget: CheckBudget): Violation[] {
@@ -176,4 +142,9 @@ function isFlat({ type, items, enum: choices, oneOf }: Readonly<Record<string, u
   if (type === 'array')
     return isFields(items) && (Array.isArray(items['enum']) || Array.isArray(items['anyOf']))
   return type === undefined && (Array.isArray(choices) || Array.isArray(oneOf))
+}
+
+/** True for a schema that can be checked within bounds: small enough, well-formed, with usable patterns and references. */
+export function usableSchema(schema: Fields): boolean {
+  return sizeError(schema) === undefined && schemaError(schema) === undefined
 }

@@ -42,7 +42,7 @@ export class SchemaCheck {
   readonly isHeavy: boolean
   readonly #schema: Fields
   readonly #meter: Meter = { spend: spendNothing }
-  readonly #engines = new Map<boolean, Ajv2020>()
+  readonly #engines = new Map<Errors, Ajv2020>()
 
   constructor({ $schema: _, ...schema }: Fields) {
     this.#schema = mapSchemas(schema, (one, own) => ({ ...one, [weightKey]: weightOf(own) })) as Fields
@@ -51,7 +51,7 @@ export class SchemaCheck {
 
   /** Compiles what is otherwise compiled with the first check. Throws an Error that says what is wrong. */
   compile(): void {
-    this.#validator('', true)
+    this.#validator('', 'all')
   }
 
   /**
@@ -61,14 +61,14 @@ export class SchemaCheck {
   violations(value: unknown, spend: Spend, at = ''): readonly string[] {
     let left = allErrorsUnits
     try {
-      return this.#run(this.#validator(at, true), value, (units) => {
+      return this.#run(this.#validator(at, 'all'), value, (units) => {
         spend(units)
         left -= units
         if (left < 0) throw enough
       })
     } catch (error) {
       if (error !== enough) throw error
-      return this.#run(this.#validator(at, false), value, spend)
+      return this.#run(this.#validator(at, 'first'), value, spend)
     }
   }
 
@@ -76,23 +76,30 @@ export class SchemaCheck {
     this.#meter.spend = spend
     try {
       return validate(value) ? [] : describe(validate.errors)
+    } catch (error) {
+      // The stack is full: a value and a schema that are within their bounds can be too deep together.
+      if (error instanceof RangeError) return ['/ is too deep to be checked against the schema']
+      throw error
     } finally {
       this.#meter.spend = spendNothing
       validate.errors = null
     }
   }
 
-  #validator(at: string, allErrors: boolean): ValidateFunction {
-    const engine = this.#engines.get(allErrors) ?? makeAjv(this.#meter, allErrors)
-    if (!this.#engines.has(allErrors)) {
+  #validator(at: string, errors: Errors): ValidateFunction {
+    const engine = this.#engines.get(errors) ?? makeAjv(this.#meter, errors)
+    if (!this.#engines.has(errors)) {
       engine.addSchema(this.#schema, workflowKey)
-      this.#engines.set(allErrors, engine)
+      this.#engines.set(errors, engine)
     }
     const found = engine.getSchema(`${workflowKey}#${at}`)
     if (!found) throw new Error(`the schema has no part ${at}`)
     return found as ValidateFunction
   }
 }
+
+/** How many of a value's errors are looked for. */
+type Errors = 'all' | 'first'
 
 const workflowKey = 'workflow'
 
@@ -109,11 +116,11 @@ function weightOf(own: Fields): number {
   return 1 + Math.floor(JSON.stringify(own).length / 64)
 }
 
-function makeAjv(meter: Meter, allErrors: boolean): Ajv2020 {
+function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
   const ajv = new Ajv2020({
     strict: false,
     logger: false,
-    allErrors,
+    allErrors: errors === 'all',
     // The schema has been checked against the meta-schema before (json-schema.ts).
     meta: false,
     validateSchema: false,

@@ -25,6 +25,18 @@ const maps: ReadonlySet<string> = new Set([
   'properties',
 ])
 
+/** Those whose schemas are applied to the value itself, not to a part of it. */
+const inPlace: ReadonlySet<string> = new Set([
+  'allOf',
+  'anyOf',
+  'dependentSchemas',
+  'else',
+  'if',
+  'not',
+  'oneOf',
+  'then',
+])
+
 /** A schema with `change` made to each schema in it, the innermost first; `own` are the members that hold no schema. */
 export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields) => Fields): unknown {
   if (!isFields(schema)) return schema
@@ -42,12 +54,29 @@ export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields
   return change(Object.fromEntries([...own, ...made]), Object.fromEntries(own))
 }
 
+/** A schema and all schemas in it. */
+export function* schemasIn(schema: unknown): Generator<Fields> {
+  if (!isFields(schema)) return
+  yield schema
+  for (const [keyword, value] of Object.entries(schema)) {
+    for (const inner of schemasOf(keyword, value)) yield* schemasIn(inner)
+  }
+}
+
+/** The schemas in a schema that are applied to the same value as it is itself. */
+export function schemasAppliedInPlace(schema: Fields): unknown[] {
+  return Object.entries(schema).flatMap(([keyword, value]) =>
+    inPlace.has(keyword) ? schemasOf(keyword, value) : [],
+  )
+}
+
+function schemasOf(keyword: string, value: unknown): readonly unknown[] {
+  if (single.has(keyword)) return [value]
+  if (lists.has(keyword) && Array.isArray(value)) return value
+  return maps.has(keyword) && isFields(value) ? Object.values(value) : []
+}
+
 /** How many schemas a schema is made of, itself included. */
 export function countSchemas(schema: unknown): number {
-  let count = 0
-  mapSchemas(schema, (one) => {
-    count += 1
-    return one
-  })
-  return count
+  return [...schemasIn(schema)].length
 }

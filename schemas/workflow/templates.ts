@@ -20,6 +20,8 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
+/** Levels below the first in which arguments have templates, where they have any. */
+export const maxArgumentDepth = 20
 /** Deepest nesting of output properties that is looked into. */
 const maxDepth = 10
 
@@ -62,33 +64,43 @@ interface Text {
   readonly isInner: boolean
 }
 
-function* textsOf({ steps, output }: CompositeTool, path: string): Iterable<Text> {
-  for (const [index, step] of steps.entries()) yield* stepTexts(step, `${path}.steps[${index}]`)
+function* textsOf({ steps, output, nestedTemplates }: CompositeTool, path: string): Iterable<Text> {
+  const depth = nestedTemplates === true ? maxArgumentDepth : 0
+  for (const [index, step] of steps.entries()) yield* stepTexts(step, `${path}.steps[${index}]`, depth)
   for (const [name, property] of Object.entries(output?.properties ?? {}))
     yield* outputTexts(property, below(`${path}.output.properties`, name), 1)
 }
 
-function* stepTexts(step: WorkflowStep, path: string): Iterable<Text> {
+function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<Text> {
   const own = { reader: step.id, isInner: false }
   const { condition, message, collection } = step
   for (const [name, text] of Object.entries({ condition, message, collection })) {
     if (text !== undefined) yield { at: `${path}.${name}`, text, ...own }
   }
-  yield* argumentTexts(step.arguments, `${path}.arguments`, own)
+  yield* argumentTexts(step.arguments, `${path}.arguments`, own, depth)
   const inner = { reader: step.id, isInner: true }
   if (step.step?.condition !== undefined)
     yield { at: `${path}.step.condition`, text: step.step.condition, ...inner }
-  yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner)
+  yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner, depth)
 }
 
-/** Only the strings of the first level are templates. Source: docs/specification/virtual-server.md#steps, steps, arguments. */
+/**
+ * The strings of the first level are templates; with `depth` those of so many levels below it as well. Source:
+ * docs/specification/virtual-server.md#steps, steps, arguments.
+ */
 function* argumentTexts(
   values: unknown,
   path: string,
   owner: { readonly reader: string; readonly isInner: boolean },
+  depth: number,
 ): Iterable<Text> {
-  for (const [name, text] of Object.entries(fieldsOf(values))) {
-    if (typeof text === 'string') yield { at: below(path, name), text, ...owner }
+  const members: Iterable<readonly [string | number, unknown]> = Array.isArray(values)
+    ? values.entries()
+    : Object.entries(fieldsOf(values))
+  for (const [name, value] of members) {
+    const at = below(path, name)
+    if (typeof value === 'string') yield { at, text: value, ...owner }
+    else if (depth > 0) yield* argumentTexts(value, at, owner, depth - 1)
   }
 }
 

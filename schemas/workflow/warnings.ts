@@ -6,12 +6,14 @@ import type { CompositeTool } from '../generated/types.ts'
 const maxDepth = 20
 
 /** One line for each; kubectl shows 120 characters. */
-export function workflowWarnings({ name, steps }: CompositeTool): string[] {
+export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool): string[] {
   return steps.flatMap(({ id, arguments: own, step, defaultResults }) => {
     const nested = [own, step?.arguments].flatMap((values) =>
       Object.entries(fieldsOf(values)).flatMap(([argument, value]) =>
-        typeof value !== 'string' && hasBraces(value, 0)
-          ? [`${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates`]
+        nestedTemplates !== true && typeof value !== 'string' && hasBraces(value, 0)
+          ? [
+              `${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates (nestedTemplates)`,
+            ]
           : [],
       ),
     )

@@ -16,12 +16,13 @@ import type { Failure } from '../../sync/conditions.ts'
 import type { AnyContext, SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { caBundleFailure, specFailure } from '../../references/resolve.ts'
+import { checkCaBundle, specFailure } from '../../references/resolve.ts'
 import { type References, referrersOf } from '../../references/referrers.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { definedFields } from '../../children/defined.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 
 export interface ConfigKind<K extends KindName>
@@ -76,6 +77,7 @@ function caBundleNames(value: unknown, depth = 0): string[] {
 function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncResponse {
   const failure = specFailure(context.problems, kind.invalidReason) ?? check(kind, context)
   context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
+  reportProgress(context, { failures: failure ? [failure] : [] })
   const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))
   const status = definedFields({
     ...observedFields(context),
@@ -89,15 +91,11 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
 function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
   const own = kind.check?.(context)
   const bundle = kind.caBundle?.(context.parent)
-  const anchors = bundle && caBundleFailure(context, bundle)
-  if (bundle)
-    context.conditions.check('CABundleRefValidated', anchors, 'CABundleRefValid', 'The CA bundle exists')
+  const anchors = bundle && checkCaBundle(context, bundle)
   const missing = context.missingSecrets(kind.secrets?.(context.parent) ?? [])
   const secrets =
-    missing.length > 0
-      ? { reason: kind.invalidReason, message: `Not found: ${missing.join('; ')}` }
-      : undefined
-  return own ?? secrets ?? (anchors && { reason: kind.invalidReason, message: anchors.message })
+    missing.length > 0 ? { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` } : undefined
+  return own ?? secrets ?? anchors
 }
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {

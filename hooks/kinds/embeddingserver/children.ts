@@ -19,7 +19,7 @@ type Context = SyncContext<'EmbeddingServer'>
 
 const app = 'embeddingserver'
 const component = 'embedding-server'
-const container = 'embedding'
+export const container = 'embedding'
 const dataDirectory = '/data'
 
 export function podTemplate(context: Context): PodTemplateResult {
@@ -140,11 +140,16 @@ export function checkModelCache(context: Context): void {
   const running = runningClaims(context)
   const same = running === undefined || canonicalJson(running) === canonicalJson(wantedClaims(context))
   if (same)
-    context.conditions.set('ModelCacheApplied', true, 'ModelCacheApplied', 'The model cache is as asked for')
+    context.conditions.set(
+      'ModelCacheApplied',
+      'True',
+      'ModelCacheApplied',
+      'The model cache is as asked for',
+    )
   else {
     context.conditions.set(
       'ModelCacheApplied',
-      false,
+      'False',
       'RecreateRequired',
       'Volume claims of a StatefulSet cannot be changed; delete and create this EmbeddingServer to change its model cache',
     )

@@ -5,20 +5,21 @@
  * template stays and a condition says that the change needs a new object.
  */
 import { childKinds } from '../../sync/child-kinds.ts'
-import { workloadState } from '../../children/workload.ts'
+import { desiredWorkload, workloadState } from '../../children/workload.ts'
 import { sizeFailure } from '../../children/size.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import { type Failure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { embeddingNames, serviceUrl } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { specFailure } from '../../references/resolve.ts'
+import { specFailure, templateFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { definedFields } from '../../children/defined.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 import { childrenOf, checkModelCache, podTemplate } from './children.ts'
 import { embeddingViolations } from './validate.ts'
@@ -49,7 +50,11 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
 function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
   const invalid = specFailure(context.problems, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
-  if (invalid) return respond(context, undefined, [invalid])
+  if (invalid) {
+    const failure = templateFailure(context.problems)
+    context.conditions.check('PodTemplateValid', failure, 'ValidPodTemplateSpec', 'The pod template is valid')
+    return respond(context, undefined, [invalid])
+  }
   checkModelCache(context)
   const pod = podTemplate(context)
   const template = pod.violations && { reason: 'InvalidPodTemplateSpec', message: pod.violations.join('; ') }
@@ -76,10 +81,20 @@ function respond(
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
   const conflict = unmanagedObjectError(context.request, desired ?? [])
-  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const state = workloadState(context.child('StatefulSet', server))
-  const { phase, message } = phaseOf(context, state, conflict ? [conflict] : violations)
-  context.conditions.set('Ready', phase === 'Ready', phase === 'Ready' ? 'Ready' : 'NotReady', message)
+  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const state = workloadState(
+    context.child('StatefulSet', server),
+    desiredWorkload(desired, 'StatefulSet', server),
+  )
+  const failures = conflict ? [conflict] : violations
+  const { phase, message } = phaseOf(context, state, failures)
+  context.conditions.set(
+    'Ready',
+    statusOf(phase === 'Ready'),
+    phase === 'Ready' ? 'Ready' : 'NotReady',
+    message,
+  )
+  reportProgress(context, { failures, workloads: [state] })
   const port = fieldsOf(context.parent.spec)['port']
   return {
     status: definedFields({

@@ -4,7 +4,7 @@
  * cedarv1 is what this build speaks: every policy and every entity must parse. httpv1 is a known type whose shape is
  * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
  */
-import { cedarViolations } from '../../../schemas/cedar/index.ts'
+import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig, Violation } from '../../../schemas/index.ts'
 import { type Fields, isFields } from '../../kube.ts'
 
@@ -25,11 +25,20 @@ const cedarText = [
 ]
 
 function cedarv1(config: Fields): Violation[] {
-  const unknown = unknownKeys(config, ['policies', ...cedarText], 'spec.config')
+  const unknown = unknownKeys(
+    config,
+    ['policies', 'shadow_policies', 'shadow_replaces', ...cedarText],
+    'spec.config',
+  )
   const wrong = cedarText
     .filter((key) => config[key] !== undefined && typeof config[key] !== 'string')
     .map((key) => ({ path: `spec.config.${key}`, message: 'must be a string' }))
   const { policies, entities_json: entities, group_entity_type: groupType } = config
+  const { shadow_policies: shadow = [], shadow_replaces: replaces } = config
+  if (replaces !== undefined && typeof replaces !== 'boolean')
+    wrong.push({ path: 'spec.config.shadow_replaces', message: 'must be true or false' })
+  const hasShadow = Array.isArray(shadow) && shadow.every((item) => typeof item === 'string')
+  if (!hasShadow) wrong.push({ path: 'spec.config.shadow_policies', message: 'must be a list of policies' })
   if (
     !Array.isArray(policies) ||
     policies.length === 0 ||
@@ -45,12 +54,11 @@ function cedarv1(config: Fields): Violation[] {
     typeof groupType === 'string' && !/^[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(groupType)
       ? [{ path: 'spec.config.group_entity_type', message: 'must be an identifier without a namespace' }]
       : []
-  const parsed = cedarViolations(policies, typeof entities === 'string' ? entities : '[]').map(
-    ({ path, message }) => ({
-      path: `spec.config.${path === 'entitiesJson' ? 'entities_json' : path}`,
-      message,
-    }),
-  )
+  const entityText = typeof entities === 'string' ? entities : '[]'
+  const parsed = cedarViolations(policies, entityText, hasShadow ? shadow : []).map(({ path, message }) => ({
+    path: `spec.config.${path.replace(/^entitiesJson/, 'entities_json').replace(/^shadowPolicies/, 'shadow_policies')}`,
+    message,
+  }))
   return [...unknown, ...wrong, ...type, ...parsed]
 }
 
@@ -80,4 +88,20 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
       path: `${path}.${key.slice(0, 80)}`,
       message: `is not known; known are ${known.join(', ')}`,
     }))
+}
+
+/** Names in policies that nothing has. */
+export function authzConfigWarnings({ spec }: MCPAuthzConfig): string[] {
+  const { policies, shadow_policies: shadow, entities_json: entities, group_entity_type: type } = spec.config
+  if (spec.type !== 'cedarv1') return []
+  return cedarWarnings({
+    policies: textsIn(policies),
+    shadowPolicies: textsIn(shadow),
+    ...(typeof entities === 'string' ? { entitiesJson: entities } : {}),
+    ...(typeof type === 'string' ? { groupEntityType: type } : {}),
+  }).map((line) => `config.${line.replace(/^shadowPolicies/, 'shadow_policies')}`)
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
 }

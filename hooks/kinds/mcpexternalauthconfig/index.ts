@@ -49,7 +49,7 @@ function setIdentitySynthesized(
   if (names.length === 0) {
     conditions.set(
       'IdentitySynthesized',
-      false,
+      'False',
       'AllUpstreamsHaveUserInfo',
       'Every upstream identifies its users',
     )
@@ -57,7 +57,7 @@ function setIdentitySynthesized(
   }
   conditions.set(
     'IdentitySynthesized',
-    true,
+    'True',
     'OAuth2UpstreamWithoutUserInfo',
     `Users get an identity derived from their access token at: ${names.join(', ')}`,
   )

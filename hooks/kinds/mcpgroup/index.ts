@@ -32,21 +32,21 @@ function sync(context: SyncContext<'MCPGroup'>): SyncResponse {
   ]
   context.conditions.set(
     'MCPServersChecked',
-    true,
+    'True',
     'ListMCPServersCheckSucceeded',
     'All members of the group were listed',
   )
   if (duplicates.length > 0) {
     context.conditions.set(
       'MemberNamesUnique',
-      false,
+      'False',
       'DuplicateMemberName',
       `More than one member is called ${duplicates.join(', ')}; only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used`,
     )
   } else {
     context.conditions.set(
       'MemberNamesUnique',
-      true,
+      'True',
       'MemberNamesUnique',
       'Every member has a name of its own',
     )

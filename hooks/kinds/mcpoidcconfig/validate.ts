@@ -6,17 +6,21 @@ import type { MCPOIDCConfig, Violation } from '../../../schemas/index.ts'
 export function oidcViolations({ spec }: MCPOIDCConfig): Violation[] {
   const { inline, kubernetesServiceAccount: account } = spec
   return [
-    ...urlViolations(inline?.issuer, 'spec.inline.issuer', true),
+    ...urlViolations(inline?.issuer, 'spec.inline.issuer', { isIssuer: true }),
     ...urlViolations(inline?.jwksUrl, 'spec.inline.jwksUrl'),
     ...urlViolations(inline?.introspectionUrl, 'spec.inline.introspectionUrl'),
-    ...urlViolations(account?.issuer, 'spec.kubernetesServiceAccount.issuer', true),
+    ...urlViolations(account?.issuer, 'spec.kubernetesServiceAccount.issuer', { isIssuer: true }),
     ...urlViolations(account?.jwksUrl, 'spec.kubernetesServiceAccount.jwksUrl'),
     ...urlViolations(account?.introspectionUrl, 'spec.kubernetesServiceAccount.introspectionUrl'),
   ]
 }
 
 /** An issuer is compared letter by letter and has neither query nor fragment (RFC 8414, OpenID Connect Discovery). */
-function urlViolations(url: string | undefined, path: string, isIssuer = false): Violation[] {
+function urlViolations(
+  url: string | undefined,
+  path: string,
+  { isIssuer = false }: { readonly isIssuer?: boolean } = {},
+): Violation[] {
   if (url === undefined) return []
   if (!URL.canParse(url)) return [{ path, message: 'is not an absolute URL' }]
   const { username, password, search, hash } = new URL(url)

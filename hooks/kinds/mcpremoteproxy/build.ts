@@ -12,7 +12,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { type ProxyConfig, front } from '../common/proxy/config.ts'
-import { specFailure } from '../../references/resolve.ts'
+import { specFailure, templateFailure } from '../../references/resolve.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
@@ -41,6 +41,12 @@ export function build(context: Context): Built {
   const invalid = specFailure(context.problems, reasonOf(context))
   if (invalid) {
     checkConfiguration(context, invalid)
+    conditions.check(
+      'PodTemplateValid',
+      templateFailure(context.problems),
+      'ValidPodTemplateSpec',
+      'The pod template is valid',
+    )
     return { children: undefined, violations: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()

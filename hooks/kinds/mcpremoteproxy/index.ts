@@ -9,6 +9,8 @@ import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sy
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
+import type { HookSettings } from '../../settings.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
@@ -31,13 +33,16 @@ export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   sync,
 }
 
-function customize({ parent }: CustomizeRequest): CustomizeResponse {
+function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const names = remoteProxyNames(parent.metadata.name)
   const spec = fieldsOf(parent['spec'])
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
     kinds: proxyKinds,
-    secrets: [...secretNamesIn(spec['sessionStorage']), ...secretNamesIn(spec['headerForward'])],
+    secrets: [
+      ...sessionSecretNames(spec['sessionStorage'], settings),
+      ...secretNamesIn(spec['headerForward']),
+    ],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
     own: [
       { kind: 'Deployment', name: names.proxy },

@@ -2,8 +2,8 @@
  * The response of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
  */
 import { selectorLabels } from '../../children/labels.ts'
-import { type WorkloadState, workloadState } from '../../children/workload.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
+import { type Failure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -11,17 +11,24 @@ import { fieldsOf, isTerminating } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
+import { reportProgress, stuckMessage } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import { addressOf, app, type Built } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
 export function respond(context: Context, built: Built): SyncResponse {
-  const proxy = workloadState(context.child('Deployment', remoteProxyNames(context.name).proxy))
+  const name = remoteProxyNames(context.name).proxy
+  const proxy = workloadState(
+    context.child('Deployment', name),
+    desiredWorkload(built.children, 'Deployment', name),
+  )
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const { phase, message, reason } = phaseOf(context, proxy, conflict ? [conflict] : built.violations)
-  context.conditions.set('Ready', phase === 'Ready', reason, message)
+  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const failures = conflict ? [conflict] : built.violations
+  const { phase, message, reason } = phaseOf(context, proxy, failures)
+  context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
+  reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({
       phase,
@@ -46,7 +53,11 @@ function phaseOf(context: Context, proxy: WorkloadState | undefined, violations:
       `Validation failed: ${violations.map((failure) => failure.message).join('; ')}`,
     )
   }
-  if (proxy && proxy.availableReplicas > 0) return phase('Ready', 'DeploymentReady', 'The proxy is running')
+  if (proxy && proxy.availableReplicas > 0) {
+    return proxy.failure === undefined
+      ? phase('Ready', 'DeploymentReady', 'The proxy is running')
+      : phase('Degraded', 'DeploymentReady', stuckMessage(proxy.failure))
+  }
   if (proxy?.failure !== undefined) return phase('Failed', 'DeploymentNotReady', proxy.failure)
   if (proxy?.replicas === 0) {
     return phase('Pending', 'DeploymentNotReady', 'The proxy is stopped: it has no replicas')

@@ -9,7 +9,9 @@ import {
 } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
+import { sizeViolations } from '../../children/size.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
+import { proxyContainer } from '../common/proxy/paths.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 
 export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
@@ -17,8 +19,10 @@ export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
   return [
     ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
     ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
-    ...podTemplateViolations(spec.podTemplateSpec),
+    ...podTemplateViolations(spec.podTemplateSpec, [proxyContainer]),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
+    ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
+    ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...resourcesViolations(spec.resources, 'spec.resources'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
   ]

@@ -1,7 +1,7 @@
 /** MCPRemoteProxy: what the author of a valid one should know. */
 import type { MCPRemoteProxy } from '../../../schemas/index.ts'
-import { primaryProviderWarnings } from '../common/checks/policies.ts'
+import { policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 
 export function remoteProxyWarnings({ spec }: MCPRemoteProxy): readonly string[] {
-  return primaryProviderWarnings(spec.authzConfig)
+  return [...primaryProviderWarnings(spec.authzConfig), ...policyNameWarnings(spec.authzConfig)]
 }

@@ -12,7 +12,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { type ProxyConfig, front } from '../common/proxy/config.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
-import { specFailure } from '../../references/resolve.ts'
+import { specFailure, templateFailure } from '../../references/resolve.ts'
 import { bridgeOf } from './bridge.ts'
 import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
 import { networkPolicy } from './network.ts'
@@ -42,7 +42,15 @@ export function build(context: Context): Built {
   const { conditions, parent } = context
   const invalid = specFailure(context.problems, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
-  if (invalid) return { children: undefined, violations: [invalid], hashes: {} }
+  if (invalid) {
+    conditions.check(
+      'PodTemplateValid',
+      templateFailure(context.problems),
+      'ValidPodTemplateSpec',
+      'The pod template is valid',
+    )
+    return { children: undefined, violations: [invalid], hashes: {} }
+  }
   const needs = new PodNeeds()
   const transport = clientTransport(parent)
   const target = {
@@ -121,14 +129,14 @@ function checkReplicas({ conditions, parent }: Context): void {
   if (capped) {
     conditions.set(
       'StdioReplicaCapped',
-      true,
+      'True',
       'StdioTransportCapAt1',
       'A stdio server has one proxy at most; replicas is taken as 1',
     )
   } else
     conditions.set(
       'StdioReplicaCapped',
-      false,
+      'False',
       'StdioReplicaCapNotActive',
       'The number of replicas is as asked for',
     )
@@ -137,8 +145,8 @@ function checkReplicas({ conditions, parent }: Context): void {
 /** The schema refuses the combination as well; objects admitted before it did are caught there. */
 function checkRateLimits({ conditions, parent }: Context): void {
   if (parent.spec.rateLimiting) {
-    conditions.set('RateLimitConfigValid', true, 'RateLimitConfigValid', 'The rate limits can be applied')
-  } else conditions.set('RateLimitConfigValid', true, 'RateLimitNotApplicable', 'No rate limits are set')
+    conditions.set('RateLimitConfigValid', 'True', 'RateLimitConfigValid', 'The rate limits can be applied')
+  } else conditions.set('RateLimitConfigValid', 'True', 'RateLimitNotApplicable', 'No rate limits are set')
 }
 
 function checkSecrets(context: Context): Failure | undefined {

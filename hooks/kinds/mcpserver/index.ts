@@ -6,13 +6,14 @@
  */
 import { childKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
-import { secretNamesIn } from '../../references/secret-names.ts'
+import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
+import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
 import { serverViolations } from './validate.ts'
@@ -42,7 +43,7 @@ export const mcpServer: KindHooks<'MCPServer'> = {
   sync,
 }
 
-function customize({ parent }: CustomizeRequest): CustomizeResponse {
+function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const names = serverNames(parent.metadata.name)
   const spec = fieldsOf(parent['spec'])
   const profile = fieldsOf(spec['permissionProfile'])
@@ -51,7 +52,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
     kinds: proxyKinds,
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
-      ...secretNamesIn(spec['sessionStorage']),
+      ...sessionSecretNames(spec['sessionStorage'], settings),
     ],
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
@@ -67,10 +68,6 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
       { kind: 'ConfigMap', name: names.serverConfig },
     ],
   })
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
 }
 
 function sync(context: SyncContext<'MCPServer'>): SyncResponse {

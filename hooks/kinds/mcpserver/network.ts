@@ -59,14 +59,14 @@ function egressPorts(ports: readonly number[]) {
 }
 
 function setCondition(context: Context, { open }: Outbound, failure: Failure | undefined): void {
-  if (failure) context.conditions.set('PermissionProfileApplied', false, failure.reason, failure.message)
+  if (failure) context.conditions.set('PermissionProfileApplied', 'False', failure.reason, failure.message)
   else if (open.length > 0) {
     const message = `A NetworkPolicy cannot enforce: ${open.join(', ')}`
-    context.conditions.set('PermissionProfileApplied', false, 'PartlyEnforced', message)
+    context.conditions.set('PermissionProfileApplied', 'False', 'PartlyEnforced', message)
   } else
     context.conditions.set(
       'PermissionProfileApplied',
-      true,
+      'True',
       'PermissionProfileApplied',
       'The profile is enforced',
     )

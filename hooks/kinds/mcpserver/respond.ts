@@ -2,8 +2,8 @@
  * The response of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
  */
 import { selectorLabels } from '../../children/labels.ts'
-import { workloadState } from '../../children/workload.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
+import { type Failure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -11,6 +11,7 @@ import { fieldsOf, isTerminating } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
+import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import { addressOf, type Built } from './build.ts'
 import { app } from './children.ts'
@@ -18,11 +19,14 @@ import { app } from './children.ts'
 type Context = SyncContext<'MCPServer'>
 
 export function respond(context: Context, built: Built): SyncResponse {
-  const proxy = workloadState(context.child('Deployment', serverNames(context.name).proxy))
+  const workloads = workloadsOf(context, built)
+  const [proxy] = workloads
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
-  const { phase, message, ready } = phaseOf(context, conflict ? [conflict] : built.violations)
-  context.conditions.set('Ready', ready, ready ? 'Ready' : 'NotReady', message)
+  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
+  const failures = conflict ? [conflict] : built.violations
+  const { phase, message, ready } = phaseOf(context, workloads, failures)
+  context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
+  reportProgress(context, { failures, workloads })
   return {
     status: definedFields({
       phase,
@@ -38,21 +42,31 @@ export function respond(context: Context, built: Built): SyncResponse {
   }
 }
 
+type Workloads = readonly [proxy: WorkloadState | undefined, server: WorkloadState | undefined]
+
+function workloadsOf(context: Context, { children }: Built): Workloads {
+  const { proxy, server } = serverNames(context.name)
+  return [
+    workloadState(context.child('Deployment', proxy), desiredWorkload(children, 'Deployment', proxy)),
+    workloadState(context.child('StatefulSet', server), desiredWorkload(children, 'StatefulSet', server)),
+  ]
+}
+
 function phaseOf(
   context: Context,
+  workloads: Workloads,
   violations: readonly Failure[],
 ): { phase: string; message: string; ready: boolean } {
-  const names = serverNames(context.name)
-  const proxy = workloadState(context.child('Deployment', names.proxy))
-  const server = workloadState(context.child('StatefulSet', names.server))
+  const [proxy, server] = workloads
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
   if (violations.length > 0) return not('Failed', violations.map((failure) => failure.message).join('; '))
+  const stuck = stuckRollout(workloads)
   if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
+    if (stuck !== undefined) return { phase: 'Degraded', message: stuckMessage(stuck), ready: true }
     return { phase: 'Ready', message: 'MCP server is running', ready: true }
   }
-  const failure = proxy?.failure ?? server?.failure
-  return failure === undefined ? not('Pending', 'MCP server is being created') : not('Failed', failure)
+  return stuck === undefined ? not('Pending', 'MCP server is being created') : not('Failed', stuck)
 }
 
 function not(phase: string, message: string) {

@@ -3,7 +3,9 @@
  */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
+import { sizeViolations } from '../../children/size.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
+import { serverContainer } from './container.ts'
 import {
   imageViolations,
   proxyOverrideViolations,
@@ -12,8 +14,10 @@ import {
 
 export function serverViolations({ spec }: MCPServer): Violation[] {
   return [
-    ...podTemplateViolations(spec.podTemplateSpec),
+    ...podTemplateViolations(spec.podTemplateSpec, [serverContainer]),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
+    ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
+    ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...environmentViolations(spec),
     ...imageViolations(spec.image, 'spec.image'),
     ...resourcesViolations(spec.resources, 'spec.resources'),
@@ -27,7 +31,7 @@ const ownVolumes = 'gatehouse-'
 
 function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   const seen = new Set<string>()
-  return volumes.flatMap(({ name, mountPath }, index) => {
+  return volumes.flatMap(({ name, mountPath, hostPath }, index) => {
     const problems: Violation[] = []
     const path = `spec.volumes[${index}]`
     if (name.startsWith(ownVolumes))
@@ -38,6 +42,8 @@ function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
     if (seen.has(mountPath))
       problems.push({ path: `${path}.mountPath`, message: 'is the path of another volume too' })
     seen.add(mountPath)
+    if (hostPath.split('/').includes('..'))
+      problems.push({ path: `${path}.hostPath`, message: "must not contain '..'" })
     return problems
   })
 }

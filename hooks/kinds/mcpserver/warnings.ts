@@ -1,10 +1,10 @@
 /** MCPServer: what the author of a valid one should know. */
 import type { MCPServer } from '../../../schemas/index.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
-import { primaryProviderWarnings } from '../common/checks/policies.ts'
+import { policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 
 export function serverWarnings({ spec }: MCPServer): readonly string[] {
-  const found = primaryProviderWarnings(spec.authzConfig)
+  const found = [...primaryProviderWarnings(spec.authzConfig), ...policyNameWarnings(spec.authzConfig)]
   // RFC 2606: a host that cannot exist. `gatehouse import` writes it where it knows no image.
   if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
     found.push('image stands for one that is still to be set; no cluster can pull it')

@@ -6,11 +6,12 @@
 import { addressFailure } from '../../references/addresses.ts'
 import { type Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { caBundleFailure, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
+import { checkCaBundle, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 import { entryViolations } from './validate.ts'
 
@@ -40,36 +41,32 @@ function secretNames(headers: unknown): (string | undefined)[] {
   return list.map((item) => textOf(fieldsOf(fieldsOf(item)['valueSecretRef'])['name']))
 }
 
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
-}
-
 function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specWrong = specFailure(context.problems, 'ConfigInvalid')
   const checks = [specWrong === undefined]
   if (!specWrong) checks.push(...check(context))
   const valid = checks.every(Boolean)
-  conditions.check(
-    'Valid',
-    valid ? undefined : (specWrong ?? summary),
-    'ConfigValid',
-    'The entry can be used',
-  )
+  const failure = valid ? undefined : (specWrong ?? summary)
+  conditions.check('Valid', failure, 'ConfigValid', 'The entry can be used')
+  reportProgress(context, { failures: failure ? [failure] : [] })
   return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
 }
 
 const authReasons = { notFound: 'AuthConfigNotFound', notValid: 'InvalidExternalAuthConfig' }
 
 const summary: Failure = {
-  reason: 'ConfigInvalid',
+  reason: 'ReferencesNotReady',
   message: 'The entry cannot be used; the other conditions say why',
 }
 
 function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
-  const address = addressFailure(remoteUrl, allowPrivateEndpoint, context.settings.allowLoopback)
+  const address = addressFailure(remoteUrl, {
+    allowPrivateEndpoint,
+    allowLoopback: context.settings.allowLoopback,
+  })
   const checks = [
     conditions.check(
       'RemoteURLValidated',
@@ -99,12 +96,7 @@ function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
           'None is referenced',
         ),
     caBundleRef
-      ? conditions.check(
-          'CABundleRefValidated',
-          caBundleFailure(context, caBundleRef),
-          'CABundleRefValid',
-          'The CA bundle exists',
-        )
+      ? checkCaBundle(context, caBundleRef) === undefined
       : conditions.check('CABundleRefValidated', undefined, 'CABundleRefNotConfigured', 'None is referenced'),
   ]
   const headers = parent.spec.headerForward?.addHeadersFromSecret ?? []

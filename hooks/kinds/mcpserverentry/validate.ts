@@ -7,7 +7,10 @@ import type { CheckSettings } from '../../settings.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 
 export function entryViolations({ spec }: MCPServerEntry, settings: CheckSettings): Violation[] {
-  const failure = addressFailure(spec.remoteUrl, spec.allowPrivateEndpoint, settings.allowLoopback)
+  const failure = addressFailure(spec.remoteUrl, {
+    allowPrivateEndpoint: spec.allowPrivateEndpoint,
+    allowLoopback: settings.allowLoopback,
+  })
   return [
     ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
     ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),

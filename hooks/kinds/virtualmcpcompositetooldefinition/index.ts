@@ -9,6 +9,7 @@ import type { SyncResponse } from '../../sync/protocol.ts'
 import { referrersOf, workflowReferences } from '../../references/referrers.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 import { definitionViolations } from './validate.ts'
 
@@ -37,6 +38,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
     'WorkflowReady',
     'The workflow can be used',
   )
+  reportProgress(context, { failures: failure ? [failure] : [] })
   return {
     status: {
       validationStatus: failure ? 'Invalid' : 'Valid',

@@ -4,6 +4,8 @@
  * Everything is checked before anything is given up, so that all errors are known at once.
  */
 import { createHash } from 'node:crypto'
+import { authServerFile } from '../../../schemas/index.ts'
+import type { PodTemplateResult } from '../../children/pod-template.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { Failure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -11,18 +13,19 @@ import type { Strategy } from '../../externalauth/index.ts'
 import type { KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
-import { specFailure } from '../../references/resolve.ts'
+import { specFailure, templateFailure } from '../../references/resolve.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
 import { checkBackendNames } from './config/backend-names.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
+import { checkConsoleSecret } from './config/console.ts'
 import { backendsWithNeeds } from './config/entries.ts'
 import { checkFiles, type Files } from './config/files.ts'
 import { type Incoming, incomingAuth } from './config/incoming.ts'
 import { outgoingAuth } from './config/outgoing.ts'
-import { authServerFile, configFile, port } from './paths.ts'
+import { configFile, port } from './paths.ts'
 import { aggregation, compositeTools, checkGroup, optimizer, telemetry } from './references.ts'
 import { checkSessions, checkSessionSecret } from './config/sessions.ts'
 
@@ -50,23 +53,22 @@ export function build(context: Context): Built {
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid) {
     checkInvalidAuthServer(context)
+    checkTemplate(context, templateFailure(context.problems))
     return { children: undefined, backends: [], checksum: undefined, violations: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
   const checked = check(context, needs)
   const { backends, hashes } = checked
-  if (!checked.files)
+  if (!checked.files) {
+    // What the rest of the file would add to the pod is not known; the template itself is checked all the same.
+    checkTemplate(context, failureOf(podTemplate(context, needs, '')))
     return { children: undefined, backends, checksum: undefined, violations: checked.violations, hashes }
+  }
   const { config, authServer } = checked.files
   const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
-  const template = pod.violations && { reason: 'InvalidPodTemplateSpec', message: pod.violations.join('; ') }
-  context.conditions.check(
-    'PodTemplateSpecValid',
-    template,
-    'PodTemplateSpecValid',
-    'The pod template is valid',
-  )
+  const template = failureOf(pod)
+  checkTemplate(context, template)
   const texts = textsOf(checked.files)
   const stopped = { children: undefined, backends, checksum: undefined, hashes }
   if (!pod.template) return { ...stopped, violations: template ? [template] : [] }
@@ -79,6 +81,14 @@ export function build(context: Context): Built {
   return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, violations: [], hashes }
 }
 
+function failureOf({ violations }: PodTemplateResult): Failure | undefined {
+  return violations && { reason: 'InvalidPodTemplateSpec', message: violations.join('; ') }
+}
+
+function checkTemplate({ conditions }: Context, failure: Failure | undefined): void {
+  conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
+}
+
 function check(context: Context, needs: PodNeeds) {
   const group = checkGroup(context)
   const tools = compositeTools(context)
@@ -88,6 +98,7 @@ function check(context: Context, needs: PodNeeds) {
   const incoming = incomingAuth(context, needs, addressOf(context))
   const server = checkAuthServer(context, incoming)
   const password = checkSessionSecret(context, needs)
+  const consoleSecret = checkConsoleSecret(context, needs)
   checkSessions(context)
   const hashes = hashesOf(incoming, observed.hash)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
@@ -107,6 +118,7 @@ function check(context: Context, needs: PodNeeds) {
     ...incoming.violations,
     observed.telemetry.failure,
     password,
+    consoleSecret,
   ]
   const broken = [group, ...parts].filter((failure) => failure !== undefined)
   const { defaultStrategy } = outgoing

@@ -3,7 +3,7 @@
  *
  * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
  */
-import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { ownLabels, reportLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
 import { httpProbe, type PodTemplate, pullSecrets } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
@@ -13,6 +13,7 @@ import type { SyncContext } from '../../sync/context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
+import { consolePorts } from './config/console.ts'
 import { app, configDirectory, configFile, container, port } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -49,7 +50,14 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
             ...(debug ? ['--debug'] : []),
           ],
           env: needs.env,
-          ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
+          ports: [
+            { name: 'http', containerPort: port, protocol: 'TCP' },
+            ...consolePorts(spec).map(({ name, port }) => ({
+              name,
+              containerPort: port,
+              protocol: 'TCP' as const,
+            })),
+          ],
           startupProbe: httpProbe('/health', 0, 2, 3, 60),
           livenessProbe: httpProbe('/health', 30, 10, 5, 3),
           readinessProbe: httpProbe('/readyz', 0, 5, 3, 3),
@@ -105,7 +113,7 @@ export function childrenOf(
     configMap({
       name: names.report,
       namespace,
-      labels: { ...labels, 'app.kubernetes.io/component': 'vmcp-report' },
+      labels: { ...labels, ...reportLabels },
     }),
     deployment(
       { name: names.server, namespace, labels },
@@ -113,7 +121,14 @@ export function childrenOf(
     ),
     service(
       { name: names.server, namespace, labels },
-      { selector, port, targetPort: 'http', type: spec.serviceType, sessionAffinity: spec.sessionAffinity },
+      {
+        selector,
+        port,
+        targetPort: 'http',
+        ports: consolePorts(spec),
+        type: spec.serviceType,
+        sessionAffinity: spec.sessionAffinity,
+      },
     ),
   ]
 }

@@ -7,6 +7,8 @@ import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { relatedRules } from '../../sync/rules.ts'
+import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
+import type { HookSettings } from '../../settings.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 
 export const relatedKinds = [
@@ -17,18 +19,23 @@ export const relatedKinds = [
   'MCPAuthzConfig',
   'MCPTelemetryConfig',
   'MCPToolConfig',
+  'MCPToolLock',
   'EmbeddingServer',
   'VirtualMCPCompositeToolDefinition',
 ] as const
 
-export function customize({ parent }: CustomizeRequest): CustomizeResponse {
+export function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
   const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
   const map = fieldsOf(authz['configMap'])['name']
   const names = virtualServerNames(parent.metadata.name)
   return relatedRules(parent, {
     kinds: relatedKinds,
-    secrets: [...secretNamesIn(spec['sessionStorage']), ...secretNamesIn(spec['authServerConfig'])],
+    secrets: [
+      ...sessionSecretNames(spec['sessionStorage'], settings),
+      ...secretNamesIn(spec['authServerConfig']),
+      ...secretNamesIn(fieldsOf(spec['config'])['console']),
+    ],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
     own: [
       { kind: 'Deployment', name: names.server },

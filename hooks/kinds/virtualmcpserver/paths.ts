@@ -3,7 +3,6 @@
  */
 export const configDirectory = '/etc/vmcp-config'
 export const configFile = 'config.yaml'
-export const authServerFile = 'authserver-config.yaml'
 export const caBundleDirectory = '/etc/gatehouse/ca-bundles'
 export const port = 4483
 export const container = 'vmcp'

@@ -7,6 +7,7 @@ import {
   type CompositeTool,
   formatViolations,
   type Optimizer,
+  reservedOverrides,
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
@@ -24,6 +25,7 @@ import {
   telemetryCondition,
   toolCondition,
 } from '../../references/resolve.ts'
+import { reservedNames } from './reserved.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -105,7 +107,7 @@ export function optimizer(context: Context): Part<Optimizer | undefined> {
   if (own?.embeddingService !== undefined && own.embeddingService !== part.value) {
     context.conditions.set(
       'EmbeddingServiceOverridden',
-      true,
+      'True',
       'EmbeddingServiceOverridden',
       'config.optimizer.embeddingService is ignored: embeddingServerRef decides',
     )
@@ -148,6 +150,9 @@ export function aggregation(context: Context): AggregationResult {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
   const failures = new Map<string, Failure>()
+  const reserved = reservedNames(context.parent.spec)
+  /** The server leaves out the tools alone. */
+  const taken: Failure[] = []
   let isReferring = false
   for (const entry of own.tools ?? []) {
     const { toolConfigRef, ...rest } = entry
@@ -162,6 +167,11 @@ export function aggregation(context: Context): AggregationResult {
       continue
     }
     const { spec } = config.value
+    const overrides = { workload: entry.workload, overrides: spec.toolsOverride }
+    for (const { message } of reservedOverrides({ ...own, tools: [overrides] }, reserved, '')) {
+      const named = `MCPToolConfig ${toolConfigRef.name}: spec.toolsOverride for ${entry.workload}: ${message}`
+      taken.push({ reason: toolCondition.notValid, message: `${named}; the tool is left out` })
+    }
     const { filter: _filter, overrides: _overrides, ...settings } = rest
     tools.push({
       ...settings,
@@ -169,7 +179,7 @@ export function aggregation(context: Context): AggregationResult {
       ...(spec.toolsOverride && { overrides: spec.toolsOverride }),
     })
   }
-  if (isReferring) checkToolConfigs(context, [...failures.values()])
+  if (isReferring) checkToolConfigs(context, [...failures.values(), ...taken])
   return { aggregation: { ...own, ...(own.tools && { tools }) }, failures }
 }
 

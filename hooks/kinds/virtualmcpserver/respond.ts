@@ -3,15 +3,16 @@
  */
 import { parseDuration } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
-import { workloadState } from '../../children/workload.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
+import { type Failure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
-import { fieldsOf, listOf } from '../../kube.ts'
+import { fieldsOf, type KubeObject, listOf } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { addressOf, type Built } from './build.ts'
@@ -27,25 +28,29 @@ const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServ
 
 export function respond(context: Context, built: Built): SyncResponse {
   const names = virtualServerNames(context.name)
-  const pods = workloadState(context.child('Deployment', names.server))
+  const pods = workloadState(
+    context.child('Deployment', names.server),
+    desiredWorkload(built.children, 'Deployment', names.server),
+  )
   const previous = fieldsOf(context.stored['status'])
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
-  if (conflict) context.conditions.set(conflictCondition, false, conflict.reason, conflict.message)
+  if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
   const violations = conflict ? [conflict] : built.violations
+  const report = context.child('ConfigMap', names.report)
+  const reports = readReports(report, built.checksum ?? '', reportInterval(context))
   const backends =
     built.checksum === undefined
       ? listOf(previous['discoveredBackends'])
-      : backendStatuses(
-          built.backends,
-          readReports(context.child('ConfigMap', names.report), built.checksum, reportInterval(context)),
-          previous['discoveredBackends'],
-          (backend) => authTypeOf(built, backend),
+      : backendStatuses(built.backends, reports, previous['discoveredBackends'], (backend) =>
+          authTypeOf(built, backend),
         )
   const { phase, message, ready, reason } = violations[0]
     ? blocked(violations)
     : phaseOf(pods, backends as never)
-  context.conditions.set('Ready', ready, reason, message)
+  context.conditions.set('Ready', statusOf(ready), reason, message)
+  reportProgress(context, { failures: violations, workloads: [pods] })
   setDiscovery(context, backends.length, built)
+  checkReport(context, pods, report)
   if (built.checksum !== undefined) checkExcluded(context, built.backends, backends as never)
   return {
     status: definedFields({
@@ -61,6 +66,23 @@ export function respond(context: Context, built: Built): SyncResponse {
     }),
     children: built.children ?? lastAppliedChildren(context.request),
   }
+}
+
+/** Under an account of the user's own, whose rights nobody but the user sees to. Present only while nothing is reported. */
+function checkReport(
+  { conditions, parent, name }: Context,
+  pods: WorkloadState | undefined,
+  report: KubeObject | undefined,
+): void {
+  const { serviceAccount } = parent.spec
+  const isSilent = Object.keys(fieldsOf(report?.['data'])).length === 0
+  if (serviceAccount === undefined || !pods?.availableReplicas || !isSilent) return
+  conditions.set(
+    'BackendHealthReported',
+    'False',
+    'NoReport',
+    `No pod has reported the health of backends: ServiceAccount ${serviceAccount} needs get and patch on ConfigMap ${virtualServerNames(name).report}`,
+  )
 }
 
 function reportInterval({ parent }: Context): number {
@@ -81,7 +103,7 @@ function blocked(violations: readonly Failure[]): Phase {
 
 function setDiscovery(context: Context, count: number, { checksum }: Built): void {
   if (checksum === undefined) return
-  context.conditions.set('BackendsDiscovered', true, 'BackendsDiscovered', `${count} backends in the group`)
+  context.conditions.set('BackendsDiscovered', 'True', 'BackendsDiscovered', `${count} backends in the group`)
 }
 
 /** Undefined while the strategy is not known: a broken reference is not "unauthenticated". */

@@ -7,7 +7,6 @@
 import {
   addressViolation,
   reservedOverrides,
-  reservedTools,
   type Violation,
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
@@ -15,12 +14,18 @@ import {
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { overrideViolations } from '../common/checks/tools.ts'
+import { definedFields } from '../../children/defined.ts'
+import { maxBytes, sizeViolations } from '../../children/size.ts'
+import { toYaml } from '../../children/yaml.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
+import { consoleViolations } from './config/console.ts'
+import { container } from './paths.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
+import { reservedNames } from './reserved.ts'
 
 export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[] {
   return [
-    ...podTemplateViolations(spec.podTemplateSpec),
+    ...podTemplateViolations(spec.podTemplateSpec, [container]),
     ...authzViolations(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
     ...(spec.authServerConfig ? authServerViolations(spec.authServerConfig, 'spec.authServerConfig') : []),
     ...pairingViolations(spec),
@@ -28,6 +33,35 @@ export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[]
     ...optimizerViolations(spec),
     ...compositeViolations(spec),
     ...addressViolations(spec),
+    ...consoleViolations(spec),
+    ...tooLarge(spec),
+  ]
+}
+
+/** The parts that go into the running server's file as they are. */
+function tooLarge({
+  config,
+  incomingAuth,
+  outgoingAuth,
+  podTemplateSpec,
+}: VirtualMCPServerSpec): Violation[] {
+  const { aggregation, compositeTools, backends } = config ?? {}
+  const inline = outgoingAuth?.source === 'inline' ? backends : undefined
+  const { policies, shadowPolicies, entitiesJson } = incomingAuth.authzConfig?.inline ?? {}
+  const file = definedFields({
+    aggregation,
+    compositeTools,
+    backends: inline,
+    policies,
+    shadowPolicies,
+    entitiesJson,
+  })
+  return [
+    // As YAML it can have half the bytes, and writing that takes time.
+    ...(JSON.stringify(file).length * 2 > maxBytes
+      ? sizeViolations('spec', 'a ConfigMap', toYaml(file))
+      : []),
+    ...sizeViolations('spec.podTemplateSpec', 'a Deployment', podTemplateSpec),
   ]
 }
 
@@ -50,18 +84,14 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
   return problems
 }
 
-function aggregationViolations({ config, embeddingServerRef }: VirtualMCPServerSpec): Violation[] {
+function aggregationViolations(spec: VirtualMCPServerSpec): Violation[] {
+  const { config } = spec
   const path = 'spec.config.aggregation'
-  // The reference switches tool search on.
-  const reserved = reservedTools({
-    optimizer: config?.optimizer ?? embeddingServerRef,
-    codeMode: config?.codeMode,
-  })
   return [
     ...(config?.aggregation?.tools ?? []).flatMap(({ overrides }, index) =>
       overrideViolations(overrides, `${path}.tools[${index}].overrides`),
     ),
-    ...reservedOverrides(config?.aggregation, reserved, path),
+    ...reservedOverrides(config?.aggregation, reservedNames(spec), path),
   ]
 }
 

@@ -1,10 +1,13 @@
 /** VirtualMCPServer: what the author of a valid one should know. */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import { virtualServerNames } from '../../children/names.ts'
+import { replicaFailure } from '../../runtime-config/auth-server.ts'
 import { authServerWarnings } from '../../externalauth/index.ts'
 import { unknownBackendsOf } from '../../references/backend-names.ts'
+import { policyNameWarnings } from '../common/checks/policies.ts'
 
-export function virtualServerWarnings({ spec }: VirtualMCPServer): readonly string[] {
+export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): readonly string[] {
   const { config } = spec
   const found = (config?.compositeTools ?? []).flatMap(workflowWarnings)
   if (spec.incomingAuth.authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
@@ -21,13 +24,21 @@ export function virtualServerWarnings({ spec }: VirtualMCPServer): readonly stri
   if (config?.backends?.length && spec.outgoingAuth?.source !== 'inline') {
     found.push('config.backends is used only with outgoingAuth.source inline')
   }
+  found.push(...policyNameWarnings(spec.incomingAuth.authzConfig))
   found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
     found.push('config.optimizer.embeddingService is overridden by embeddingServerRef')
   }
-  return spec.authServerConfig
-    ? [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
-    : found
+  if (spec.serviceAccount !== undefined) {
+    const { report } = virtualServerNames(metadata.name)
+    found.push(
+      clip(`serviceAccount needs get and patch on ConfigMap ${report}, where the pods report health`, 120),
+    )
+  }
+  if (!spec.authServerConfig) return found
+  const replicas = replicaFailure(spec.authServerConfig, spec.replicas)
+  if (replicas) found.push(clip(`authServerConfig: ${replicas.message}`, 120))
+  return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
 }
 
 /**

@@ -94,7 +94,7 @@ class Parser {
       case 'if':
       case 'with':
       case 'range':
-        return this.#open(word, false)
+        return this.#open(word, { joined: false })
       case 'define':
       case 'block':
         return this.#openNamed(word)
@@ -109,7 +109,7 @@ class Parser {
     }
   }
 
-  #open(word: 'if' | 'with' | 'range', joined: boolean): void {
+  #open(word: 'if' | 'with' | 'range', { joined }: { readonly joined: boolean }): void {
     const outside = this.#variables
     const pipe = this.#pipe(word)
     this.#push({ word, pipe, name: '', outside, inside: this.#variables, joined })
@@ -156,7 +156,7 @@ class Parser {
     if (next.kind !== 'word' || next.text !== block.word || block.word === 'range')
       throw new TemplateError(`else of ${block.word} is followed by what is not expected`)
     this.#at += 1
-    this.#open(block.word, true)
+    this.#open(block.word, { joined: true })
   }
 
   #end(): void {

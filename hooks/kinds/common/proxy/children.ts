@@ -7,7 +7,7 @@ import type {
   ProxyDeploymentOverrides,
   ResourceRequirements,
 } from '../../../../schemas/index.ts'
-import { hashOf } from '../../../../schemas/index.ts'
+import { authServerFile, hashOf } from '../../../../schemas/index.ts'
 import type { Labels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
 import { httpProbe, type PodTemplate, pullSecrets } from '../../../children/pod.ts'
@@ -20,7 +20,7 @@ import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
 import type { ProxyConfig } from './config.ts'
-import { authServerFile, configDirectory, proxyContainer, proxyFile } from './paths.ts'
+import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
 
 export interface ProxyOptions {
   readonly settings: HookSettings

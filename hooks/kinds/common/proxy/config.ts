@@ -14,9 +14,9 @@ import type { Failure } from '../../../sync/conditions.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { authServerPart } from '../../../runtime-config/auth-server.ts'
+import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
 import { failed, type Part } from '../../../runtime-config/part.ts'
-import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
+import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
 import { authServerReference, authz, externalAuth, checkGroup, oidc, telemetry, tools } from './references.ts'
@@ -50,8 +50,9 @@ export function front(context: Context, target: ProxyTarget, resource: string, n
   const external = externalAuth(context)
   const serverRef = authServerReference(context)
   const server = embeddedServer(context, external.value, serverRef.value, incoming.value?.oidc)
+  if (server.value) checkAuthServerReplicas(context.conditions, server.value, spec.replicas)
   const outgoing = outgoingStrategy(context, external.value, server.value, needs)
-  const secrets = sessionSecret(context, needs)
+  const secrets = checkSessionPassword(context, spec.sessionStorage, needs)
   const hashes = hashesOf(context)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const parts = [incoming, policies, shown, observed, external, serverRef, server, outgoing]
@@ -108,7 +109,7 @@ function embeddedServer(
         pairingFailure(server, oidcConfig) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
-  context.conditions.set(type, false, reason, why)
+  context.conditions.set(type, 'False', reason, why)
   return failed(reason, why)
 }
 
@@ -148,7 +149,12 @@ function outgoingStrategy(
   if (external && external.spec.type !== 'embeddedAuthServer') {
     const part = toStrategy(external, { needs, upstreams, enableObo: context.settings.enableObo })
     if (part.failure) {
-      context.conditions.set('ExternalAuthConfigValidated', false, part.failure.reason, part.failure.message)
+      context.conditions.set(
+        'ExternalAuthConfigValidated',
+        'False',
+        part.failure.reason,
+        part.failure.message,
+      )
     }
     return part
   }
@@ -173,16 +179,6 @@ function authServerOf(
     clusterDomain: context.settings.clusterDomain,
     needs,
   })
-}
-
-function sessionSecret(context: Context, needs: PodNeeds): Failure | undefined {
-  const password = context.spec.sessionStorage?.passwordRef
-  if (!password) return undefined
-  needs.revision('sessionStorage', context.secretRevision([password]))
-  const missing = context.missingSecrets([password])
-  return missing.length === 0
-    ? undefined
-    : { reason: 'SecretNotFound', message: `Not found: ${missing.join('; ')}` }
 }
 
 function hashesOf(context: Context): Readonly<Record<string, string | undefined>> {

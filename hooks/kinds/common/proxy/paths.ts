@@ -3,5 +3,4 @@
  */
 export const configDirectory = '/etc/gatehouse/proxy'
 export const proxyFile = 'proxy.yaml'
-export const authServerFile = 'authserver-config.yaml'
 export const proxyContainer = 'gatehouse'

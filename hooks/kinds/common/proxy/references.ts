@@ -10,7 +10,7 @@ import type {
   RuntimeOidc,
   Telemetry,
 } from '../../../../schemas/index.ts'
-import { conditionOf, type Failure } from '../../../sync/conditions.ts'
+import { conditionOf, type Failure, statusOf } from '../../../sync/conditions.ts'
 import type { KubeObject } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
@@ -71,7 +71,7 @@ export function oidc(context: Context, needs: PodNeeds, defaultResource: string)
 function mirrorCaBundle({ conditions }: Context, config: KubeObject | undefined): void {
   const { status, reason, message } = (config && conditionOf(config, 'CABundleRefValidated')) ?? {}
   if (status === undefined) return
-  conditions.set('CABundleRefValidated', status === 'True', String(reason), String(message))
+  conditions.set('CABundleRefValidated', statusOf(status === 'True'), String(reason), String(message))
 }
 
 export function authz(context: Context): Optional<RuntimeAuthz> {
@@ -79,7 +79,7 @@ export function authz(context: Context): Optional<RuntimeAuthz> {
   if (authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
     context.conditions.set(
       'AuthzPrimaryUpstreamProviderIgnored',
-      true,
+      'True',
       'PrimaryUpstreamProviderIgnored',
       'authzConfig.inline.primaryUpstreamProvider means something for a VirtualMCPServer only',
     )

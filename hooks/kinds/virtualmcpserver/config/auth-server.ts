@@ -14,7 +14,11 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { authServerPart, authServerSecrets } from '../../../runtime-config/auth-server.ts'
+import {
+  authServerPart,
+  authServerSecrets,
+  checkAuthServerReplicas,
+} from '../../../runtime-config/auth-server.ts'
 import type { Incoming } from './incoming.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -35,6 +39,7 @@ export function checkAuthServer(context: Context, incoming: Incoming): Failure |
   if (!server) return failure
   setIdentitySynthesized(context, server)
   warnOfChoice(context, server, incoming.auth?.authz)
+  checkAuthServerReplicas(context.conditions, server, spec.replicas)
   return failure
 }
 
@@ -52,7 +57,7 @@ export function checkInvalidAuthServer({ conditions, problems, stored }: Context
     : server === undefined
       ? 'AuthzPrimaryProviderRequiresAuthServer'
       : 'AuthzUpstreamUnknown'
-  conditions.set('AuthServerConfigValidated', false, reason, formatViolations(mine))
+  conditions.set('AuthServerConfigValidated', 'False', reason, formatViolations(mine))
 }
 
 function serverFailure(context: Context, incoming: Incoming): Failure | undefined {
@@ -100,14 +105,14 @@ function setIdentitySynthesized(context: Context, server: EmbeddedAuthServerConf
   if (names.length > 0) {
     context.conditions.set(
       'IdentitySynthesized',
-      true,
+      'True',
       'OAuth2UpstreamWithoutUserInfo',
       `Users get an identity derived from their access token at: ${names.join(', ')}`,
     )
   } else {
     context.conditions.set(
       'IdentitySynthesized',
-      false,
+      'False',
       'AllUpstreamsHaveUserInfo',
       'Every upstream identifies its users',
     )
@@ -124,7 +129,7 @@ function warnOfChoice(
   if (!authz || explicit !== undefined || server.upstreamProviders.length < 2) return
   context.conditions.set(
     'AuthzUpstreamSelectionWarning',
-    true,
+    'True',
     'AuthzUpstreamAutoSelected',
     `Policies read the claims of ${server.upstreamProviders[0]?.name}, the first upstream; set authServerConfig.primaryUpstreamProvider to choose`,
   )

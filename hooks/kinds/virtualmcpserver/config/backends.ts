@@ -9,9 +9,9 @@ import { policyFor } from '../../../references/addresses.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
-import { caBundleFailure, caKey } from '../../../references/resolve.ts'
+import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
 import { byText, fieldsOf, type StringMap } from '../../../kube.ts'
-import { groupMembers, type Member } from '../../../references/members.ts'
+import { groupMembers, type Member, memberKinds } from '../../../references/members.ts'
 import { caBundlePath } from '../paths.ts'
 import type { Outgoing } from './outgoing.ts'
 
@@ -35,7 +35,9 @@ type Context = SyncContext<'VirtualMCPServer'>
 export function resolveBackends(context: Context, resolver: Outgoing): readonly ResolvedBackend[] {
   const group = context.parent.spec.groupRef.name
   const byName = new Map<string, ResolvedBackend>()
-  for (const member of groupMembers(context, group).members) {
+  const { members, duplicates } = groupMembers(context, group)
+  tellDuplicates(context, duplicates)
+  for (const member of members) {
     if (!byName.has(member.name)) byName.set(member.name, resolveMember(context, member, resolver))
   }
   if (context.parent.spec.outgoingAuth?.source === 'inline') {
@@ -52,6 +54,17 @@ export function resolveBackends(context: Context, resolver: Outgoing): readonly 
   }
   const sorted = [...byName.values()].sort((a, b) => byText(a.name, b.name))
   return withoutSharedVariables(sorted)
+}
+
+/** Several members of one name are one backend. Present only while there are such. */
+function tellDuplicates({ conditions }: Context, names: readonly string[]): void {
+  if (names.length === 0) return
+  conditions.set(
+    'MemberNamesUnique',
+    'False',
+    'DuplicateMemberName',
+    `More than one member of the group is called ${names.join(', ')}; only the first of ${memberKinds.join(', ')} is a backend`,
+  )
 }
 
 /**
@@ -106,8 +119,8 @@ function headersFailure(context: Context, { kind, name, object }: Member): Failu
 
 /** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */
 function addressesOf({ settings }: Context, { object, url }: Member): AddressPolicy {
-  const isAllowed = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
-  return policyFor(url ?? '', isAllowed, settings.allowLoopback)
+  const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
+  return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
 }
 
 interface CaBundle {
@@ -118,9 +131,9 @@ interface CaBundle {
 
 /** The trust anchors of an entry; undefined when it names none. */
 export function caBundleOf(context: Context, member: Member): CaBundle | undefined {
-  const reference = fieldsOf(fieldsOf(fieldsOf(member.object['spec'])['caBundleRef'])['configMapRef'])
-  const { name, key } = reference
-  if (typeof name !== 'string' || name === '') return undefined
+  const bundle = fieldsOf(member.object['spec'])['caBundleRef']
+  const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
+  if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
   // The ConfigMap is two hops away and seldom in this request: the entry's own sync has looked at it.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined

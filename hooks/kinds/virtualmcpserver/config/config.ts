@@ -10,6 +10,8 @@ import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedBackend } from './backends.ts'
+import { consolePart } from './console.ts'
+import { toolLocks } from './tool-locks.ts'
 
 export interface ConfigParts {
   readonly incomingAuth: input.VmcpFile['incomingAuth']
@@ -47,6 +49,7 @@ export function configOf(
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
     backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
+    console: consolePart(own.console),
     compositeTools:
       parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
     operational: own.operational,
@@ -57,6 +60,8 @@ export function configOf(
       storage || !own.sessionStorage
         ? sessionStoragePart(storage, settings, { scope: 'vmcp', namespace, name }, needs)
         : own.sessionStorage,
+    pinning: own.pinning,
+    toolLocks: toolLocks(context, parts.backends),
     telemetry: parts.telemetry,
   })
 }
@@ -72,7 +77,9 @@ const hotReloadable = [
   'optimizer',
   'outgoingAuth',
   'passthroughHeaders',
+  'pinning',
   'rateLimiting',
+  'toolLocks',
 ] as const
 
 /** Changes when the running server must be started again. */

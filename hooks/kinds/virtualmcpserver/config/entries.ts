@@ -38,7 +38,7 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   // It authenticates callers of the backend; it is no way to authenticate to one.
   if (!failure && config?.spec.type === 'embeddedAuthServer') {
     const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
-    context.conditions.set(type, true, 'NoOutgoingStrategy', message)
+    context.conditions.set(type, 'True', 'NoOutgoingStrategy', message)
     return
   }
   context.conditions.check(

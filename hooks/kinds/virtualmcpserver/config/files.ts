@@ -44,7 +44,7 @@ export function checkFiles(
   const failure = specFailure(problems, 'ConfigInvalid')
   if (failure) {
     const message = `The configuration cannot be made: ${formatViolations(problems)}`
-    conditions.set('Valid', false, failure.reason, message)
+    conditions.set('Valid', 'False', failure.reason, message)
     return { files: undefined, backends, failure }
   }
   const excluded = new Map(remaining?.excluded.map(({ name, problems: lines }) => [name, lines.join('; ')]))

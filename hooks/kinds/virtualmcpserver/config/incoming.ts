@@ -115,7 +115,7 @@ function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
   if (deprecatedPrimary(context.parent) !== undefined) {
     context.conditions.set(
       'AuthzPrimaryUpstreamProviderDeprecated',
-      true,
+      'True',
       deprecatedReason,
       deprecatedMessage,
     )

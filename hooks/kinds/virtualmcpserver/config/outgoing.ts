@@ -1,12 +1,13 @@
 /**
  * How the virtual server authenticates to each backend.
  *
- * Order, in both modes: the entry for the backend in spec.outgoingAuth.backends, the member's own reference, the
- * default, nothing. An entry of type `discovered` means the member's own reference. A configuration that cannot be used
- * leaves the backend out; it never falls through to the default.
+ * Order: the entry for the backend in spec.outgoingAuth.backends, the member's own reference, the default, nothing. With
+ * source inline only what this resource configures counts: a member's own reference does where an entry, or else the
+ * default, is of type `discovered`, which means just that. A configuration that cannot be used leaves the backend out; it
+ * never falls through to the default.
  * Source: docs/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
-import type { BackendAuth } from '../../../../schemas/index.ts'
+import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Strategy, toStrategy } from '../../../externalauth/index.ts'
@@ -57,8 +58,9 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): Outgoing 
     defaultFailure: byDefault?.failure,
     strategyFor(backend, own) {
       const entries = outgoing?.backends ?? {}
-      const entry = refOf(Object.hasOwn(entries, backend) ? entries[backend] : undefined)
-      const name = entry ?? own
+      const listed = Object.hasOwn(entries, backend) ? entries[backend] : undefined
+      const entry = refOf(listed)
+      const name = entry ?? (countsOwn(outgoing, listed) ? own : undefined)
       const explicit = entry !== undefined
       // A broken default must not open backends that rely on it.
       if (name === undefined) {
@@ -68,6 +70,11 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): Outgoing 
       return { strategy: value, failure, authConfigRef: name, explicit }
     },
   }
+}
+
+/** Whether a member's own reference counts, for the entry of its backend. */
+function countsOwn(outgoing: VirtualMCPServerSpec['outgoingAuth'], listed: BackendAuth | undefined): boolean {
+  return outgoing?.source !== 'inline' || (listed ?? outgoing.default)?.type === 'discovered'
 }
 
 /** Name of the MCPExternalAuthConfig that an entry demands; a reference beside type `discovered` means nothing. */

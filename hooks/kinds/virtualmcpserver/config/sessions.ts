@@ -4,7 +4,7 @@
 import type { Failure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { checkReplicaSessions } from '../../../runtime-config/session-storage.ts'
+import { checkReplicaSessions, checkSessionPassword } from '../../../runtime-config/session-storage.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -15,13 +15,8 @@ export function checkSessions({ parent, conditions, settings }: Context): void {
 }
 
 export function checkSessionSecret(context: Context, needs: PodNeeds): Failure | undefined {
-  const password = context.parent.spec.sessionStorage?.passwordRef
-  if (!password) return undefined
-  needs.revision('sessionStorage', context.secretRevision([password]))
-  const missing = context.missingSecrets([password])
-  if (missing.length === 0) return undefined
-  return {
-    reason: 'SecretNotFound',
-    message: `spec.sessionStorage.passwordRef: not found: ${missing.join('; ')}`,
-  }
+  const { sessionStorage, config } = context.parent.spec
+  // A store of spec.config takes its password from the environment that podTemplateSpec gives.
+  if (!sessionStorage && config?.sessionStorage) return undefined
+  return checkSessionPassword(context, sessionStorage, needs)
 }

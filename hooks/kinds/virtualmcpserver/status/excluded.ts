@@ -2,12 +2,9 @@
  * The condition about backends that are left out: by the sync, which found a reference or setting broken, or by the
  * running server, whose report says so. Its message is bounded in names and in what is said of each.
  */
-import type { DiscoveredBackend } from '../../../../schemas/index.ts'
+import { type DiscoveredBackend, excludedPrefix } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
-
-/** How the running server's message about a backend starts that it has excluded. */
-const excludedPrefix = 'Excluded: '
 
 /** True for the message of a backend that the running server has excluded. */
 export function isExcluded(message: unknown): message is string {

@@ -2,11 +2,13 @@
  * Phase, backend list and backend count of a virtual server's status.
  *
  * Pods decide first: without a ready one the last report means nothing. Then the backends: all routable is Ready, some is
- * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready.
+ * Degraded, none is Degraded while pods serve, all still unknown is Pending; an empty group is Ready. A rollout that is
+ * stuck while older pods serve is Degraded.
  * Source: docs/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import type { WorkloadState } from '../../../children/workload.ts'
+import { stuckMessage } from '../../../sync/progress.ts'
 import type { Fields } from '../../../kube.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
@@ -74,6 +76,7 @@ function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 
 
 const statusOfPhase: Readonly<Record<string, BackendStatus>> = {
   Ready: 'ready',
+  Degraded: 'ready',
   Valid: 'ready',
   Failed: 'unavailable',
   Terminating: 'unavailable',
@@ -94,30 +97,39 @@ export interface Phase {
 /** Phase and Ready condition, when no reference is broken. */
 export function phaseOf(pods: WorkloadState | undefined, backends: readonly DiscoveredBackend[]): Phase {
   if (!pods || pods.availableReplicas === 0) return withoutPods(pods)
+  const found = ofBackends(backends)
+  if (pods.failure === undefined) return found
+  return { ...found, phase: 'Degraded', message: `${stuckMessage(pods.failure)}. ${found.message}` }
+}
+
+function ofBackends(backends: readonly DiscoveredBackend[]): Phase {
   const routable = routableCount(backends)
   const total = backends.length
   if (total === 0)
-    return phase('Ready', true, 'DeploymentReady', 'Virtual MCP server is running; the group is empty')
-  if (routable === total)
-    return phase('Ready', true, 'AllBackendsRoutable', `All ${total} backends are routable`)
+    return ready('Ready', 'DeploymentReady', 'Virtual MCP server is running; the group is empty')
+  if (routable === total) return ready('Ready', 'AllBackendsRoutable', `All ${total} backends are routable`)
   if (routable > 0) {
-    return phase('Degraded', true, 'SomeBackendsUnhealthy', `${routable} of ${total} backends are routable`)
+    return ready('Degraded', 'SomeBackendsUnhealthy', `${routable} of ${total} backends are routable`)
   }
   if (backends.every(({ status }) => status === 'unknown')) {
-    return phase('Pending', false, 'BackendsPending', 'No backend has been checked yet')
+    return notReady('Pending', 'BackendsPending', 'No backend has been checked yet')
   }
-  return phase('Degraded', false, 'NoRoutableBackends', `None of ${total} backends is routable`)
+  return notReady('Degraded', 'NoRoutableBackends', `None of ${total} backends is routable`)
 }
 
 function withoutPods(pods: WorkloadState | undefined): Phase {
-  if (pods?.failure !== undefined) return phase('Failed', false, 'DeploymentFailed', pods.failure)
-  if (!pods) return phase('Pending', false, 'DeploymentNotReady', 'No pods found for Virtual MCP server')
+  if (pods?.failure !== undefined) return notReady('Failed', 'DeploymentFailed', pods.failure)
+  if (!pods) return notReady('Pending', 'DeploymentNotReady', 'No pods found for Virtual MCP server')
   if (pods.replicas === 0) {
-    return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is stopped: it has no replicas')
+    return notReady('Pending', 'DeploymentNotReady', 'Virtual MCP server is stopped: it has no replicas')
   }
-  return phase('Pending', false, 'DeploymentNotReady', 'Virtual MCP server is starting')
+  return notReady('Pending', 'DeploymentNotReady', 'Virtual MCP server is starting')
 }
 
-function phase(name: Phase['phase'], ready: boolean, reason: string, message: string): Phase {
-  return { phase: name, ready, reason, message }
+function ready(phase: Phase['phase'], reason: string, message: string): Phase {
+  return { phase, ready: true, reason, message }
+}
+
+function notReady(phase: Phase['phase'], reason: string, message: string): Phase {
+  return { phase, ready: false, reason, message }
 }

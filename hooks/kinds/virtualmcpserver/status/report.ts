@@ -46,16 +46,20 @@ export function readReports(report: KubeObject | undefined, checksum: string, in
   return { current, fresh: reports.length > 0 }
 }
 
-/** What pods say about the present configuration, by name of pod, without the pods that are gone. */
-function presentReports(
+/**
+ * What pods say about the present configuration, by name of pod, without the pods that are gone. `checksum` undefined: about
+ * whatever configuration.
+ */
+export function presentReports(
   report: KubeObject | undefined,
-  checksum: string,
+  checksum: string | undefined,
   maxAgeMs: number,
 ): readonly Fields[] {
   const reports = Object.entries(fieldsOf(report?.['data']))
     .sort(([a], [b]) => byText(a, b))
     .flatMap(([key, text]) => (key.endsWith('.json') && typeof text === 'string' ? [parse(text)] : []))
-    .filter((one) => one?.['configChecksum'] === checksum) as readonly Fields[]
+    .filter((one) => one !== undefined)
+    .filter((one) => checksum === undefined || one['configChecksum'] === checksum)
   const newest = Math.max(...reports.map(observedAt))
   // One without a time is taken for the oldest: it counts only where no pod tells the time.
   return reports.filter((one) => newest === -Infinity || newest - observedAt(one) <= maxAgeMs)

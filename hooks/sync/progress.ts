@@ -1,0 +1,81 @@
+/**
+ * The conditions Reconciling and Stalled, each present only while it is True. Together with observedGeneration they tell
+ * tools that wait for an object (kubectl, Flux) whether it is done, on its way, or needs somebody.
+ *
+ * Stalled: nothing that is on its way will help; the manifest must be changed, or what hinders its rollout. What waits for
+ * other objects is Reconciling: in one apply a reference may be created before what it refers to.
+ * Source: Kubernetes cli-utils, kstatus, "Conditions".
+ */
+import type { WorkloadState } from '../children/workload.ts'
+import { type Fields, isFields, isTerminating, type KubeObject, listOf } from '../kube.ts'
+import type { HookEvent } from '../server/events.ts'
+import type { Failure } from './conditions.ts'
+import { conflictReason } from './conflicts.ts'
+import type { AnyContext } from './context.ts'
+
+const rolloutInProgress = 'RolloutInProgress'
+
+/** Reasons that are in the manifest itself although its checks passed. */
+const ownReasons: ReadonlySet<string> = new Set([
+  'ConfigInvalid',
+  'ConfigTooLarge',
+  'EnterpriseRequired',
+  'InvalidConfig',
+  'InvalidPodTemplateSpec',
+  'StdioCommandRequired',
+  conflictReason,
+])
+
+export interface Progress {
+  /** Why the children are not applied; empty when they are. */
+  readonly failures: readonly Failure[]
+  /** One for each workload that the resource has; undefined while it does not exist. */
+  readonly workloads?: readonly (WorkloadState | undefined)[]
+}
+
+/** Reasons of Reconciling that pass by themselves. */
+const passing: ReadonlySet<string> = new Set([
+  rolloutInProgress,
+  'EmbeddingServerNotReady',
+  'GroupRefNotReady',
+])
+
+/** Sets both conditions. Call it after Ready: while a rollout is not done, Ready speaks of the generation before. */
+export function reportProgress(context: AnyContext, { failures, workloads = [] }: Progress): void {
+  const { conditions, problems } = context
+  const [first] = failures
+  if (first) {
+    const message = failures.map((failure) => failure.message).join('; ')
+    const isOwn = problems.length > 0 || failures.some(({ reason }) => ownReasons.has(reason))
+    conditions.set(isOwn ? 'Stalled' : 'Reconciling', 'True', first.reason, message)
+    return
+  }
+  const stuck = stuckRollout(workloads)
+  if (stuck !== undefined) conditions.set('Stalled', 'True', 'RolloutStalled', stuck)
+  else if (workloads.every((state) => state?.isComplete)) return
+  else conditions.set('Reconciling', 'True', rolloutInProgress, 'Pods are being created or replaced')
+  conditions.keepGeneration('Ready')
+}
+
+/** Why a rollout cannot go on; undefined when none is stuck. */
+export function stuckRollout(workloads: readonly (WorkloadState | undefined)[]): string | undefined {
+  return workloads.find((state) => state?.failure !== undefined)?.failure
+}
+
+/** For the message of a resource whose pods of the version before still serve. */
+export function stuckMessage(why: string): string {
+  return `The rollout is stuck, and pods of the version before serve: ${why}`
+}
+
+/**
+ * Warning Events for what a person must mend: why the resource is stalled, and what it waits for that somebody else has to
+ * create. Empty while pods are merely on their way.
+ */
+export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
+  if (isTerminating(parent)) return []
+  const conditions = listOf(status['conditions']).filter(isFields)
+  return conditions.flatMap(({ type, reason, message }) => {
+    const isTold = type === 'Stalled' || (type === 'Reconciling' && !passing.has(String(reason)))
+    return isTold ? [{ parent, type: 'Warning', reason: String(reason), message: String(message) }] : []
+  })
+}

@@ -1,0 +1,102 @@
+/**
+ * References within a JSON Schema: where they lead, and which never end. A reference that comes back to itself without going
+ * deeper into the value would be applied for ever.
+ * Source: JSON Schema 2020-12, core, "Schema References" and "Guarding Against Infinite Recursion".
+ */
+import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
+import { schemasAppliedInPlace, schemasIn } from './schema-parts.ts'
+
+const maxDepth = 100
+/** Schemas that are applied to one value, one by way of the other; a compiler follows them in one call after the other. */
+const maxInPlace = 100
+const referenceKeywords = ['$ref', '$dynamicRef'] as const
+
+/** What is wrong with the references of a schema; undefined: all lead to a part of it, and end. */
+export function referenceError(root: Fields): string | undefined {
+  const search = new Search(root)
+  for (const schema of schemasIn(root)) {
+    const lost = search.lost(schema)
+    if (lost !== undefined) return `the reference ${shown(lost)} must lead to a part of the same schema`
+  }
+  for (const schema of schemasIn(root)) {
+    const endless = search.endless(schema)
+    if (endless !== undefined)
+      return `the reference ${shown(endless)} leads back to itself without end, or through more than ${maxInPlace} schemas`
+  }
+  return undefined
+}
+
+function shown(reference: string): string {
+  return JSON.stringify(reference.slice(0, 80))
+}
+
+class Search {
+  readonly #root: Fields
+  /** Schemas between the first one and where the search is. */
+  readonly #open = new Set<unknown>()
+  readonly #ended = new Set<unknown>()
+
+  constructor(root: Fields) {
+    this.#root = root
+  }
+
+  lost(schema: Fields): string | undefined {
+    return referencesIn(schema).find((reference) => targetOf(this.#root, reference) === undefined)
+  }
+
+  /** The reference that closes a circle of schemas that are all applied to the same value. */
+  endless(schema: unknown): string | undefined {
+    if (!isFields(schema) || this.#ended.has(schema)) return undefined
+    this.#open.add(schema)
+    for (const reference of referencesIn(schema)) {
+      const target = targetOf(this.#root, reference)
+      const found = this.#open.has(target) || this.#open.size > maxInPlace ? reference : this.endless(target)
+      if (found !== undefined) return found
+    }
+    for (const inner of schemasAppliedInPlace(schema)) {
+      const found = this.endless(inner)
+      if (found !== undefined) return found
+    }
+    this.#open.delete(schema)
+    this.#ended.add(schema)
+    return undefined
+  }
+}
+
+function referencesIn(schema: Fields): string[] {
+  return referenceKeywords.map((keyword) => schema[keyword]).filter((value) => typeof value === 'string')
+}
+
+/** The part of a schema that a JSON pointer or the name of an anchor leads to. */
+function targetOf(root: Fields, reference: string): unknown {
+  if (reference === '#') return root
+  if (!reference.startsWith('#/'))
+    return reference.startsWith('#') ? anchor(root, reference.slice(1), 0) : undefined
+  let part: unknown = root
+  for (const escaped of reference.slice(2).split('/')) {
+    const key = decoded(escaped).replaceAll('~1', '/').replaceAll('~0', '~')
+    if (isFields(part) && !Object.hasOwn(part, key)) return undefined
+    part = Array.isArray(part) ? part[Number(key)] : fieldsOf(part)[key]
+    if (part === undefined) return undefined
+  }
+  return part
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function anchor(part: unknown, name: string, depth: number): unknown {
+  if (depth > maxDepth || typeof part !== 'object' || part === null) return undefined
+  const { $anchor, $dynamicAnchor } = fieldsOf(part)
+  if ($anchor === name || $dynamicAnchor === name) return part
+  for (const inner of Object.values(part)) {
+    const found = anchor(inner, name, depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
