@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package binary images lint schemas format fuzz bench soak unit clean
+.PHONY: help run test build package binary images lint schemas format fuzz bench soak recording pictures unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -42,6 +42,7 @@ lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
 	@biome format .
 	@oxlint --type-aware --deny-warnings
 	@tsc
+	@tsc -p runtime/console/web
 	@node schemas/generate/main.ts --check
 	@node manifests/generate/main.ts --check
 	@node test/requirements/pages.ts --check
@@ -63,8 +64,14 @@ fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many ca
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts
 
+pictures: build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)
+	@node test/helpers/console/pictures.ts
+
 soak: build ## An hour of churning clients and dying backends against the built vMCP; memory must stay flat
 	@node test/bench/soak.ts
+
+recording: package ## Run install, import, run, call and connect, and record them as docs/recording.svg and .cast
+	@node test/recording/main.ts
 
 clean: ## Remove what was built
 	@rm -rf dist .tap gatehouse-*.tgz

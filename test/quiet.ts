@@ -1,6 +1,7 @@
 /**
  * Loaded before each test file by test/run.ts: what a test writes to stderr (warnings of packages, of Node) is held
  * back, and left in a file for test/run.ts to print when the test fails. A file that is run by hand shows all at once.
+ * What is skipped, and for want of what, is left in a file as well.
  */
 import { writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -31,9 +32,24 @@ process.stderr.write = (
 process.removeAllListeners('warning')
 process.on('warning', (warning) => hold(`${warning.stack ?? warning.message}\n`))
 
+const skipped: string[] = []
+let line = ''
+const write = process.stdout.write.bind(process.stdout) as (...args: unknown[]) => boolean
+
+process.stdout.write = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
+  const lines = (line + (typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())).split('\n')
+  line = lines.pop()?.slice(-maxBytes) ?? ''
+  for (const one of lines) {
+    const [, name, reason] = /^ *ok \d+ - (.*) # SKIP ?(.*)$/.exec(one) ?? []
+    if (name !== undefined) skipped.push(`${name}: ${reason || 'no reason given'}`)
+  }
+  return write(chunk, ...rest)
+}
+
 process.on('exit', (code) => {
-  const folder = process.env['TEST_STDERR']
-  if (code === 0 || held.length === 0 || folder === undefined) return
+  const folder = process.env['TEST_NOTES']
+  if (folder === undefined) return
   const name = `${basename(process.argv[1] ?? 'test')}.${process.pid}`
-  writeFileSync(join(folder, name), Buffer.concat(held))
+  if (skipped.length > 0) writeFileSync(join(folder, 'skipped', name), `${skipped.join('\n')}\n`)
+  if (code !== 0 && held.length > 0) writeFileSync(join(folder, 'stderr', name), Buffer.concat(held))
 })

@@ -2,61 +2,124 @@
  * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
  *
  * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
- * the others wrote is dropped. Arguments are handed to tap (globs, --jobs); without any,
- * all tests run. Exit code 1 when anything failed, or when nothing ran.
+ * the others wrote is dropped; what was skipped is named with what it misses. Arguments are handed to tap (globs,
+ * --jobs); without any, all tests run, those that need a Kubernetes control plane last. With GATEHOUSE_TEST_KUBE=build
+ * the control plane is built meanwhile, at low priority, where this machine has Go and none yet. Exit code 1 when
+ * anything failed, or when nothing ran.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import { findKubeAssets } from './helpers/kube/assets.ts'
 
 /** Files between two lines of progress. */
 const step = 10
+/** Since the start: the control plane that is not built by then is not waited for. */
+const buildLimitMs = 24 * 60_000
 
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
-const stderrFolder = join(folder, 'stderr')
-/** The tests' temporary folder: whatever they leave goes with it. */
-const temporary = join(folder, 'tmp')
-mkdirSync(stderrFolder)
-mkdirSync(temporary)
-const quiet = new URL('quiet.ts', import.meta.url).href
-const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...process.argv.slice(2)], {
-  stdio: ['ignore', 'pipe', 'inherit'],
-  env: { ...process.env, TEST_STDERR: stderrFolder, TMPDIR: temporary },
-})
-let asserts = ''
-let progress = -1
-let blank = true
-
-createInterface({ input: tap.stdout }).on('line', (raw) => {
-  const line = stripVTControlCharacters(raw)
-  const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
-  if (line.startsWith('Asserts:')) asserts = line
-  else if (/^# (?:No coverage|\{ total|time=)/.test(line)) return
-  else if (suites) showProgress(Number(suites[1]), Number(suites[2]))
-  else if (line.trim() !== '' || !blank) {
-    blank = line.trim() === ''
-    process.stdout.write(`${line}\n`)
-  }
-})
-
-function showProgress(done: number, total: number): void {
-  if (done === 0 || Math.floor(done / step) === progress) return
-  progress = Math.floor(done / step)
-  process.stdout.write(`${done} of ${total} files\n`)
+interface Counts {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
 }
 
-tap.on('close', (code) => {
-  for (const name of readdirSync(stderrFolder))
-    process.stdout.write(`\nstderr of ${name}:\n${readFileSync(join(stderrFolder, name), 'utf8')}`)
-  // A process that is about to end may still write there.
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+/** What test/quiet.ts leaves: a folder for what failed files wrote to stderr, one for what was skipped. */
+const notes = join(folder, 'notes')
+/** The tests' temporary folder: whatever they leave goes with it. */
+const temporary = join(folder, 'tmp')
+for (const name of ['notes/stderr', 'notes/skipped', 'tmp'])
+  mkdirSync(join(folder, name), { recursive: true })
+
+const started = Date.now()
+const given = process.argv.slice(2)
+const counts = given.length > 0 ? [await runTap(given)] : await runAll()
+for (const [name, text] of read('stderr')) process.stdout.write(`\nstderr of ${name}:\n${text}`)
+for (const [name, text] of read('skipped'))
+  process.stdout.write(`skipped in ${name.replace(/\.\d+$/, '')}:\n${text.replace(/^/gm, '  ').trimEnd()}\n`)
+// A process that is about to end may still write there.
+rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
+const sum = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0)
+process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped\n`)
+process.exitCode = sum('failed') === 0 ? 0 : 1
+
+async function runAll(): Promise<Counts[]> {
+  const build = buildControlPlane()
+  const files = execFileSync('tap', ['list'], { encoding: 'utf8' }).trim().split('\n')
+  const needsControlPlane = (file: string) => readFileSync(file, 'utf8').includes('helpers/kube/apiserver')
+  const first = await runTap(files.filter((file) => !needsControlPlane(file)))
+  await build?.end()
+  return [first, await runTap(files.filter(needsControlPlane))]
+}
+
+function buildControlPlane(): { end(): Promise<void> } | undefined {
+  if (process.env['GATEHOUSE_TEST_KUBE'] !== 'build' || findKubeAssets()?.controllerManager) return undefined
+  const args = ['-n', '19', process.execPath, 'test/helpers/kube/assets.ts', 'build']
+  const build = spawn('nice', args, { stdio: 'ignore', detached: true })
+  const ended = once(build, 'exit').catch(() => undefined)
+  return {
+    async end() {
+      if (build.exitCode === null)
+        process.stdout.write('waiting for the Kubernetes control plane to be built\n')
+      const limit = new AbortController()
+      const left = Math.max(started + buildLimitMs - Date.now(), 0)
+      await Promise.race([ended, delay(left, undefined, { signal: limit.signal })])
+      limit.abort()
+      if (build.exitCode === null) stopGroup(build)
+      if (!findKubeAssets()) process.stdout.write('the Kubernetes control plane could not be built in time\n')
+    },
+  }
+}
+
+function stopGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It ended by itself.
+  }
+}
+
+async function runTap(args: readonly string[]): Promise<Counts> {
+  const quiet = new URL('quiet.ts', import.meta.url).href
+  const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, TEST_NOTES: notes, TMPDIR: temporary },
+  })
+  const closed = once(tap, 'close')
+  let asserts = ''
+  let progress = 0
+  let blank = true
+  for await (const raw of createInterface({ input: tap.stdout })) {
+    const line = stripVTControlCharacters(raw)
+    const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
+    if (line.startsWith('Asserts:')) asserts = line
+    else if (suites) progress = showProgress(progress, Number(suites[1]), Number(suites[2]))
+    else if (!/^# (?:No coverage|\{ total|time=)/.test(line) && (line.trim() !== '' || !blank)) {
+      blank = line.trim() === ''
+      process.stdout.write(`${line}\n`)
+    }
+  }
+  const [code] = await closed
   const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
-  const passed = count('pass')
+  const [passed, skipped] = [count('pass'), count('skip') + count('todo')]
   // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
-  const failed = Math.max(count('fail'), passed === 0 || code !== 0 ? 1 : 0)
-  process.stdout.write(`\n${passed} passed, ${failed} failed, ${count('skip') + count('todo')} skipped\n`)
-  process.exitCode = failed === 0 ? 0 : 1
-})
+  return { passed, failed: Math.max(count('fail'), passed + skipped === 0 || code !== 0 ? 1 : 0), skipped }
+}
+
+/** The number of steps that were shown so far. */
+function showProgress(before: number, done: number, all: number): number {
+  const steps = Math.floor(done / step)
+  if (steps > before) process.stdout.write(`${done} of ${all} files\n`)
+  return Math.max(steps, before)
+}
+
+function read(kind: string): [string, string][] {
+  return readdirSync(join(notes, kind))
+    .sort()
+    .map((name) => [name, readFileSync(join(notes, kind, name), 'utf8')])
+}

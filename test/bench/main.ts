@@ -13,7 +13,7 @@ interface Bench {
   run(parts?: readonly string[]): Promise<unknown>
 }
 
-const benches = ['proxy', 'vmcp', 'hooks', 'authserver', 'policy', 'optimizer'] as const
+const benches = ['programs', 'proxy', 'vmcp', 'hooks', 'authserver', 'policy', 'optimizer'] as const
 
 const wanted = process.argv.slice(2).map((word) => word.split(':'))
 for (const [name = '', part] of wanted) {

@@ -109,10 +109,10 @@ async function main(): Promise<number> {
   const urls = { gamma: first.gamma.urls['url'] ?? '', epsilon: first.epsilon.urls['sseUrl'] ?? '' }
   await Promise.all([first.gamma.kill(), first.epsilon.kill()])
   const stay = { ...steady.urls, gamma: urls.gamma }
-  const config = (withEpsilon: boolean): string =>
+  const config = ({ withEpsilon }: { readonly withEpsilon: boolean }): string =>
     configText(withEpsilon ? { ...stay, epsilon: urls.epsilon } : stay)
   const configFile = join(out, 'vmcp.yaml')
-  await writeConfig(configFile, config(false))
+  await writeConfig(configFile, config({ withEpsilon: false }))
 
   const server = await startServer({
     program: copyProgram(),

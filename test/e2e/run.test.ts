@@ -1,10 +1,14 @@
 /** `gatehouse run`: servers behind one address without manifests, as a user types it, with real clients. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
-import { descendantsOf, freePort, isAlive, runGatehouse } from '../helpers/gatehouse.ts'
+import { descendantsOf, freePort, isAlive, runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { connect } from '../helpers/mcp/clients.ts'
+import { startEverything } from '../helpers/mcp/everything.ts'
 import { argvServer, askStarted, startRun } from '../helpers/clients/run-rig.ts'
+
+t.setTimeout(240_000)
 
 await t.test(
   'run: a command on standard streams, with its arguments and variables as they are',
@@ -77,3 +81,37 @@ await t.test('run: a server that never answers is told by name', async (t) => {
   t.equal(code, 1)
   t.match(stderr, /node: does not answer/)
 })
+
+await t.test('run: a URL that is silent gets an address at once, and each change is told', async (t) => {
+  const everything = await startEverything(t, 'streamableHttp')
+  await everything.kill()
+  const port = String(await freePort())
+  const running = startGatehouse(['run', '--port', port, '--name', 'there', '--url', everything.url])
+  t.teardown(() => running.interrupt())
+  await running.waitFor(new RegExp(`^http://127\\.0\\.0\\.1:${port}/mcp$`, 'm'))
+  t.notMatch(running.output(), /The server answers/)
+  await everything.start()
+  await running.waitFor(/^there: answers$/m)
+  await running.waitFor(/^The server answers\.$/m)
+  await everything.kill()
+  await running.waitFor(/^there: does not answer any more$/m)
+  t.equal(await running.interrupt(), 0)
+})
+
+await t.test(
+  'run: an address that takes connections and says nothing does not hold up the rest',
+  async (t) => {
+    const hole = createServer(() => undefined).listen(0, '127.0.0.1')
+    await once(hole, 'listening')
+    t.teardown(() => hole.close())
+    const { port } = hole.address() as AddressInfo
+    const running = startGatehouse([
+      ...['run', '--port', String(await freePort()), '--url', `hole=http://127.0.0.1:${port}/mcp`],
+      ...['--name', 'argv', '--', ...argvServer],
+    ])
+    t.teardown(() => running.interrupt())
+    const [url = ''] = await running.waitFor(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/m)
+    await running.waitFor(/^hole: does not answer yet/m)
+    t.ok(await askStarted(url, 'argv_start'))
+  },
+)

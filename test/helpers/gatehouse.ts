@@ -63,7 +63,7 @@ export function startGatehouse(
       })
     },
     async interrupt() {
-      if (child.exitCode === null) {
+      if (child.exitCode === null && child.signalCode === null) {
         child.kill('SIGINT')
         await once(child, 'exit')
       }

@@ -14,6 +14,7 @@ import {
   server,
   telemetryConfig,
   toolConfig,
+  toolLock,
   virtual,
   world,
 } from './resources.ts'
@@ -48,6 +49,18 @@ const audienceDoor = {
     scopes: ['openid', 'tools'],
   },
 }
+
+const console = (secret = 'tokens') => ({
+  enabled: true,
+  publicUrl: 'https://console.example.com',
+  auth: {
+    type: 'oidc',
+    issuer: 'https://login.example.com',
+    clientId: 'console',
+    clientSecretRef: { name: secret, key: 'client' },
+  },
+  roles: [{ role: 'viewer', claim: 'groups', values: ['everybody'] }],
+})
 
 const workflow = {
   name: 'report',
@@ -480,6 +493,16 @@ const configs: Record<string, () => Request> = {
     telemetryConfig(),
     server('files', { telemetryConfigRef: { name: 'otel' } }),
   ),
+  'MCPToolLock/not-observed': config(toolLock()),
+  'MCPToolLock/wrong-name': config(toolLock({ tools: [{ name: 'find', definition: { name: 'search' } }] })),
+  'VirtualMCPServer/console': () => door(world(virtual({ config: { console: console() } })).ready()),
+  'VirtualMCPServer/console-secret-missing': () =>
+    door(world(virtual({ config: { console: console('nowhere') } })).ready()),
+  'VirtualMCPServer/tool-locks': () =>
+    world(entry('search'), toolLock(), virtual({ config: { pinning: {} } }))
+      .ready()
+      .settle()
+      .request('VirtualMCPServer', 'door'),
   'MCPToolConfig/overrides': config(
     toolConfig(),
     virtual({

@@ -70,6 +70,13 @@ export const toolConfig = (spec: object = {}): Stored =>
     ...spec,
   })
 
+export const toolLock = (spec: object = {}): Stored =>
+  resource('MCPToolLock', 'search', {
+    backendRef: { kind: 'MCPServerEntry', name: 'search' },
+    tools: [{ name: 'search', definition: { name: 'search', inputSchema: { type: 'object' } } }],
+    ...spec,
+  })
+
 /** One MCPExternalAuthConfig per type, named after it in lower case. */
 export const auth = {
   bearer: resource('MCPExternalAuthConfig', 'bearer', {

@@ -4,7 +4,13 @@
  * one. No clock: every write is stamped with the number of writes so far.
  */
 import { createHash } from 'node:crypto'
-import { makeHooks, type HookSettings, hookSettings, type SyncResponse } from '../../hooks/index.ts'
+import {
+  makeHooks,
+  type HookSettings,
+  hookSettings,
+  type RelatedRule,
+  type SyncResponse,
+} from '../../hooks/index.ts'
 import { withDefaults } from '../../schemas/index.ts'
 
 /** A condition of a status. */
@@ -110,7 +116,7 @@ export class World {
     for (const rule of relatedResources) {
       for (const object of this.objects.values()) {
         if (object.apiVersion !== rule.apiVersion || pluralOf(object.kind) !== rule.resource) continue
-        if (rule.names && !rule.names.includes(object.metadata.name)) continue
+        if (!selects(rule, object, parent.metadata.namespace)) continue
         const group = (related[`${object.kind}.${object.apiVersion}`] ??= {})
         group[`${object.metadata.namespace}/${object.metadata.name}`] = structuredClone(object)
       }
@@ -152,6 +158,7 @@ export class World {
         this.setStatus(object.kind, object.metadata.name, {
           observedGeneration: object.metadata['generation'],
           replicas,
+          updatedReplicas: replicas,
           readyReplicas: replicas,
           availableReplicas: replicas,
         })
@@ -248,6 +255,23 @@ function keyOf({ apiVersion, kind, metadata }: Stored): string {
 function ownerOf(object: Stored): unknown {
   const owners = object.metadata['ownerReferences'] as { uid: string; controller?: boolean }[] | undefined
   return owners?.find((owner) => owner.controller)?.uid
+}
+
+/** As Metacontroller does, which refuses a selector beside a namespace or names. */
+function selects(
+  { namespace, names, labelSelector }: RelatedRule,
+  { metadata }: Stored,
+  parentNamespace: string,
+): boolean {
+  if (labelSelector && (namespace !== undefined || names !== undefined))
+    throw new Error('related rule cannot have both labelSelector and Namespace/Names')
+  if (metadata.namespace !== (namespace ?? parentNamespace)) return false
+  const labels = (metadata['labels'] ?? {}) as Record<string, string>
+  const wanted = Object.entries(labelSelector?.matchLabels ?? {})
+  return (
+    (names === undefined || names.includes(metadata.name)) &&
+    wanted.every(([label, value]) => labels[label] === value)
+  )
 }
 
 function pluralOf(kind: string): string {

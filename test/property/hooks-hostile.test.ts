@@ -106,9 +106,10 @@ t.test('hooks: a damaged request is answered with valid objects or refused, neve
         const { relatedResources } = hook.customize(request)
         if (relatedResources.some(({ names }) => names?.length === 0))
           throw new Error('a rule that selects everything')
-        const violations = violationsOf(kind, hook.sync(request))
+        const response = hook.sync(request)
+        const violations = violationsOf(kind, response)
         if (violations.length > 0) throw new Error(violations.join('\n'))
-        hook.events?.(request)
+        hook.events(request, response)
       } catch (error) {
         if (!(error instanceof GatehouseError) || error.code !== 'BAD_REQUEST') throw error
       }

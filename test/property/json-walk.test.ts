@@ -93,7 +93,7 @@ t.test('json: a large message is read like a small one', async (t) => {
       const large = await outcome(() => readServerMessage(message(padding)))
       return small === large
     }),
-    { numRuns: CASES },
+    { numRuns: CASES, examples: [['{"f":"", "f":{} }', false]] },
   )
   t.pass('all alike')
 })
@@ -119,7 +119,8 @@ t.test('json: a large result takes its form for sessions like a small one', asyn
 async function outcome(read: () => unknown): Promise<string> {
   try {
     const { kind, id, result } = (await read()) as { kind: string; id: string; result: Buffer | undefined }
-    return `${kind} ${id} ${result?.toString()}`
+    // A large one has spaces for line ends.
+    return `${kind} ${id} ${result?.toString().replaceAll(/[\r\n]/g, ' ')}`
   } catch {
     return 'refused'
   }

@@ -45,8 +45,8 @@ await t.test(
         async (writes, sizes, fromClient) => {
           const [near, far] = duplexPair()
           const cut = Duplex.from({ readable: far.pipe(cutter(sizes)), writable: far })
-          const sender = new WebSocketStream(near, fromClient)
-          const receiver = new WebSocketStream(cut, !fromClient)
+          const sender = new WebSocketStream(near, fromClient ? 'client' : 'server')
+          const receiver = new WebSocketStream(cut, fromClient ? 'server' : 'client')
           const received = readAll(receiver)
           for (const bytes of writes) {
             if (!sender.write(bytes)) await once(sender, 'drain')
@@ -65,7 +65,7 @@ await t.test('frames: whatever a peer sends, the stream ends or goes on, and not
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.boolean(), async (bytes, asClient) => {
       const [near, far] = duplexPair()
-      const stream = new WebSocketStream(near, asClient)
+      const stream = new WebSocketStream(near, asClient ? 'client' : 'server')
       stream.on('error', () => {})
       stream.resume()
       far.resume()
@@ -89,7 +89,7 @@ await t.test('frames: those that break the rules end the stream', async (t) => {
   }
   for (const [name, bytes] of Object.entries(cases)) {
     const [near, far] = duplexPair()
-    const stream = new WebSocketStream(near, false)
+    const stream = new WebSocketStream(near, 'server')
     const data: Buffer[] = []
     stream.on('data', (part: Buffer) => data.push(part))
     far.resume()

@@ -91,6 +91,8 @@ const others: Readonly<Record<string, string>> = {
   'net/outgoing/fetch.ts': 'with a dispatcher of this project',
   'doctor/remote/network.ts': 'says which hop fails; it sends no request and reads nothing',
   'cli/dev/': 'ports of this machine',
+  'cli/explain/live.ts': 'loopback only: the console of a server on this machine',
+  'console/web/': 'runs in the browser',
   'proxy/tunnel/relay-client.ts': 'the target that was named for the tunnel',
 }
 
@@ -115,7 +117,7 @@ await t.test('every opener of sockets goes through the connector, or is known', 
 function opens(source: string): boolean {
   const connects = /import \{[^}]*\bconnect\b[^}]*\} from 'node:(net|tls|http2)'/.test(source)
   const requests = /import \{[^}]*\b(request|get)\b[^}]*\} from 'node:https?'/.test(source)
-  const undici = /import \{[^}]*\bfetch\b[^}]*\} from 'undici'/.test(source)
+  const undici = /\{[^}]*\bfetch\b[^}]*\} = await import\('undici/.test(source)
   const own = /(const|let|function) \{?[^=\n]*\bfetch\b|\bfetch\b[?]?:|[(,{] ?fetch\b[,) }:]/.test(source)
   return connects || requests || undici || (/await fetch\(/.test(source) && !own)
 }

@@ -30,6 +30,7 @@ const runtimeRooms: Record<string, readonly string[]> = {
   oauth: ['expr', 'net', 'store', 'observe', 'mcp'],
   config: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth'],
   clients: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
+  migration: ['clients'],
   policy: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config'],
   outgoing: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy'],
   incoming: ['expr', 'net', 'store', 'observe', 'mcp', 'oauth', 'config', 'policy', 'outgoing'],
@@ -37,7 +38,9 @@ const runtimeRooms: Record<string, readonly string[]> = {
   vmcp: foundation,
   authserver: foundation,
   doctor: foundation,
-  cli: [...foundation, 'clients', 'proxy', 'vmcp', 'authserver', 'doctor'],
+  explain: foundation,
+  console: foundation,
+  cli: [...foundation, 'clients', 'migration', 'proxy', 'vmcp', 'authserver', 'doctor', 'explain', 'console'],
 }
 
 function below(room: string, order: readonly string[]): readonly string[] {
@@ -69,6 +72,8 @@ const gates: Record<string, readonly string[]> = {
   '@opentelemetry/api': ['runtime/observe'],
   '@opentelemetry/sdk-trace': ['runtime/observe'],
   '@opentelemetry/sdk-metrics': ['runtime/observe'],
+  preact: ['runtime/console'],
+  '@preact/signals': ['runtime/console'],
   commander: ['runtime/cli', 'hooks'],
   'jsonc-parser': ['runtime/clients'],
   'smol-toml': ['runtime/clients'],
@@ -80,7 +85,7 @@ function sources(dir: string): string[] {
     const path = join(dir, name)
     if (name === 'node_modules' || name === 'generated' || name === 'fixtures') return []
     if (statSync(join(root, path)).isDirectory()) return sources(path)
-    return path.endsWith('.ts') ? [path] : []
+    return /\.tsx?$/.test(path) ? [path] : []
   })
 }
 
@@ -106,6 +111,22 @@ t.test('modules: every import goes the way the table says, through the door', as
     }
   }
 })
+
+t.test(
+  'modules: pages of the console import the types of its API and nothing else of the runtime',
+  async (t) => {
+    const web = 'runtime/console/web/'
+    const pages = files.filter((file) => file.startsWith(web))
+    t.ok(pages.length > 20, 'pages were found')
+    for (const file of pages)
+      for (const specifier of importsOf(file)) {
+        if (!specifier.startsWith('.')) continue
+        const target = relative(root, resolve(root, dirname(file), specifier))
+        if (!target.startsWith(web) && target !== 'runtime/console/api.ts')
+          t.fail(`${file} may not import ${target}`)
+      }
+  },
+)
 
 /** Doors: a module's index.ts, and JSON data that a module publishes. */
 function isDoor(target: string): boolean {
@@ -208,7 +229,7 @@ t.test('folders: at most 15 files at one level, and none is called shared', asyn
 })
 
 /** Tables may be long. */
-const tables = new Set(['runtime/config/proxy/flags.ts'])
+const tables = new Set(['runtime/config/proxy/flags.ts', 'runtime/console/web/texts.ts'])
 
 t.test('files: none is longer than 400 lines, tables apart', async (t) => {
   for (const file of files) {

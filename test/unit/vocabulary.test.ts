@@ -38,7 +38,7 @@ const retired: readonly Retired[] = [
     pattern: /\bquestions? (?:to|for|of) (?:the |a )?(?:user|client|person)s?\b/i,
     use: 'server request, elicitation',
   },
-  { pattern: /\bkept\b|Kept\b|\bkeepInDirectory\b/i, use: 'stored, persisted, cached' },
+  { pattern: /\bkept(?:[A-Z]\w*)?\b|Kept|\bkeepInDirectory\b/, use: 'stored, persisted, cached' },
   {
     pattern: /\b(?:persons?|people|programs?)\b/i,
     use: 'user or resource owner, client',
@@ -56,7 +56,7 @@ function texts(): readonly string[] {
   const listed = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0')
   return listed.filter(
     (path) =>
-      /\.(?:ts|md|yaml|json|js)$/.test(path) &&
+      /\.(?:tsx?|md|yaml|json|js)$/.test(path) &&
       /^(?:hooks|runtime|schemas|manifests|docs|test\/helpers|[A-Z]+\.md)/.test(path) &&
       !/generated\/|\/crds\/|docs\/kinds\/|docs\/specification\//.test(path) &&
       !exempt.has(path),

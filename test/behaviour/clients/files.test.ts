@@ -221,7 +221,7 @@ t.test(
 
 t.test('dry runs show no value of the file, also where a removal or an undo puts one back', async (t) => {
   const { file, on } = setUp(t)
-  const shownBy = ({ text, changes }: Done) => maskedDiff(text, changes, file, false)
+  const shownBy = ({ text, changes }: Done) => maskedDiff(text, changes, file, { shows: false })
   await addEntry(on(), entry)
   await addEntry(on(), { url: 'http://127.0.0.1:9/mcp' })
   t.notMatch(shownBy(await removeEntry(on({ dryRun: true }))), 'canary')
@@ -233,7 +233,9 @@ t.test('dry runs show no value of the file, also where a removal or an undo puts
 
 t.test('dry runs: a line of a longer text is no name', (t) => {
   const text = 'key = """\nY2FuYXJ5==\nY2FuYXJ5=\n"""\nplain = 1\n'
-  const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', true)
+  const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', {
+    shows: true,
+  })
   t.notMatch(shown, 'Y2Fu')
   t.match(shown, /^ plain = …$/m)
   t.match(shown, /^\+new = 1$/m)

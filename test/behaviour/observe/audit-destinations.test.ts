@@ -15,6 +15,7 @@ const settings = {
   includeRequestData: false,
   includeResponseData: false,
   maxDataSize: 1024,
+  policyInputs: 'none' as const,
   maxDelegationDepth: 10,
 }
 

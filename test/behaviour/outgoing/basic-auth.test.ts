@@ -158,7 +158,7 @@ t.test('proxy: requests carry the credentials, and no log has the password', asy
   const { backend, log, lines, clean } = await guarded()
   const path = join(mkdtempSync(join(tmpdir(), 'basic-auth-')), 'proxy.yaml')
   writeFileSync(path, stringify({ name: 'legacy', targetUri: backend.url, outgoingAuth: settings }))
-  const config = resolveProxyFile('legacy', loadProxyFile(path), { host: '127.0.0.1', port: '0' }, env, false)
+  const config = resolveProxyFile('legacy', loadProxyFile(path), { host: '127.0.0.1', port: '0' }, env)
   const proxy = await runProxy(config, { log, notify() {}, secret: (name) => env[name] })
   t.teardown(() => Promise.all([proxy.close({ graceMs: 0 }), backend.close()]))
   await proxy.ready

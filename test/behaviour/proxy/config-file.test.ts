@@ -45,7 +45,7 @@ async function start(
   env: Record<string, string> = {},
 ) {
   const file = loadProxyFile(write({ name: 'demo', targetUri: target.url, ...content }))
-  const config = resolveProxyFile('demo', file, { host: '127.0.0.1', port: '0' }, env, false)
+  const config = resolveProxyFile('demo', file, { host: '127.0.0.1', port: '0' }, env)
   const proxy = await runProxy(config, { log: silentLog, notify() {}, secret: (name) => env[name] })
   t.teardown(() => proxy.close({ graceMs: 0 }))
   await proxy.ready

@@ -26,7 +26,7 @@ async function start(
   input: ProxyInput,
   env: Record<string, string> = {},
 ) {
-  const config = resolveProxyConfig('demo', { targetUri: target.url, ...input }, env, false)
+  const config = resolveProxyConfig('demo', { targetUri: target.url, ...input }, env)
   const proxy = await runProxy(config, { log: silentLog, notify() {} })
   t.teardown(() => proxy.close({ graceMs: 0 }))
   await proxy.ready

@@ -1,5 +1,6 @@
 /** `gatehouse vmcp serve|validate|init` as they are typed. */
 import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -35,6 +36,11 @@ t.test('init writes a file that validate accepts and only its owner can read', a
   t.match(valid.stdout, /backends: +2/)
   const shown = await runGatehouse(['vmcp', 'init', '-g', 'x'])
   t.match(shown.stdout, 'backends: []')
+  const other = join(t.testdir({}), 'other.yaml')
+  t.equal((await runGatehouse(['vmcp', 'init', '-g', 'x', '--config', other])).code, 0)
+  t.equal(readFileSync(other, 'utf8'), shown.stdout, '--config is another name of --output')
+  const both = await runGatehouse(['vmcp', 'init', '-g', 'x', '--config', other, '--output', file])
+  t.equal(both.code, 2)
 })
 
 t.test('validate names every error and ends with the code for configuration', async (t) => {
@@ -51,7 +57,7 @@ t.test('validate and serve warn of templates that stay as they are', async (t) =
   const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
   const warnings = [
-    'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates',
+    'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates (nestedTemplates)',
     'compositeTools: flow: {{ in a.defaultResults stays as it is: default results have no templates',
   ]
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
@@ -170,4 +176,50 @@ t.test('quick mode serves backends named on the command line', async (t) => {
   })
   const [, url = ''] = await running.waitFor(/"url":"(http:[^"]+)"/)
   t.match((await (await openSession(url)).request('tools/list')).text, 'raw_echo')
+})
+
+t.test('serve --optimizer: clients see the tools of the search, and find the others by words', async (t) => {
+  const backend = await startRawBackend()
+  const running = startGatehouse([
+    ...['vmcp', 'serve', '--group', 'demo', '--backend', `raw=${backend.url}`],
+    ...['--port', '0', '--optimizer'],
+  ])
+  t.teardown(async () => {
+    await running.interrupt()
+    await backend.close()
+  })
+  const [, url = ''] = await running.waitFor(/"url":"(http:[^"]+)"/)
+  const session = await openSession(url)
+  const { text } = await session.request('tools/list')
+  t.match(text, 'find_tool')
+  t.notMatch(text, 'raw_echo')
+  const found = await session.request('tools/call', {
+    name: 'find_tool',
+    arguments: { tool_description: 'echo' },
+  })
+  t.match(found.text, 'raw_echo')
+})
+
+t.test('serve: a console whose port is taken ends the command, and the server with it', async (t) => {
+  const taken = createServer()
+  await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done))
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as AddressInfo
+  const text = `name: x
+groupRef: g
+incomingAuth: {type: anonymous}
+outgoingAuth: {source: inline}
+aggregation: {}
+console:
+  enabled: true
+  host: 127.0.0.1
+  port: ${port}
+  publicUrl: https://console.example
+  auth: {type: oidc, issuer: "https://issuer.example", clientId: console}
+  roles: [{role: viewer, claim: groups, values: [team]}]
+`
+  const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
+  const { code, stderr } = await runGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
+  t.equal(code, 1)
+  t.match(stderr, /EADDRINUSE/)
 })

@@ -60,7 +60,8 @@ async function rig(failureHandling: Record<string, unknown>) {
     vmcp,
     session,
     changed: () => stream.next(({ method }) => method === 'notifications/tools/list_changed'),
-    break: (value: boolean) => void (broken = value),
+    break: () => void (broken = true),
+    repair: () => void (broken = false),
     pass(ms: number) {
       now += ms
       for (const timer of timers.filter(({ at }) => at <= now)) {
@@ -86,7 +87,7 @@ t.test(
     t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
     t.match((await report(r.vmcp.origin)).backends['shaky'], { circuit_state: 'closed' })
 
-    r.break(true)
+    r.break()
     for (let i = 0; i < 2; i++)
       t.match((await r.session.request('tools/call', { name: 'shaky_echo' })).response?.result, {
         isError: true,
@@ -110,7 +111,7 @@ t.test(
 
     r.pass(30_000)
     t.same(await names(r.session), ['solid_echo'], 'not before its time')
-    r.break(false)
+    r.repair()
     r.pass(31_000)
     t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
     t.notOk((await r.session.request('tools/call', { name: 'shaky_echo' })).response?.result?.['isError'])
@@ -129,7 +130,7 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
     }
   }
   await until(({ status }) => status === 'healthy')
-  r.break(true)
+  r.break()
   r.pass(30_000)
   const once = await until(({ consecutive_failures }) => consecutive_failures === 1)
   t.equal(once.backends['shaky']?.['status'], 'healthy', 'once is no proof')
@@ -148,7 +149,7 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   ])
     t.match(response.text, /backend shaky is temporarily unavailable/, 'calls say so')
   t.notMatch(JSON.stringify(twice), /127\.0\.0\.1|HTTP 500/, 'the report tells no addresses and no texts')
-  r.break(false)
+  r.repair()
   r.pass(30_000)
   await r.changed()
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])

@@ -274,7 +274,12 @@ t.test(
     )
     const violations: string[] = []
     let calls = 0
-    const call = async (url: string, session: WireSession, n: number, long = false): Promise<void> => {
+    const call = async (
+      url: string,
+      session: WireSession,
+      n: number,
+      { long = false }: { readonly long?: boolean } = {},
+    ): Promise<void> => {
       const params = { name: 'raw_echo', arguments: { n, long } }
       const body = JSON.stringify({ jsonrpc: '2.0', id: n, method: 'tools/call', params })
       const response = await post(url, body, session.headers).catch((error: unknown) => String(error))
@@ -303,7 +308,7 @@ t.test(
           if (held.length === sessions.length) resolve()
         }
       })
-      const long = sessions.map((session, i) => call(old.url, session, 1_000_000 + i, true))
+      const long = sessions.map((session, i) => call(old.url, session, 1_000_000 + i, { long: true }))
       await allHeld
       const fresh = await start()
       onTheWay.set(fresh.url, new Set())

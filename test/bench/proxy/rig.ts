@@ -78,7 +78,7 @@ export function startProxy(target: Peer, underTest: number, flags: readonly stri
 export async function startProbedProxy(target: Peer): Promise<ProbedPeer> {
   const probe = join(import.meta.dirname, '../soak/probe.ts')
   const args = ['--expose-gc', '--import', probe, program, 'proxy', '--target-uri', target.origin, 'bench']
-  const { peer, child } = await start(args, coresFor(1).tested, true)
+  const { peer, child } = await start(args, coresFor(1).tested, { probed: true })
   return { ...peer, memory: () => settledMemory(child) }
 }
 
@@ -88,13 +88,13 @@ export function startSilentProxy(target: Peer): Promise<Peer> {
 }
 
 async function startNode(args: readonly string[], pinTo: string): Promise<Peer> {
-  return (await start(args, pinTo, false)).peer
+  return (await start(args, pinTo, { probed: false })).peer
 }
 
 async function start(
   args: readonly string[],
   pinTo: string,
-  probed: boolean,
+  { probed }: { readonly probed: boolean },
 ): Promise<{ readonly peer: Peer; readonly child: ChildProcess }> {
   const child = spawn(process.execPath, args, {
     cwd: root,

@@ -19,10 +19,10 @@ const HEAL_MS = 30_000
 export interface TroubleOptions {
   readonly configFile: string
   /** The configuration, with the backend that comes and goes or without it. */
-  readonly config: (withEpsilon: boolean) => string
+  readonly config: ({ withEpsilon }: { readonly withEpsilon: boolean }) => string
   readonly startGamma: () => Promise<BackendProcess>
   readonly startEpsilon: () => Promise<BackendProcess>
-  readonly setShaky: (backend: Shaky, shaky: boolean) => void
+  readonly setShaky: (backend: Shaky, { shaky }: { readonly shaky: boolean }) => void
 }
 
 export async function writeConfig(file: string, text: string): Promise<void> {
@@ -64,12 +64,12 @@ async function killing(soak: Soak, { startGamma, setShaky }: TroubleOptions): Pr
     await heal(soak, 'trouble: a killed backend serves again', () => responses(soak, 'gamma_echo'))
     // Health and circuit need their checks before every call gets through again.
     await setTimeout(HEAL_MS / 2)
-    setShaky('gamma', false)
+    setShaky('gamma', { shaky: false })
   }
   let gamma = await startGamma()
   await healed()
   await again(soak, 90_000, async () => {
-    setShaky('gamma', true)
+    setShaky('gamma', { shaky: true })
     await gamma.kill()
     await setTimeout(Math.random() * 15_000)
     gamma = await startGamma()
@@ -82,9 +82,9 @@ async function reconfiguring(soak: Soak, options: TroubleOptions): Promise<void>
   const { configFile, config, startEpsilon, setShaky } = options
   let epsilon: BackendProcess | undefined
   await again(soak, 60_000, async () => {
-    setShaky('epsilon', true)
+    setShaky('epsilon', { shaky: true })
     if (epsilon) {
-      await writeConfig(configFile, config(false))
+      await writeConfig(configFile, config({ withEpsilon: false }))
       await heal(
         soak,
         'trouble: a removed backend is gone',
@@ -94,9 +94,9 @@ async function reconfiguring(soak: Soak, options: TroubleOptions): Promise<void>
       epsilon = undefined
     } else {
       epsilon = await startEpsilon()
-      await writeConfig(configFile, config(true))
+      await writeConfig(configFile, config({ withEpsilon: true }))
       await heal(soak, 'trouble: an added backend serves', () => responses(soak, 'epsilon_echo'))
-      setShaky('epsilon', false)
+      setShaky('epsilon', { shaky: false })
     }
   })
   await epsilon?.kill()

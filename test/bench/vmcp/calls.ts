@@ -152,7 +152,7 @@ export async function large(): Promise<string> {
     const before = pair.server.cpuMicros()
     const within = await closedLoop(pair.server.url, through, SECONDS, atOnce)
     const cpu = (pair.server.cpuMicros() - before) / within.requests
-    const { rss } = await pair.server.memory(false)
+    const { rss } = await pair.server.memory({ settle: false })
     rows.push([
       atOnce,
       without.perSecond,

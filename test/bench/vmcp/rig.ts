@@ -21,7 +21,7 @@ export interface Peer {
   /** User and system time so far, in microseconds; Linux counts in hundredths of a second. */
   cpuMicros(): number
   /** Memory, after full collections when `settle` says so. */
-  memory(settle: boolean): Promise<ProbeAnswer>
+  memory(options: { readonly settle: boolean }): Promise<ProbeAnswer>
   signal(signal: NodeJS.Signals): void
   /** Resolves once it has ended. */
   stop(signal?: NodeJS.Signals): Promise<void>
@@ -82,7 +82,7 @@ async function start(file: string, options: unknown, cores: string): Promise<Pee
     url: urls[0] ?? '',
     pid: child.pid ?? 0,
     cpuMicros: () => cpuMicros(child.pid ?? 0),
-    memory: (settle) => memory(child, settle),
+    memory: (options) => memory(child, options),
     signal: (signal) => void child.kill(signal),
     async stop(signal = 'SIGTERM') {
       running.delete(peer)
@@ -97,19 +97,19 @@ async function start(file: string, options: unknown, cores: string): Promise<Pee
   return peer
 }
 
-async function memory(child: ChildProcess, settle: boolean): Promise<ProbeAnswer> {
-  const ask = async (collect: boolean): Promise<ProbeAnswer> => {
+async function memory(child: ChildProcess, { settle }: { readonly settle: boolean }): Promise<ProbeAnswer> {
+  const ask = async ({ collect }: { readonly collect: boolean }): Promise<ProbeAnswer> => {
     child.send({ collect })
     const [response] = (await once(child, 'message')) as [ProbeAnswer]
     return response
   }
-  if (!settle) return ask(false)
+  if (!settle) return ask({ collect: false })
   // What a first collection makes unreachable, finalizers for instance, goes with a second and third.
   for (let n = 0; n < 3; n++) {
-    await ask(true)
+    await ask({ collect: true })
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
-  return ask(true)
+  return ask({ collect: true })
 }
 
 function cpuMicros(pid: number): number {

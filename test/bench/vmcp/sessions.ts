@@ -32,11 +32,11 @@ export async function idle(): Promise<string> {
     const streams = new Streams(server.url)
     // What is made once must not be counted as a session's.
     await use(client, streams, 300, kind)
-    const before = await server.memory(true)
+    const before = await server.memory({ settle: true })
     progress(`${NUMBER[kind]} idle sessions ${kind}`)
     const count = NUMBER[kind] - 300
     await use(client, streams, count, kind)
-    const after = await server.memory(true)
+    const after = await server.memory({ settle: true })
     const live = ((after.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
     const outside = (after.external - before.external) / count / 1024
     const rss = (after.rss - before.rss) / count / 1024
@@ -111,7 +111,7 @@ export async function flood(): Promise<string> {
       }
     }
     const perSecond = count / ((performance.now() - from) / 1_000)
-    const memory: ProbeAnswer = await server.memory(true)
+    const memory: ProbeAnswer = await server.memory({ settle: true })
     const said = [...responses].map(([what, times]) => `${what}: ${times}`).join('; ')
     rows.push([
       name,

@@ -6,7 +6,7 @@ import { connect } from '../mcp/clients.ts'
 /** A server that tells how it was started. */
 export const argvServer = ['node', 'test/helpers/clients/argv-server.ts'] as const
 
-/** Runs until the address is printed; answers it. */
+/** Runs until the address is printed and everything behind it answers; answers the address. */
 export async function startRun(
   t: Pick<Test, 'teardown'>,
   args: readonly string[],
@@ -16,6 +16,7 @@ export async function startRun(
   const running = startGatehouse(['run', '--port', port, ...args], { ...process.env, ...env })
   t.teardown(() => running.interrupt())
   const [url] = await running.waitFor(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/m)
+  await running.waitFor(/^(The server answers|All servers answer)\.$/m)
   return { running, url }
 }
 

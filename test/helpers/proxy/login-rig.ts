@@ -94,7 +94,6 @@ export async function startLogin(
     'demo',
     { targetUri: world.target.url, remoteAuthCallbackPort: '0', remoteAuthSkipBrowser: true, ...input },
     { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')), ...env },
-    false,
   )
   const lines: string[] = []
   const urls: string[] = []

@@ -40,7 +40,7 @@ export function startStdio(t: Test, url: string, options: StdioRigOptions = {}):
   const { origin, pathname, search } = new URL(url)
   const stop = new AbortController()
   const done = runStdio({
-    config: resolveProxyConfig('stdio', { targetUri: origin + search, ...options.input }, {}, false),
+    config: resolveProxyConfig('stdio', { targetUri: origin + search, ...options.input }, {}),
     path: pathname,
     input,
     output,

@@ -32,6 +32,8 @@ export interface Watched {
   readonly log: () => string
   /** One row: no turn is long, and at size 1 the response has this status. */
   row(what: string, send: Send, status?: number): Promise<void>
+  /** Sends SIGTERM. Resolves once the program has ended. */
+  drain(): Promise<void>
 }
 
 /** Starts `gatehouse vmcp serve` with a file. */
@@ -39,16 +41,34 @@ export async function startWatched(t: Test, config: Readonly<Record<string, unkn
   const base = { name: 'x', groupRef: 'g', incomingAuth: { type: 'anonymous' }, aggregation: {} }
   const text = JSON.stringify({ ...base, outgoingAuth: { source: 'inline' }, ...config })
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
-  const watch = ['--import', './test/helpers/turn-watch.ts']
-  const serve = ['runtime/cli/main.ts', 'vmcp', 'serve', '-c', file, '--port', '0']
-  const child = spawn(process.execPath, [...watch, ...serve], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
-  t.teardown(() => void child.kill('SIGKILL'))
+  const args = ['vmcp', 'serve', '-c', file, '--port', '0']
+  return startWatchedProgram(t, args, (output) => /"url":"([^"]+\/mcp)"/.exec(output)?.[1])
+}
+
+/** Starts `gatehouse` with arguments. `urlOf` finds the address in what it has printed. */
+export async function startWatchedProgram(
+  t: Test,
+  args: readonly string[],
+  urlOf: (output: string) => string | undefined,
+): Promise<Watched> {
+  const watch = ['--import', './test/helpers/turn-watch.ts', '--trace-warnings']
+  const child = spawn(process.execPath, [...watch, 'runtime/cli/main.ts', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
   let log = ''
-  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (log += chunk))
-  const url = await listening(child, () => log)
+  for (const output of [child.stdout, child.stderr])
+    output?.setEncoding('utf8').on('data', (chunk: string) => (log += chunk))
+  t.teardown(async () => {
+    if (child.exitCode === null && child.kill('SIGKILL')) await once(child, 'close')
+    if (log.includes('MaxListenersExceededWarning')) throw new Error(`listeners pile up:\n${log}`)
+  })
+  const url = await listening(child, () => log, urlOf)
   return {
     url,
     log: () => log,
+    async drain() {
+      if (child.exitCode === null && child.kill('SIGTERM')) await once(child, 'close')
+    },
     async row(what, send, status) {
       let worst = 0
       let last = 0
@@ -70,17 +90,22 @@ export async function startWatched(t: Test, config: Readonly<Record<string, unkn
   }
 }
 
-async function listening(child: ChildProcess, log: () => string): Promise<string> {
+async function listening(
+  child: ChildProcess,
+  log: () => string,
+  urlOf: (output: string) => string | undefined,
+): Promise<string> {
   const ended = once(child, 'exit').then(() => {
     throw new Error(`the server ended: ${log()}`)
   })
   for (;;) {
-    const url = /"url":"([^"]+\/mcp)"/.exec(log())?.[1]
+    const url = urlOf(log())
     if (url) {
       ended.catch(() => {})
       return url
     }
-    if (child.stderr) await Promise.race([once(child.stderr, 'data'), ended])
+    const { stdout, stderr } = child
+    if (stdout && stderr) await Promise.race([once(stdout, 'data'), once(stderr, 'data'), ended])
   }
 }
 

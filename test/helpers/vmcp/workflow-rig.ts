@@ -103,6 +103,7 @@ export async function rig(definition: CompositeTool, options: RigOptions = {}): 
       includeResponseData: true,
       detectApplicationErrors: true,
       maxDataSize: 1024,
+      policyInputs: 'none',
       maxDelegationDepth: 0,
     },
     { destination: { write: (line: string) => (audited.push(JSON.parse(line)), true) }, now: () => now },

@@ -1,4 +1,4 @@
-/** Which redirect URIs match. Registration rules are in behaviour/authserver/register. */
+/** Which redirect URIs match. Registration rules are in behaviour/authserver/clients/register. */
 import t from 'tap'
 import {
   isUnownedRedirect,

@@ -21,7 +21,7 @@ t.test('threat model: every test that it names exists', async (t) => {
 })
 
 t.test('threat model: every attack of RFC 9700 has a row, and every row its test', async (t) => {
-  const tests = ['authserver-rfc9700', 'authserver-rfc9700-pages']
+  const tests = ['authserver/rfc9700', 'authserver/rfc9700-pages']
     .map((name) => readFileSync(join(root, `test/security/${name}.test.ts`), 'utf8'))
     .join('\n')
   for (let attack = 1; attack <= 17; attack++) {

@@ -24,12 +24,12 @@ const file = (name: string, text: string): string => {
 }
 const base: ProxyInput = { targetUri: 'http://127.0.0.1:9000' }
 const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
-  resolveProxyConfig('demo', { ...base, ...input }, env, false)
+  resolveProxyConfig('demo', { ...base, ...input }, env)
 
 /** The errors of an input, one per line; empty when it is accepted. */
 function violations(input: ProxyInput, env: Record<string, string> = {}): string[] {
   try {
-    resolveProxyConfig('demo', { ...base, ...input }, env, false)
+    resolveProxyConfig('demo', { ...base, ...input }, env)
     return []
   } catch (error) {
     return error instanceof Error ? error.message.split('\n') : ['?']

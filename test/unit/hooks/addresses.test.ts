@@ -47,20 +47,24 @@ const outside = [
 
 t.test('addressFault: loopback, metadata and the API server are never allowed', async (t) => {
   for (const url of never) {
-    t.type(addressFailure(url, false), 'string', url)
-    t.type(addressFailure(url, true), 'string', `${url} even with allowPrivateEndpoint`)
+    t.type(addressFailure(url, { allowPrivateEndpoint: false }), 'string', url)
+    t.type(
+      addressFailure(url, { allowPrivateEndpoint: true }),
+      'string',
+      `${url} even with allowPrivateEndpoint`,
+    )
   }
 })
 
 t.test('addressFault: private addresses need allowPrivateEndpoint', async (t) => {
   for (const url of inside) {
-    t.match(addressFailure(url, false), /allowPrivateEndpoint/, url)
-    t.equal(addressFailure(url, true), undefined, url)
+    t.match(addressFailure(url, { allowPrivateEndpoint: false }), /allowPrivateEndpoint/, url)
+    t.equal(addressFailure(url, { allowPrivateEndpoint: true }), undefined, url)
   }
 })
 
 t.test('addressFault: public addresses are fine', async (t) => {
-  for (const url of outside) t.equal(addressFailure(url, false), undefined, url)
+  for (const url of outside) t.equal(addressFailure(url, { allowPrivateEndpoint: false }), undefined, url)
 })
 
 t.test('addressFault: on one machine, and nowhere else, loopback is allowed', async (t) => {
@@ -70,7 +74,7 @@ t.test('addressFault: on one machine, and nowhere else, loopback is allowed', as
     'http://127.1.2.3',
     'http://[::1]:8000',
   ]) {
-    t.equal(addressFailure(url, false, true), undefined, url)
+    t.equal(addressFailure(url, { allowPrivateEndpoint: false, allowLoopback: true }), undefined, url)
   }
   for (const url of [
     'http://169.254.169.254',
@@ -78,7 +82,12 @@ t.test('addressFault: on one machine, and nowhere else, loopback is allowed', as
     'http://metadata.google.internal',
     'http://a.localhost.svc',
   ]) {
-    t.type(addressFailure(url, true, true) ?? addressFailure(url, false, true), 'string', url)
+    t.type(
+      addressFailure(url, { allowPrivateEndpoint: true, allowLoopback: true }) ??
+        addressFailure(url, { allowPrivateEndpoint: false, allowLoopback: true }),
+      'string',
+      url,
+    )
   }
   const entry = {
     apiVersion: 'gatehouse.dev/v1beta1',

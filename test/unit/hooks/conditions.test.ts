@@ -24,10 +24,10 @@ const old = {
 
 t.test('conditions: the time of the last transition stays while the status does', async (t) => {
   const conditions = new Conditions(parent([old]), () => '2026-01-01T00:00:00Z')
-  conditions.set('Valid', true, 'Other', 'other words')
+  conditions.set('Valid', 'True', 'Other', 'other words')
   t.equal(conditions.get('Valid')?.lastTransitionTime, old.lastTransitionTime)
   t.equal(conditions.get('Valid')?.reason, 'Other')
-  conditions.set('Valid', false, 'Broken', 'why')
+  conditions.set('Valid', 'False', 'Broken', 'why')
   t.equal(conditions.get('Valid')?.lastTransitionTime, '2026-01-01T00:00:00Z')
 })
 
@@ -36,7 +36,7 @@ t.test(
   async (t) => {
     const conditions = new Conditions(parent([{ ...old, type: 'Gone' }]), () => '2026-01-01T00:00:00Z')
     conditions.set('B', 'Unknown', 'R', '')
-    conditions.set('A', true, 'R', '')
+    conditions.set('A', 'True', 'R', '')
     t.strictSame(
       conditions.list().map(({ type, status, observedGeneration }) => [type, status, observedGeneration]),
       [
@@ -49,7 +49,7 @@ t.test(
 
 t.test('conditions: a message is cut to what the schema allows, never through a character', async (t) => {
   const conditions = new Conditions(parent(), () => '2026-01-01T00:00:00Z')
-  conditions.set('A', true, 'R', '😀'.repeat(20_000))
+  conditions.set('A', 'True', 'R', '😀'.repeat(20_000))
   const message = conditions.get('A')?.message ?? ''
   t.ok(message.length <= 32_768)
   t.ok(message.isWellFormed())

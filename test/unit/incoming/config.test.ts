@@ -35,7 +35,7 @@ const faulty: readonly (readonly [OidcConfig, RegExp])[] = [
 
 await t.test('oidcProblems: complete settings have none', async (t) => {
   for (const config of fine) t.same(oidcViolations(config), [])
-  t.same(oidcViolations({ audience: 'a' }, true), [], 'keys of our own need no issuer')
+  t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'keys of our own need no issuer')
 })
 
 for (const [config, expected] of faulty) {

@@ -104,8 +104,10 @@ await t.test('admission: every kind is asked about at creation and change, nothi
 })
 
 await t.test('admission: deletion is asked about where references are counted', async (t) => {
-  const guarded = kinds.filter(({ columns }) =>
-    columns.some(({ jsonPath }) => jsonPath.includes('referenceCount')),
+  // A group counts its members instead.
+  const guarded = kinds.filter(
+    ({ kind, columns }) =>
+      kind === 'MCPGroup' || columns.some(({ jsonPath }) => jsonPath.includes('referenceCount')),
   )
   t.ok(guarded.some(({ kind }) => kind === 'MCPExternalAuthConfig'))
   t.strictSame(

@@ -32,7 +32,8 @@ t.test('lost session: what public servers answer after a restart', async (t) => 
     ['GET handler of the examples', 400, Buffer.from('Invalid or missing session ID')],
     ['an older Rust SDK', 401, Buffer.from('Unauthorized: Session not found')],
   ]
-  for (const [name, status, body] of cases) t.equal(isSessionLost(status, false, body), true, name)
+  for (const [name, status, body] of cases)
+    t.equal(isSessionLost(status, { challenged: false }, body), true, name)
 })
 
 t.test('lost session: other refusals are not taken for one', async (t) => {
@@ -51,15 +52,15 @@ t.test('lost session: other refusals are not taken for one', async (t) => {
     ['too long', 400, Buffer.concat([Buffer.from('session '), Buffer.alloc(maxRefusalBytes)])],
   ]
   for (const [name, status, body, challenged = false] of cases)
-    t.equal(isSessionLost(status, challenged, body), false, name)
+    t.equal(isSessionLost(status, { challenged }, body), false, name)
 })
 
 t.test('lost session: by the head alone', async (t) => {
-  t.equal(sessionVerdict(404, false), 'lost')
-  t.equal(sessionVerdict(400, false), 'read')
-  t.equal(sessionVerdict(401, false), 'read')
-  t.equal(sessionVerdict(401, true), 'alive')
-  t.equal(sessionVerdict(500, false), 'alive')
+  t.equal(sessionVerdict(404, { challenged: false }), 'lost')
+  t.equal(sessionVerdict(400, { challenged: false }), 'read')
+  t.equal(sessionVerdict(401, { challenged: false }), 'read')
+  t.equal(sessionVerdict(401, { challenged: true }), 'alive')
+  t.equal(sessionVerdict(500, { challenged: false }), 'alive')
 })
 
 t.test('lost session: what belongs to the lost one does not enter the next', async (t) => {

@@ -8,7 +8,7 @@ proves('3.config.audit.maxDataSize')
 const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.c2lnbmF0dXJl'
 
 function record(value: unknown, maxBytes = 1024, whole = true) {
-  return recordedPayload(typeof value === 'string' ? value : JSON.stringify(value), whole, maxBytes)
+  return recordedPayload(typeof value === 'string' ? value : JSON.stringify(value), { whole }, maxBytes)
 }
 
 t.test('payload: a small body is kept as JSON, byte for byte but for white space', async (t) => {
@@ -79,7 +79,7 @@ t.test('payload: beyond the bound it is cut and becomes a text', async (t) => {
 t.test('payload: a beginning gives nothing of a credential that it cuts through', async (t) => {
   const body = JSON.stringify({ a: 1, note: `the token ${jwt}`, token: 'hunter2hunter2', b: 2 })
   for (let length = 1; length < body.length; length++) {
-    const { json = '' } = recordedPayload(body.slice(0, length), false, 1024) ?? {}
+    const { json = '' } = recordedPayload(body.slice(0, length), { whole: false }, 1024) ?? {}
     if (/eyJ|hunter/.test(json)) t.fail(`at ${length}: ${json}`)
   }
   t.pass('every prefix was tried')

@@ -136,8 +136,8 @@ await t.test('log: the format follows the stream, colours follow NO_COLOR', asyn
   t.equal(isColoured({ isTTY: true }, { NO_COLOR: '1' }), false)
   t.equal(isColoured({}, {}), false)
   t.match(
-    textLine('{"level":"error","time":"2026-01-01T10:11:12.345Z","message":"m"}', true),
+    textLine('{"level":"error","time":"2026-01-01T10:11:12.345Z","message":"m"}', { colour: true }),
     '\u001b[31mERROR',
   )
-  t.equal(textLine('no line of ours \u0007\n', false), 'no line of ours \\u0007\n')
+  t.equal(textLine('no line of ours \u0007\n', { colour: false }), 'no line of ours \\u0007\n')
 })

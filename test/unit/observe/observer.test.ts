@@ -24,6 +24,7 @@ const settings = {
   includeRequestData: false,
   includeResponseData: false,
   maxDataSize: 1024,
+  policyInputs: 'none' as const,
   maxDelegationDepth: 10,
 }
 const message = { kind: 'request', id: '1', method: 'tools/call' } as const

@@ -58,7 +58,7 @@ async function world(
   })
   t.teardown(() => server.close())
   const store = new Map<string, unknown>()
-  const config = resolveProxyConfig('x', { targetUri: 'http://127.0.0.1:1', remoteAuth: true }, {}, false)
+  const config = resolveProxyConfig('x', { targetUri: 'http://127.0.0.1:1', remoteAuth: true }, {})
   if (config.remote.kind !== 'oauth') throw new Error('no login')
   return {
     server,

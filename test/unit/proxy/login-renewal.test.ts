@@ -11,7 +11,6 @@ function settingsOf(env: Record<string, string>) {
     'x',
     { targetUri: 'http://127.0.0.1:1', remoteAuth: true },
     env,
-    false,
   )
   if (remote.kind !== 'oauth') throw new Error('no login')
   return { settings: remote, warnings }

@@ -36,8 +36,8 @@ await t.test('websocket: bytes arrive as they were, in both directions, whatever
       fc.boolean(),
       async (chunks, fromClient) => {
         const [a, b] = pair()
-        const client = new WebSocketStream(a, true)
-        const server = new WebSocketStream(b, false)
+        const client = new WebSocketStream(a, 'client')
+        const server = new WebSocketStream(b, 'server')
         const [from, to] = fromClient ? [client, server] : [server, client]
         const received = readAll(to)
         for (const chunk of chunks) from.write(Buffer.from(chunk))
@@ -51,9 +51,9 @@ await t.test('websocket: bytes arrive as they were, in both directions, whatever
 
 await t.test('websocket: large writes are cut into frames, frames cut anywhere are joined', async (t) => {
   const [a, b] = pair()
-  const client = new WebSocketStream(a, true)
+  const client = new WebSocketStream(a, 'client')
   const received = readAll(client)
-  const server = new WebSocketStream(b, false)
+  const server = new WebSocketStream(b, 'server')
   const payload = Buffer.alloc(300_000, 'abc')
   server.end(payload)
   t.ok((await received).equals(payload))
@@ -62,7 +62,10 @@ await t.test('websocket: large writes are cut into frames, frames cut anywhere a
 await t.test('websocket: a client’s frames are masked, a server’s are not', async (t) => {
   for (const isClient of [true, false]) {
     const wire = new PassThrough()
-    const stream = new WebSocketStream(Duplex.from({ readable: new PassThrough(), writable: wire }), isClient)
+    const stream = new WebSocketStream(
+      Duplex.from({ readable: new PassThrough(), writable: wire }),
+      isClient ? 'client' : 'server',
+    )
     stream.write(Buffer.from('hello'))
     const [frame] = await once(wire, 'data')
     const second: unknown = Buffer.isBuffer(frame) ? frame.readUInt8(1) : undefined
@@ -81,7 +84,7 @@ await t.test('websocket: whatever breaks the protocol ends the stream', async (t
   ]
   for (const [name, bytes] of violations) {
     const wire = new PassThrough()
-    const server = new WebSocketStream(Duplex.from({ readable: wire, writable: new PassThrough() }), false)
+    const server = new WebSocketStream(Duplex.from({ readable: wire, writable: new PassThrough() }), 'server')
     server.resume()
     wire.write(Buffer.from(bytes))
     await once(server, 'close')
@@ -91,7 +94,7 @@ await t.test('websocket: whatever breaks the protocol ends the stream', async (t
 
 await t.test('websocket: a ping is answered with its own payload', async (t) => {
   const [a, b] = pair()
-  const server = new WebSocketStream(b, false)
+  const server = new WebSocketStream(b, 'server')
   server.resume()
   a.write(Buffer.from([0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69]))
   const [frame] = await once(a, 'data')

@@ -197,6 +197,7 @@ await t.test('CRDs: objects are closed but for the leaves that are meant to be f
     'config',
     'default',
     'defaultResults',
+    'definition',
     'parameters',
     'podTemplateSpec',
     'properties',

@@ -122,7 +122,6 @@ function proxyFlag(
       'demo',
       { targetUri: 'http://127.0.0.1:9000', [flag]: [line] },
       { GATEHOUSE_SECRET_S: value },
-      false,
     ),
   )
 }

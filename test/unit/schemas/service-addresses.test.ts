@@ -40,6 +40,7 @@ const reasons: Readonly<Record<string, string>> = {
   address: 'of Redis: not HTTP, and nothing that it says is passed on',
   clusterAddrs: 'of Redis',
   endpointPrefix: 'a path',
+  publicUrl: 'of the console: opened by browsers alone',
   redirectUri: 'opened by browsers alone',
   redirectUris: 'opened by browsers alone',
   addresses: 'a policy, not an address',

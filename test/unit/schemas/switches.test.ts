@@ -14,11 +14,11 @@ t.test('switch: the usual words, in any case', async (t) => {
     t.equal(isSwitchedOn({ X: word }, 'X'), true, word)
   }
   for (const word of ['false', '0', 'no', 'off', 'FALSE', 'Off']) {
-    t.equal(isSwitchedOn({ X: word }, 'X', true), false, word)
+    t.equal(isSwitchedOn({ X: word }, 'X', { fallback: true }), false, word)
   }
   for (const env of [{}, { X: '' }, { X: ' ' }, { X: undefined }]) {
     t.equal(isSwitchedOn(env, 'X'), false)
-    t.equal(isSwitchedOn(env, 'X', true), true)
+    t.equal(isSwitchedOn(env, 'X', { fallback: true }), true)
   }
 })
 
@@ -65,7 +65,7 @@ t.test(
 
 t.test('switch: those of the proxy and of the virtual server', async (t) => {
   const proxy = (env: Record<string, string>) =>
-    resolveProxyConfig('x', { targetUri: 'http://127.0.0.1:1' }, env, false)
+    resolveProxyConfig('x', { targetUri: 'http://127.0.0.1:1' }, env)
   t.equal(proxy({ GATEHOUSE_DEBUG: 'on' }).debug, true)
   t.throws(() => proxy({ GATEHOUSE_DEBUG: 'verbose' }), { message: /GATEHOUSE_DEBUG: must be true or false/ })
   const secrets = {

@@ -1,6 +1,7 @@
 /**
  * One family of errors (schemas/errors.ts): GatehouseError leaves a module, with a code of the table; a ModuleError ends
- * inside of one. Interpreters that run in worker threads import nothing, so theirs stand beside.
+ * inside of one. Interpreters that run in worker threads and pages that run in browsers import nothing, so theirs stand
+ * beside.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -12,6 +13,8 @@ const root = resolve(import.meta.dirname, '../../..')
 const roots: readonly string[] = [
   'schemas/errors.ts GatehouseError',
   'schemas/errors.ts ModuleError',
+  'runtime/console/web/data/client.ts ApiError',
+  'runtime/console/web/try/draft.ts Invalid',
   'runtime/expr/starlark/builtins/json.ts JsonError',
   'runtime/expr/starlark/errors.ts StarlarkError',
   'runtime/expr/starlark/syntax/literals.ts LiteralError',
@@ -25,6 +28,8 @@ const modules: readonly string[] = [
   'runtime/authserver/endpoints/oauth-error.ts OAuthError',
   'runtime/authserver/upstream/token-store.ts Gone',
   'runtime/cli/dev/unwritable.ts UnwritableFile',
+  'runtime/cli/shell/client.ts ConversationOver',
+  'runtime/cli/shell/client.ts ServerError',
   'runtime/clients/convert/context.ts NotTaken',
   'runtime/mcp/json/scan.ts JsonError',
   'runtime/net/outgoing/connector.ts AddressRefusedError',
@@ -32,6 +37,7 @@ const modules: readonly string[] = [
   'runtime/oauth/jwt.ts TokenRefused',
   'runtime/policy/rate-limit.ts Timeout',
   'runtime/proxy/stdio-client/call.ts SessionLost',
+  'runtime/store/redis-client.ts ReplyError',
   'runtime/store/redis-link.ts Deadline',
   'runtime/vmcp/optimizer/embedding-service.ts EmbeddingError',
   'runtime/vmcp/optimizer/own-tools.ts ArgumentError',

@@ -20,7 +20,7 @@ t.test(
     const changes: boolean[] = []
     const store = makeRedisStore(
       { addr: `127.0.0.1:${port}`, ...short },
-      { onChange: (up) => changes.push(up) },
+      { onChange: ({ up }) => changes.push(up) },
     )
     t.teardown(() => store.close())
     await t.rejects(store.ping(), { code: 'STORE_DOWN', status: 503, message: 'the store is unavailable' })

@@ -66,7 +66,7 @@ t.test(
         readTimeoutMs: 500,
         writeTimeoutMs: 500,
       },
-      { onChange: (up) => changes.push(up) },
+      { onChange: ({ up }) => changes.push(up) },
     )
     t.teardown(async () => {
       await store.close()

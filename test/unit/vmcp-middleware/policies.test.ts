@@ -2,7 +2,7 @@
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import {
-  type HintsResponse,
+  type FactsResponse,
   makeAuthorizer,
   makeGate,
   makeRateLimiter,
@@ -64,9 +64,9 @@ const gateOf = (...policies: string[]) =>
     { unknownMethods: 'pass' },
   )
 
-const guarded = (hints: HintsResponse, ...policies: string[]): Middleware => {
+const guarded = (facts: FactsResponse, ...policies: string[]): Middleware => {
   const gate = gateOf(...policies)
-  return authorize({ gate: () => gate, hintsOf: () => Promise.resolve(hints) })
+  return authorize({ gate: () => gate, factsOf: () => Promise.resolve(facts) })
 }
 
 const limiterOf = (maxTokens: number): RateLimiter =>
@@ -110,9 +110,12 @@ t.test('authorize: looks hints up for the client that asks', async (t) => {
   const asked: string[] = []
   const middleware = authorize({
     gate: () => gate,
-    hintsOf: (client, tool) => {
-      asked.push(`${client.caller.subject} ${tool}`)
-      return Promise.resolve({ readOnlyHint: tool === 'look' })
+    factsOf: (client, { id }) => {
+      asked.push(`${client.caller.subject} ${id}`)
+      return Promise.resolve({
+        hints: { readOnlyHint: id === 'look' },
+        origin: { backend: 'b', original: id },
+      })
     },
   })
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'look' })).reached, true)
@@ -137,7 +140,7 @@ t.test('authorize: filters lists and leaves every other outcome alone', async (t
 })
 
 t.test('authorize: without a gate everything passes', async (t) => {
-  const middleware = authorize({ gate: () => undefined, hintsOf: () => Promise.resolve(undefined) })
+  const middleware = authorize({ gate: () => undefined, factsOf: () => Promise.resolve(undefined) })
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
 })
 
@@ -181,7 +184,7 @@ t.test('order: a call is authorized before it is counted', async (t) => {
   const limiter = limiterOf(1)
   const gate = gateOf(policy)
   const core = {
-    annotationsOf: () => Promise.resolve({}),
+    factsOf: () => Promise.resolve({ hints: {}, origin: { backend: 'b', original: 'a' } }),
     calledTool: () => Promise.resolve(undefined),
   }
   const pipeline = guarding(

@@ -143,7 +143,7 @@ for (const over of [false, true]) {
     const reading = listings.get(client, { waitForFresh: true })
     await first
     session.over = over
-    void backend.endSession(session, false)
+    void backend.endSession(session, { end: false })
     if (over) {
       await t.rejects(reading, /closed/)
       t.equal(reads, 1)

@@ -20,7 +20,10 @@ const settings: HealthSettings = {
   breaker: undefined,
 }
 
-function make(more: Partial<HealthSettings> = {}, hasCredentials = false) {
+function make(
+  more: Partial<HealthSettings> = {},
+  { hasCredentials = false }: { readonly hasCredentials?: boolean } = {},
+) {
   let now = 0
   let failure: Error | undefined
   let takesMs = 0
@@ -108,7 +111,7 @@ t.test('monitor: refused credentials are an error only where none were given', a
   await without.check(refused)
   t.equal(without.health().status, 'unauthenticated')
   t.notOk(without.monitor.available('b'))
-  const given = make({ unhealthyThreshold: 1 }, true)
+  const given = make({ unhealthyThreshold: 1 }, { hasCredentials: true })
   await given.check(refused)
   t.equal(given.health().status, 'healthy', 'it lives, it wants a user')
 })

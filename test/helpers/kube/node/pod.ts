@@ -357,12 +357,12 @@ async function ignoreGone(work: Promise<unknown>): Promise<void> {
 function connects(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 2000 })
-    const done = (response: boolean) => {
+    socket.once('connect', () => {
+      resolve(true)
       socket.destroy()
-      resolve(response)
-    }
-    socket.once('connect', () => done(true))
-    socket.once('timeout', () => done(false))
-    socket.once('error', () => done(false))
+    })
+    socket.once('timeout', () => socket.destroy())
+    socket.once('error', () => {})
+    socket.once('close', () => resolve(false))
   })
 }

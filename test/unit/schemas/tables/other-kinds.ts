@@ -437,6 +437,52 @@ const tools: Table = {
   ],
 }
 
+const lockedTool = { name: 'read', definition: { name: 'read', inputSchema: { type: 'object' } } }
+const lockedText = { name: 'read', definitionText: '{"name":"read","maximum":9007199254740993}' }
+
+const toolLock: Table = {
+  name: 'MCPToolLock',
+  base: document('MCPToolLock', { backendRef: { kind: 'MCPServer', name: 'files' } }),
+  rows: [
+    { id: '', at: 'spec.backendRef', required: true },
+    {
+      id: '',
+      at: 'spec.backendRef.kind',
+      required: true,
+      good: ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry', 'Backend'],
+      bad: ['MCPGroup', ''],
+    },
+    { id: '', at: 'spec.backendRef.name', required: true, good: ['files'], bad: [''] },
+    { id: '', at: 'spec.scheme', default: 'gatehouse.pin.v1', bad: ['gatehouse.pin.v2', ''] },
+    {
+      id: '',
+      at: 'spec.tools',
+      good: [absent, [], [lockedTool], [lockedText]],
+      bad: [[lockedTool, lockedTool]],
+      failure: '*',
+    },
+    { id: '', at: 'spec.tools', bad: [[{ name: 'read' }], [{ ...lockedTool, ...lockedText }]], failure: '*' },
+    {
+      id: '',
+      at: 'spec.tools',
+      good: [[{ ...lockedTool, variants: [{ definition: lockedTool.definition }], note: 'reviewed' }]],
+      bad: [[{ ...lockedTool, variants: [{}] }]],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: 'spec.ignore',
+      good: [['/_meta/build']],
+      bad: [['/description'], ['/_meta/a/b']],
+      failure: '*',
+    },
+    { id: '', at: 'spec.accept', good: [['schemaNarrower', 'icons']], bad: [['text']], failure: '*' },
+    { id: '', at: 'spec.onChanged', good: [absent, 'freeze'], bad: ['deny'] },
+    { id: '', at: 'spec.onNew', good: [absent, 'block'], bad: ['freeze'] },
+    { id: '', at: 'spec.onRemoved', good: [absent, 'warn'], bad: ['block'] },
+  ],
+}
+
 const authzConfig: Table = {
   name: 'MCPAuthzConfig',
   base: document('MCPAuthzConfig', {
@@ -499,6 +545,7 @@ export const otherKindTables: readonly Table[] = [
   ...oidc,
   telemetry,
   tools,
+  toolLock,
   authzConfig,
   embedding,
   embeddingSecret,

@@ -85,8 +85,8 @@ const aggregation: Table = {
       id: '3.config.aggregation.conflictResolutionConfig.prefixFormat',
       at: `${at}.aggregation.conflictResolutionConfig.prefixFormat`,
       default: '{workload}_',
-      good: ['{workload}', '{workload}.', 'x-{workload}/'],
-      bad: ['', 'x_', '{name}_', '{workload} '],
+      good: ['{workload}', '{workload}.', 'x-{workload}/', 'x_'],
+      bad: ['', '{name}_', '{workload} '],
     },
     {
       id: '',
@@ -239,6 +239,30 @@ const codeMode: Table = {
       bad: [0, ...notInteger],
     },
     durationRow('', `${at}.codeMode.toolCallTimeout`, '30s'),
+  ],
+}
+
+const pinning: Table = {
+  name: 'config.pinning',
+  base: config({ pinning: {} }),
+  rows: [
+    {
+      id: '',
+      at: `${at}.pinning.onChanged`,
+      default: 'freeze',
+      good: ['observe', 'warn', 'freeze', 'block'],
+      bad: ['', 'deny', 'Freeze', true],
+    },
+    {
+      id: '',
+      at: `${at}.pinning.onNew`,
+      default: 'block',
+      good: ['observe', 'warn', 'block'],
+      bad: ['freeze', ''],
+    },
+    { id: '', at: `${at}.pinning.onRemoved`, default: 'warn', good: ['observe', 'warn'], bad: ['block', ''] },
+    { id: '', at: `${at}.pinning.noLock`, default: 'allow', good: ['allow', 'block'], bad: ['pin', ''] },
+    { id: '', at: `${at}.pinning.unknown`, bad: [1] },
   ],
 }
 
@@ -500,7 +524,7 @@ const optimizer: Table = {
   name: 'config.optimizer',
   base: config({ optimizer: {} }),
   rows: [
-    { id: '', at: `${at}.optimizer.embeddingProvider`, default: 'tei', bad: ['openai', ''] },
+    { id: '', at: `${at}.optimizer.embeddingProvider`, default: 'tei', bad: ['other', ''] },
     { id: '', at: `${at}.optimizer.embeddingService`, good: [absent, 'http://e:8080'], bad: ['e:8080'] },
     durationRow(
       '3.limit.optimizer.embeddingServiceTimeout',
@@ -539,8 +563,10 @@ const optimizer: Table = {
           embeddingService: 'https://e/v1',
           embeddingHeaders: { 'X-A': 'b' },
         },
+        { embeddingProvider: 'openai', embeddingModel: 'm', embeddingService: 'https://e/v1' },
       ],
       bad: [
+        { embeddingProvider: 'openai', embeddingService: 'https://e/v1' },
         { embeddingProvider: 'compat', embeddingService: 'https://e/v1' },
         { embeddingProvider: 'compat', embeddingModel: 'm' },
         ...[{ authorization: 'b' }, { 'Content-Type': 'b' }, { 'a b': 'b' }, { a: '' }, { a: 'x\ny' }].map(
@@ -599,6 +625,7 @@ export const vmcpConfigTables: readonly Table[] = [
   audit,
   backends,
   codeMode,
+  pinning,
   authentication,
   outgoing,
   ...strategyTables,

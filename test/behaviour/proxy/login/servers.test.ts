@@ -1,0 +1,189 @@
+/** The proxy's own login at authorization servers that lack PKCE, or that refuse the client that we are. */
+import { mkdtempSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { runGatehouse } from '../../../helpers/gatehouse.ts'
+import { startLogin, startWorld, type World } from '../../../helpers/proxy/login-rig.ts'
+import { proves } from '../../../helpers/proves.ts'
+
+proves('1.rule.2', '1.flag.remote-auth-issuer', '1.does.register')
+
+const documentUrl = 'https://client.example/gatehouse.json'
+
+type Change = (metadata: Record<string, unknown>) => Record<string, unknown>
+
+/** A relay in front of a provider's discovery document, which it changes. */
+function changing(change: Change): (req: IncomingMessage, res: ServerResponse) => boolean {
+  return (req, res) => {
+    if (!req.url?.startsWith('/.well-known/') || req.headers['x-unchanged'] !== undefined) return false
+    const response = async (): Promise<void> => {
+      const original = await fetch(`http://${req.headers.host}${req.url}`, {
+        headers: { 'x-unchanged': 'yes' },
+      })
+      res.writeHead(original.status, { 'content-type': 'application/json' })
+      if (!original.ok) return void res.end('{}')
+      const metadata = Object.fromEntries(Object.entries((await original.json()) as object))
+      res.end(JSON.stringify(change(metadata)))
+    }
+    void response()
+    return true
+  }
+}
+
+const announcesDocuments: Change = (metadata) => ({
+  ...metadata,
+  client_id_metadata_document_supported: true,
+})
+
+async function startChanged(
+  t: Test,
+  change: Change,
+  response?: (req: IncomingMessage, res: ServerResponse) => boolean,
+): Promise<World> {
+  const metadata = changing(change)
+  const world = await startWorld({
+    intercept: (req, res) => metadata(req, res) || response?.(req, res) === true,
+  })
+  t.teardown(() => world.close())
+  return world
+}
+
+for (const [what, change, found] of [
+  ['only plain', () => ['plain'], /lists plain/],
+  ['no methods at all', () => undefined, /has no code_challenge_methods_supported/],
+] as const) {
+  await t.test(`PKCE: a typed issuer whose metadata has ${what} is refused, exit 3`, async (t) => {
+    const world = await startChanged(t, (metadata) => ({
+      ...metadata,
+      code_challenge_methods_supported: change(),
+    }))
+    const { code, stderr } = await runGatehouse(
+      [
+        'proxy',
+        ...['--target-uri', world.target.url, '--remote-auth', '--remote-auth-issuer', world.idp.issuer],
+        ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', 'demo'],
+      ],
+      '',
+      { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) },
+    )
+    t.equal(code, 3)
+    t.match(stderr, /does not announce PKCE with S256/)
+    t.match(stderr, found)
+    t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/, 'the way out is named')
+    t.notOk(world.idp.requests.includes('/reg'), 'nothing was registered')
+    t.notOk(world.idp.requests.includes('/auth'))
+  })
+}
+
+await t.test('PKCE: endpoints that were typed have no metadata to compare with', async (t) => {
+  const world = await startChanged(t, (metadata) => ({
+    ...metadata,
+    code_challenge_methods_supported: undefined,
+  }))
+  const run = await startLogin(world, {
+    remoteAuth: true,
+    remoteAuthClientId: 'typed',
+    remoteAuthAuthorizeUrl: `${world.idp.issuer}/auth`,
+    remoteAuthTokenUrl: `${world.idp.issuer}/token`,
+  })
+  t.teardown(() => run.proxy.close({ graceMs: 0 }))
+  t.equal(new URL(await run.loginUrl()).searchParams.get('code_challenge_method'), 'S256')
+})
+
+await t.test(
+  'metadata document: a server that shows a page of refusal gets a registration instead',
+  async (t) => {
+    const world = await startChanged(t, announcesDocuments)
+    const run = await startLogin(
+      world,
+      { remoteAuth: true, remoteAuthIssuer: world.idp.issuer },
+      { GATEHOUSE_CLIENT_METADATA_URL: documentUrl },
+    )
+    t.teardown(() => run.proxy.close({ graceMs: 0 }))
+    const url = new URL(await run.loginUrl())
+    t.not(url.searchParams.get('client_id'), documentUrl, 'the user is sent there as a registered client')
+    t.ok(world.idp.requests.includes('/reg'))
+    await run.browse()
+    await run.proxy.ready
+    t.equal((await run.call()).status, 200)
+  },
+)
+
+for (const where of ['with the redirect', 'at the token endpoint'] as const) {
+  await t.test(`metadata document: a refusal ${where} is followed by a registration`, async (t) => {
+    let asked = 0
+    const world = await startChanged(t, announcesDocuments, (req, res) => {
+      const { pathname, searchParams } = new URL(req.url ?? '', 'http://x')
+      if (pathname === '/auth' && searchParams.get('client_id') === documentUrl) {
+        asked++
+        const back = new URL(searchParams.get('redirect_uri') ?? '')
+        back.searchParams.set('state', searchParams.get('state') ?? '')
+        back.searchParams.set('iss', `http://${req.headers.host}`)
+        if (where === 'with the redirect') back.searchParams.set('error', 'unauthorized_client')
+        else back.searchParams.set('code', 'of-the-document')
+        // Asked in advance it shows its login page.
+        if (asked === 1) res.end('sign in')
+        else res.writeHead(303, { location: back.href }).end()
+        return true
+      }
+      if (pathname !== '/token' || asked === 0 || refused) return false
+      refused = true
+      res.writeHead(401, { 'content-type': 'application/json' }).end('{"error":"invalid_client"}')
+      return true
+    })
+    let refused = where === 'with the redirect'
+    const run = await startLogin(
+      world,
+      { remoteAuth: true, remoteAuthIssuer: world.idp.issuer },
+      { GATEHOUSE_CLIENT_METADATA_URL: documentUrl },
+    )
+    t.teardown(() => run.proxy.close({ graceMs: 0 }))
+    t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
+    t.equal((await run.browse()).status, 400)
+    t.not(new URL(await run.loginUrl(2)).searchParams.get('client_id'), documentUrl)
+    await run.browse(2)
+    await run.proxy.ready
+    t.equal((await run.call()).status, 200)
+  })
+}
+
+await t.test('metadata document: without a registration endpoint it is the only way', async (t) => {
+  const world = await startChanged(t, (metadata) => ({
+    ...announcesDocuments(metadata),
+    registration_endpoint: undefined,
+  }))
+  const run = await startLogin(
+    world,
+    { remoteAuth: true, remoteAuthIssuer: world.idp.issuer },
+    { GATEHOUSE_CLIENT_METADATA_URL: documentUrl },
+  )
+  t.teardown(() => run.proxy.close({ graceMs: 0 }))
+  t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
+  t.notOk(world.idp.requests.includes('/auth'), 'and the server is not asked in advance')
+})
+
+await t.test('registration: one that the server has lost is made again', async (t) => {
+  const world = await startChanged(t, (metadata) => metadata)
+  const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')) }
+  const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18667' }
+  const first = await startLogin(world, input, env)
+  const before = new URL(await first.loginUrl()).searchParams.get('client_id') ?? ''
+  await first.browse()
+  await first.proxy.ready
+  await world.idp.provider.Client.adapter.destroy(before)
+  world.response = { status: 401, challenge: 'Bearer error="invalid_token"' }
+  const refused = await first.call()
+  t.equal(refused.status, 502, 'the refresh token was bound to the client')
+  t.match(await refused.text(), /sign in again/)
+  world.response = undefined
+  await first.proxy.close({ graceMs: 0 })
+
+  const second = await startLogin(world, input, env)
+  t.teardown(() => second.proxy.close({ graceMs: 0 }))
+  t.not(new URL(await second.loginUrl()).searchParams.get('client_id'), before)
+  await second.browse()
+  await second.proxy.ready
+  t.equal((await second.call()).status, 200)
+})

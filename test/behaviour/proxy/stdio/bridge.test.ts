@@ -1,0 +1,148 @@
+/**
+ * A server that speaks on stdin and stdout, served over streamable HTTP: real npm servers, real SDK clients.
+ */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import t, { type Test as TapTest } from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
+import { startStdioBridge } from '../../../../runtime/proxy/index.ts'
+import { openSession } from '../../../helpers/mcp/wire.ts'
+
+const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
+const environment = { PATH: process.env['PATH'] ?? '' }
+
+async function bridgeTo(t: TapTest, command: readonly string[], more = {}) {
+  const bridge = await startStdioBridge({
+    command,
+    env: environment,
+    cwd: process.cwd(),
+    host: '127.0.0.1',
+    port: 0,
+    log: silentLog,
+    ...more,
+  })
+  t.teardown(() => bridge.close())
+  return bridge
+}
+
+async function connect(t: TapTest, url: string, capabilities = {}) {
+  const client = new Client({ name: 'test', version: '1' }, { capabilities })
+  const transport = new StreamableHTTPClientTransport(new URL(url))
+  await client.connect(transport)
+  t.teardown(() => client.close())
+  return { client, transport }
+}
+
+t.test('bridge: a real server answers through HTTP', async (t) => {
+  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  const { client } = await connect(t, url)
+  t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
+  const { tools } = await client.listTools()
+  t.ok(tools.some(({ name }) => name === 'echo'))
+  const response = await client.callTool({ name: 'echo', arguments: { message: 'ünï' } })
+  t.match(response.content, [{ type: 'text', text: 'Echo: ünï' }])
+})
+
+t.test('bridge: sessions have servers of their own, and end with DELETE', async (t) => {
+  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  const one = await connect(t, url)
+  const two = await connect(t, url)
+  t.not(one.transport.sessionId, two.transport.sessionId)
+  await one.transport.terminateSession()
+  await t.rejects(one.client.listTools(), /404|not found|Session/i)
+  t.ok((await two.client.listTools()).tools.length > 0, 'the other session lives')
+})
+
+t.test('bridge: progress reaches the request that asked for it', async (t) => {
+  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
+  const session = await openSession(url)
+  const { messages } = await session.request('tools/call', {
+    name: 'trigger-long-running-operation',
+    arguments: { duration: 0.4, steps: 4 },
+    _meta: { progressToken: 'p' },
+  })
+  const progress = messages.filter(({ method }) => method === 'notifications/progress')
+  t.same(
+    progress.map(({ params }) => [params?.['progressToken'], params?.['progress']]),
+    [1, 2, 3, 4].map((n) => ['p', n]),
+  )
+  t.ok(messages.at(-1)?.result, 'the result comes last')
+})
+
+t.test(
+  'bridge: a question of the server reaches the client during its call, and the response goes back',
+  async (t) => {
+    const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+    const { client } = await connect(t, url, { sampling: {} })
+    client.setRequestHandler(CreateMessageRequestSchema, () => ({
+      model: 'none',
+      role: 'assistant' as const,
+      content: { type: 'text' as const, text: 'sampled words' },
+    }))
+    const response = await client.callTool({
+      name: 'trigger-sampling-request',
+      arguments: { prompt: 'hi', maxTokens: 5 },
+    })
+    t.match(JSON.stringify(response.content), 'sampled words')
+  },
+)
+
+t.test('bridge: bad requests are refused with the documented errors', async (t) => {
+  const { url } = await bridgeTo(t, ['node', everything, 'stdio'], { maxSessions: 1 })
+  const post = (body: string, headers = {}) =>
+    fetch(url, {
+      method: 'POST',
+      body,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...headers,
+      },
+    })
+  const unknown = await post('{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}', {
+    'mcp-session-id': 'x',
+  })
+  t.equal(unknown.status, 404)
+  t.equal(
+    await unknown.text(),
+    '{"jsonrpc":"2.0","id":9007199254740993,"error":{"code":-32001,"message":"Session not found"}}',
+  )
+  t.equal((await post('{"jsonrpc":"2.0","id":1,"method":"ping"}')).status, 400, 'no session named')
+  t.equal((await post('[]')).status, 400, 'batch')
+  t.equal((await post('nonsense')).status, 400, 'not JSON')
+  t.equal((await fetch(url, { method: 'PUT' })).status, 405)
+  t.equal((await fetch(url)).status, 406)
+  t.equal((await fetch(url.replace('/mcp', '/other'))).status, 404)
+  t.equal((await post('{}', { origin: 'http://evil.example' })).status, 403)
+  await connect(t, url)
+  const initialize = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } },
+  })
+  t.equal((await post(initialize)).status, 503, 'the cap of sessions holds')
+})
+
+t.test('bridge: a command that cannot start says so', async (t) => {
+  const missing = await bridgeTo(t, ['/no/such/program'])
+  t.equal(await missing.failed, 'the command was not found')
+  const ends = await bridgeTo(t, ['node', '-e', 'process.exit(3)'])
+  t.equal(await ends.failed, 'exited with code 3')
+})
+
+t.test('bridge: closing ends every process it started', async (t) => {
+  const lines: string[] = []
+  const bridge = await bridgeTo(
+    t,
+    ['node', '-e', 'console.error(process.pid); setInterval(() => {}, 1000)'],
+    {
+      onLine: (line: string) => lines.push(line),
+    },
+  )
+  while (lines.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  await bridge.close()
+  t.throws(() => process.kill(Number(lines[0]), 0), /ESRCH/)
+})

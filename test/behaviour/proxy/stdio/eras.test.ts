@@ -1,0 +1,63 @@
+/** `proxy stdio` between a client and a server of different protocol eras, on the wire. */
+import t from 'tap'
+import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { rpc, startUpstream } from '../../../helpers/proxy/rig.ts'
+import { initialize, initialized, startStdio, statelessMeta } from '../../../helpers/proxy/stdio-rig.ts'
+
+const meta = { _meta: statelessMeta }
+
+await t.test('a stateless client, a server of sessions: each transport', async (t) => {
+  const fixture = await startFixture()
+  t.teardown(() => fixture.close())
+  for (const url of [fixture.url, fixture.sseUrl]) {
+    const bridge = startStdio(t, url)
+    bridge.send(rpc('d', 'server/discover', meta))
+    t.match(await bridge.message(), {
+      id: 'd',
+      result: {
+        resultType: 'complete',
+        supportedVersions: ['2026-07-28'],
+        _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'fixture-session' } },
+      },
+    })
+    bridge.send(rpc(7, 'tools/call', { name: 'test_simple_text', arguments: {}, ...meta }))
+    t.match(await bridge.message(), {
+      id: 7,
+      result: { resultType: 'complete', content: [{ type: 'text' }] },
+    })
+    t.equal(await bridge.end(), true)
+  }
+})
+
+await t.test('a session client, a stateless server: initialize is answered for it', async (t) => {
+  const fixture = await startFixture({ era: 'stateless' })
+  t.teardown(() => fixture.close())
+  const bridge = startStdio(t, fixture.url)
+  bridge.send(initialize)
+  t.match(await bridge.message(), {
+    id: 0,
+    result: { protocolVersion: '2025-11-25', serverInfo: { name: 'fixture-stateless' } },
+  })
+  bridge.send(initialized)
+  bridge.send(rpc(1, 'tools/call', { name: 'test_simple_text', arguments: {} }))
+  const { id, result } = await bridge.message()
+  t.equal(id, 1)
+  t.match(result, { content: [{ type: 'text' }] })
+  t.notOk('resultType' in result)
+  t.equal(await bridge.end(), true)
+})
+
+await t.test('a server that speaks neither era: the client gets its own refusal', async (t) => {
+  const target = await startUpstream((seen, res) => {
+    const { id } = seen.body === '' ? { id: null } : JSON.parse(seen.body)
+    res.writeHead(400, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32000, message: 'not today' } }))
+  })
+  t.teardown(() => target.close())
+  for (const request of [JSON.stringify(initialize), rpc(1, 'tools/list', meta)]) {
+    const bridge = startStdio(t, `${target.url}/mcp`)
+    bridge.send(request)
+    t.match(await bridge.message(), { error: { code: -32000, message: 'not today' } })
+    await bridge.end()
+  }
+})

@@ -1,0 +1,119 @@
+/**
+ * Settings for backends that do not exist: `vmcp validate` refuses them; a running server goes on and names them in
+ * status and log.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { readVmcpConfig } from '../../../../runtime/config/vmcp/file.ts'
+import { startVmcp, type VmcpServer } from '../../../../runtime/vmcp/index.ts'
+import { keepingLog } from '../../../helpers/authserver/authserver.ts'
+import { runGatehouse, startGatehouse } from '../../../helpers/gatehouse.ts'
+import { openSession } from '../../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+
+t.setTimeout(120_000)
+
+const good = await startRawBackend()
+const other = await startRawBackend()
+t.teardown(() => Promise.all([good.close(), other.close()]))
+
+async function text(vmcp: VmcpServer, path: string): Promise<string> {
+  return (await fetch(`${vmcp.origin}${path}`)).text()
+}
+
+async function tools(vmcp: VmcpServer): Promise<string[]> {
+  const session = await openSession(vmcp.url)
+  const { response } = await session.request('tools/list', {})
+  const result = response?.result as { tools: { name: string }[] } | undefined
+  return (result?.tools ?? []).map(({ name }) => name).sort()
+}
+
+t.test(
+  'a setting for a backend that is not there: named in status and log, at the start and after a reload',
+  async (t) => {
+    const file = (name: string, transport = 'streamable-http') =>
+      readVmcpConfig(
+        JSON.stringify({
+          name: 'v',
+          groupRef: 'g',
+          incomingAuth: { type: 'anonymous' },
+          outgoingAuth: { source: 'inline', backends: { [name]: { type: 'unauthenticated' } } },
+          aggregation: { conflictResolution: 'prefix', tools: [{ workload: name, excludeAll: false }] },
+          operational: { timeouts: { perWorkload: { [name]: '5s' } } },
+          backends: [
+            { name: 'good', url: good.url, transport: 'streamable-http' },
+            { name: 'other', url: other.url, transport },
+          ],
+        }),
+      )
+    const { log, text: logged } = keepingLog()
+    const vmcp = await startVmcp(file('goood').config, { port: 0, graceMs: 200, log })
+    t.teardown(() => vmcp.close())
+    const problems = async () => JSON.parse(await text(vmcp, '/status')).problems
+    const expected = (name: string, guess: string) =>
+      [
+        'aggregation.tools[0].workload',
+        `operational.timeouts.perWorkload.${name}`,
+        `outgoingAuth.backends.${name}`,
+      ].map((path) => `${path}: there is no backend "${name}"; did you mean "${guess}"?`)
+    t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server runs')
+    t.same(await problems(), expected('goood', 'good'))
+    t.match(logged(), 'settings name backends that do not exist')
+    vmcp.reload(file('othr').config)
+    t.same(await problems(), expected('othr', 'other'), 'after a reload')
+    const excludes = file('other', 'pigeon')
+    vmcp.reload(excludes.config, { excluded: excludes.excluded })
+    t.match(await problems(), [/^backend other is excluded/], 'an excluded backend is known')
+    t.equal((await problems()).length, 1)
+    vmcp.reload(file('other').config)
+    t.same(await problems(), [])
+  },
+)
+
+t.test('vmcp validate: names that no backend has are errors; vmcp serve starts and logs them', async (t) => {
+  const config = join(t.testdir(), 'v.yaml')
+  writeFileSync(
+    config,
+    `name: v
+groupRef: g
+incomingAuth: {type: anonymous}
+outgoingAuth: {source: inline, backends: {goood: {type: unauthenticated}}}
+aggregation: {conflictResolution: priority, conflictResolutionConfig: {priorityOrder: [good, godo]}}
+backends:
+  - {name: good, url: "${good.url}", transport: streamable-http}
+`,
+  )
+  const checked = await runGatehouse(['vmcp', 'validate', '-c', config])
+  t.equal(checked.code, 2)
+  t.match(checked.stderr, 'outgoingAuth.backends.goood: there is no backend "goood"; did you mean "good"?')
+  t.match(checked.stderr, 'priorityOrder[1]: there is no backend "godo"; did you mean "good"?')
+  const run = startGatehouse(['vmcp', 'serve', '-c', config, '--port', '0'])
+  t.teardown(() => run.interrupt())
+  await run.waitFor(/"url":"(http:[^"]+)"/)
+  t.match(run.output(), /goood[^\n]*settings name backends that do not exist/)
+})
+
+t.test('vmcp validate: a workflow step that names no backend is an error, in the same words', async (t) => {
+  const check = async (tool: string) => {
+    const config = join(t.testdir(), 'v.yaml')
+    writeFileSync(
+      config,
+      `name: v
+groupRef: g
+incomingAuth: {type: anonymous}
+outgoingAuth: {source: inline}
+aggregation: {conflictResolution: prefix}
+compositeTools:
+  - {name: w, description: d, steps: [{id: a, tool: ${tool}}]}
+backends:
+  - {name: good, url: "${good.url}", transport: streamable-http}
+`,
+    )
+    return runGatehouse(['vmcp', 'validate', '-c', config])
+  }
+  const { code, stderr } = await check('godo_echo')
+  t.equal(code, 2)
+  t.match(stderr, 'compositeTools[0].steps[0].tool: there is no backend "godo"; did you mean "good"?')
+  t.equal((await check('good_echo')).code, 0)
+})

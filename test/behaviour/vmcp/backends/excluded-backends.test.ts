@@ -1,0 +1,456 @@
+/**
+ * What is wrong with one backend ends nothing but this backend: the others are served, at the start and after a reload,
+ * and the excluded one is named in status, health, log and metric. When it is put right it is served.
+ */
+import { writeFileSync } from 'node:fs'
+import { lookup } from 'node:dns/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
+import t from 'tap'
+import { type ReadVmcpConfig, readVmcpConfig } from '../../../../runtime/config/vmcp/file.ts'
+import { startVmcp, type VmcpServer } from '../../../../runtime/vmcp/index.ts'
+import type { Clock } from '../../../../runtime/vmcp/clock.ts'
+import { isRefusedAddress } from '../../../../schemas/index.ts'
+import { keepingLog } from '../../../helpers/authserver/authserver.ts'
+import { runGatehouse, startGatehouse } from '../../../helpers/gatehouse.ts'
+import { openSession } from '../../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+
+t.setTimeout(120_000)
+
+const good = await startRawBackend()
+const other = await startRawBackend()
+t.teardown(() => Promise.all([good.close(), other.close()]))
+
+const dir = t.testdir({ 'empty.pem': '', 'damaged.pem': pem('bm90IGEgY2VydGlmaWNhdGU=') })
+
+function pem(base64: string): string {
+  return `-----BEGIN CERTIFICATE-----\n${base64}\n-----END CERTIFICATE-----\n`
+}
+
+interface Case {
+  readonly what: string
+  /** The setting of the backend `bad`. */
+  readonly backend?: object
+  readonly strategy?: object
+  readonly default?: object
+  readonly file?: object
+  readonly env?: Readonly<Record<string, string>>
+  readonly problem: RegExp
+  /** Never shown anywhere. */
+  readonly secret?: string
+}
+
+const header = (more: object) => ({
+  type: 'header_injection',
+  headerInjection: { headerName: 'X-Key', ...more },
+})
+const exchange = (more: object) => ({ type: 'token_exchange', tokenExchange: { ...more } })
+const xaa = (more: object) => ({
+  type: 'xaa',
+  xaa: {
+    idpTokenUrl: 'https://login.example/token',
+    idpClientId: 'c',
+    targetTokenUrl: 'https://target.example/token',
+    targetAudience: 'https://target.example',
+    ...more,
+  },
+})
+const forward = (value: unknown) => ({ GATEHOUSE_HEADER_FORWARD_BAD: JSON.stringify(value) })
+const aggregation = (tools: object) => ({
+  aggregation: { conflictResolution: 'prefix', tools: [{ workload: 'bad', ...tools }] },
+})
+
+const cases: readonly Case[] = [
+  {
+    what: 'a variable of its strategy is not set',
+    strategy: header({ headerValueEnv: 'NOT_SET' }),
+    problem: /outgoingAuth\.backends\.bad\.headerInjection.*NOT_SET is not set/,
+  },
+  {
+    what: 'its bearer token is not set',
+    strategy: { type: 'bearer_token', bearerToken: { tokenEnv: 'NOT_SET' } },
+    problem: /bearerToken\.tokenEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the token service is not set',
+    strategy: exchange({ tokenUrl: 'https://sts.example/token', clientId: 'c', clientSecretEnv: 'NOT_SET' }),
+    problem: /tokenExchange\.clientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the identity provider is not set',
+    strategy: xaa({ idpClientSecretEnv: 'NOT_SET' }),
+    problem: /xaa\.idpClientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client at the target is not set',
+    strategy: xaa({ targetClientId: 'd', targetClientSecretEnv: 'NOT_SET' }),
+    problem: /xaa\.targetClientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'the secret of its client for on-behalf-of exchange is not set',
+    strategy: {
+      type: 'obo',
+      obo: {
+        tokenUrl: 'https://login.example/token',
+        clientId: 'c',
+        clientSecretEnv: 'NOT_SET',
+        audience: 'a',
+      },
+    },
+    env: { GATEHOUSE_ENABLE_OBO: 'true' },
+    problem: /obo\.clientSecretEnv.*NOT_SET is not set/,
+  },
+  {
+    what: 'its credential cannot be sent',
+    strategy: header({ headerValueEnv: 'KEY' }),
+    env: { KEY: 'hush\nhush' },
+    problem: /must not contain control characters/,
+    secret: 'hush',
+  },
+  {
+    what: 'its upstream provider does not exist',
+    strategy: { type: 'upstream_inject', upstreamInject: { providerName: 'corp' } },
+    problem: /needs an embedded authorization server/,
+  },
+  {
+    what: 'its token service is not https',
+    strategy: exchange({ tokenUrl: 'http://sts.example/token' }),
+    problem: /tokenExchange\.tokenUrl/,
+  },
+  {
+    what: 'it relies on a default that cannot be made',
+    default: header({ headerValueEnv: 'NOT_SET' }),
+    file: { good: header({ headerValue: 'g' }) },
+    problem: /outgoingAuth\.default\..*NOT_SET/,
+  },
+  {
+    what: 'its header is restricted',
+    strategy: header({ headerName: 'Host', headerValue: 'hush' }),
+    problem: /a restricted header cannot be set/,
+    secret: 'hush',
+  },
+  {
+    what: 'its strategy has no settings',
+    strategy: { type: 'header_injection' },
+    problem: /outgoingAuth\.backends\.bad.*headerInjection/,
+  },
+  {
+    what: 'the file names a variable for its headers that the pod does not have yet',
+    backend: { headersEnv: 'GATEHOUSE_HEADER_FORWARD_BAD' },
+    problem: /backends\.bad\.headersEnv: the variable GATEHOUSE_HEADER_FORWARD_BAD is not set/,
+  },
+  {
+    what: 'its forwarded headers are not JSON',
+    env: { GATEHOUSE_HEADER_FORWARD_BAD: '{"hush' },
+    problem: /GATEHOUSE_HEADER_FORWARD_BAD: must be a JSON object/,
+    secret: 'hush',
+  },
+  { what: 'its forwarded headers are a list', env: forward([]), problem: /must be a JSON object/ },
+  {
+    what: 'a forwarded header is no text',
+    env: forward({ addPlaintextHeaders: { A: 1 } }),
+    problem: /must map header names to texts/,
+  },
+  {
+    what: 'a forwarded header is restricted',
+    env: forward({ addPlaintextHeaders: { Forwarded: 'hush' } }),
+    problem: /Forwarded is set by the gateway itself/,
+    secret: 'hush',
+  },
+  {
+    what: 'the secret of a forwarded header is not there',
+    env: forward({ addHeadersFromSecret: { 'X-Key': 'GONE' } }),
+    problem: /GATEHOUSE_SECRET_GONE is not set/,
+  },
+  {
+    what: 'the secret of a forwarded header cannot be sent',
+    env: { ...forward({ addHeadersFromSecret: { 'X-Key': 'S' } }), GATEHOUSE_SECRET_S: 'hush\nhush' },
+    problem: /the value of X-Key must not contain control characters/,
+    secret: 'hush',
+  },
+  {
+    what: 'its trust anchors are missing',
+    backend: { type: 'entry', caBundlePath: join(dir, 'missing.pem') },
+    problem: /backends\.bad\.caBundlePath: the file cannot be read/,
+  },
+  {
+    what: 'its trust anchors are empty',
+    backend: { type: 'entry', caBundlePath: join(dir, 'empty.pem') },
+    problem: /caBundlePath: the file holds no PEM certificate/,
+  },
+  {
+    what: 'its trust anchors are damaged',
+    backend: { type: 'entry', caBundlePath: join(dir, 'damaged.pem') },
+    problem: /caBundlePath: the file holds a certificate that cannot be read/,
+  },
+  { what: 'its address cannot be parsed', backend: { url: 'http://[half' }, problem: /url: is not a URL/ },
+  {
+    what: 'its address is that of a metadata service',
+    backend: { url: 'http://169.254.169.254/mcp' },
+    problem: /backends\[1\]\.url: names a link-local, .*metadata address/,
+  },
+  {
+    what: 'its address is not among those that it may have',
+    backend: { addresses: 'private' },
+    problem: /backends\.bad\.url: names a loopback address/,
+  },
+  { what: 'its address is no web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
+  { what: 'its transport is unknown', backend: { transport: 'pigeon' }, problem: /backends\[1\]\.transport/ },
+  { what: 'it has an unknown setting', backend: { ulr: 'x' }, problem: /backends\[1\].*ulr/ },
+  {
+    what: 'its timeout is not a valid duration',
+    file: { operational: { timeouts: { perWorkload: { bad: 'soon' } } } },
+    problem: /operational\.timeouts\.perWorkload\.bad/,
+  },
+  {
+    what: 'its tool filter has the wrong shape',
+    file: aggregation({ filter: 'echo' }),
+    problem: /aggregation\.tools\[0\]\.filter/,
+  },
+  {
+    what: 'an override of its tools has an unknown setting',
+    file: aggregation({ overrides: { echo: { nmae: 'x' } } }),
+    problem: /aggregation\.tools\[0\]\.overrides/,
+  },
+]
+
+function fileOf({ backend, strategy, default: fallback, file = {} }: Partial<Case>): ReadVmcpConfig {
+  const { good: goodStrategy, ...more } = file as { good?: object }
+  const entries = { ...(goodStrategy && { good: goodStrategy }), ...(strategy && { bad: strategy }) }
+  return readVmcpConfig(
+    JSON.stringify({
+      name: 'v',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline', backends: entries, ...(fallback && { default: fallback }) },
+      aggregation: { conflictResolution: 'prefix' },
+      backends: [
+        { name: 'good', url: good.url, transport: 'streamable-http' },
+        { name: 'bad', url: other.url, transport: 'streamable-http', ...backend },
+      ],
+      telemetry: { enablePrometheusMetricsPath: true },
+      ...more,
+    }),
+  )
+}
+
+async function text(vmcp: VmcpServer, path: string): Promise<string> {
+  return (await fetch(`${vmcp.origin}${path}`)).text()
+}
+
+async function tools(vmcp: VmcpServer): Promise<string[]> {
+  const session = await openSession(vmcp.url)
+  const { response } = await session.request('tools/list', {})
+  const result = response?.result as { tools: { name: string }[] } | undefined
+  return (result?.tools ?? []).map(({ name }) => name).sort()
+}
+
+for (const one of cases) {
+  t.test(`start: ${one.what}`, async (t) => {
+    const { log, text: logged } = keepingLog()
+    const { config, excluded } = fileOf(one)
+    const vmcp = await startVmcp(config, { port: 0, graceMs: 200, env: one.env ?? {}, log, excluded })
+    t.teardown(() => vmcp.close())
+    t.same(await tools(vmcp), ['good_echo'], 'the other backend is served')
+    const [status, health, metrics] = await Promise.all(
+      ['/status', '/api/backends/health', '/metrics'].map((path) => text(vmcp, path)),
+    )
+    const { backends, problems, healthy } = JSON.parse(status ?? '')
+    t.match(backends, [{ name: 'bad', health: 'unhealthy' }, { name: 'good' }])
+    t.ok(healthy === true || backends[1].health === 'unknown')
+    t.match(problems, [one.problem])
+    t.match(problems[0], /^backend bad is excluded: /)
+    t.match(JSON.parse(health ?? ''), {
+      backends: { bad: { status: 'unhealthy', last_error_category: 'configuration_invalid' } },
+    })
+    t.match(metrics, /^gatehouse_vmcp_backends_excluded\{?[^\n]*\}? 1$/m)
+    const line = logged()
+      .split('\n')
+      .find((each) => each.includes('a backend is excluded'))
+    t.match(JSON.parse(line ?? '{}'), { level: 'error', backend: 'bad', problems: [one.problem] })
+    if (one.secret !== undefined) t.notMatch(status + (health ?? '') + logged(), one.secret)
+  })
+
+  t.test(`reload: ${one.what}`, async (t) => {
+    const before = fileOf({})
+    const vmcp = await startVmcp(before.config, { port: 0, graceMs: 200, env: one.env ?? {} })
+    t.teardown(() => vmcp.close())
+    const session = await openSession(vmcp.url)
+    const broken = fileOf(one)
+    vmcp.reload(broken.config, { excluded: broken.excluded })
+    t.same(await tools(vmcp), ['good_echo'])
+    t.match(
+      (await session.request('tools/call', { name: 'good_echo' })).response?.result,
+      { content: [{ text: '{}' }] },
+      'an open session goes on',
+    )
+    t.match(JSON.parse(await text(vmcp, '/status')).problems, [one.problem])
+    // What stands in the environment stays for the life of a process.
+    if (one.env && !one.strategy) return
+    vmcp.reload(before.config)
+    t.same(await tools(vmcp), ['bad_echo', 'good_echo'], 'put right, it is served')
+    t.same(JSON.parse(await text(vmcp, '/status')).problems, [])
+  })
+}
+
+t.test('a backend named like a member of every object is served like any other', async (t) => {
+  const { config } = readVmcpConfig(
+    JSON.stringify({
+      name: 'v',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline', backends: { good: { type: 'unauthenticated' } } },
+      aggregation: { conflictResolution: 'prefix' },
+      operational: { timeouts: { perWorkload: { good: '5s' } } },
+      backends: ['constructor', 'good'].map((name) => ({
+        name,
+        url: good.url,
+        transport: 'streamable-http',
+      })),
+    }),
+  )
+  const vmcp = await startVmcp(config, { port: 0, graceMs: 200, env: {} })
+  t.teardown(() => vmcp.close())
+  t.same(await tools(vmcp), ['constructor_echo', 'good_echo'])
+})
+
+t.test('two backends that share a variable: neither gets the headers of the other', async (t) => {
+  const names = ['a-b', 'a.b', 'good']
+  const file = readVmcpConfig(
+    JSON.stringify({
+      name: 'v',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline' },
+      aggregation: { conflictResolution: 'prefix' },
+      backends: names.map((name) => ({ name, url: good.url, transport: 'streamable-http' })),
+    }),
+  )
+  const env = { GATEHOUSE_HEADER_FORWARD_A_B: JSON.stringify({ addPlaintextHeaders: { 'X-Key': 'k' } }) }
+  const vmcp = await startVmcp(file.config, { port: 0, graceMs: 200, env })
+  t.teardown(() => vmcp.close())
+  t.same(await tools(vmcp), ['good_echo'])
+  t.match(JSON.parse(await text(vmcp, '/status')).problems, [
+    /a-b and for a\.b|a-b is excluded/,
+    /a\.b is excluded/,
+  ])
+})
+
+t.test('two backends of one name: both are excluded, for nobody knows which is meant', async (t) => {
+  const { config, excluded } = readVmcpConfig(
+    JSON.stringify({
+      name: 'v',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline' },
+      aggregation: { conflictResolution: 'prefix' },
+      backends: ['twin', 'twin', 'good'].map((name) => ({
+        name,
+        url: good.url,
+        transport: 'streamable-http',
+      })),
+    }),
+  )
+  t.same(
+    config.backends?.map(({ name }) => name),
+    ['good'],
+  )
+  t.match(excluded, [{ name: 'twin', problems: [/repeats the name/] }])
+})
+
+const ownAddress = await lookup(hostname()).catch(() => undefined)
+const skip =
+  ownAddress && isRefusedAddress(ownAddress.address)
+    ? false
+    : 'this machine has no name for an address of its own network'
+
+t.test(
+  'a name that leads elsewhere than it may: the address is checked when it is dialled',
+  { skip },
+  async (t) => {
+    const { log, text: logged } = keepingLog()
+    const { config, excluded } = fileOf({
+      backend: { url: `http://${hostname()}:9/mcp`, addresses: 'public' },
+    })
+    t.same(excluded, [])
+    const vmcp = await startVmcp(config, { port: 0, graceMs: 200, log })
+    t.teardown(() => vmcp.close())
+    const session = await openSession(vmcp.url)
+    await session.request('tools/list', {})
+    t.match(logged(), 'ADDRESS_REFUSED')
+  },
+)
+
+t.test('a mounted file that comes late: the backend is set up without a restart', async (t) => {
+  const path = join(t.testdir({}), 'ca.pem')
+  let due: (() => void)[] = []
+  const clock: Clock = {
+    now: () => 0,
+    after(ms, work) {
+      if (ms === 30_000) due.push(work)
+      return () => {}
+    },
+  }
+  const passTime = () => {
+    const now = due
+    due = []
+    for (const work of now) work()
+  }
+  const { config } = fileOf({ backend: { type: 'entry', caBundlePath: path } })
+  const vmcp = await startVmcp(config, { port: 0, graceMs: 200, clock })
+  t.teardown(() => vmcp.close())
+  t.same(await tools(vmcp), ['good_echo'])
+  passTime()
+  t.same(await tools(vmcp), ['good_echo'], 'looked for and still not there')
+  writeFileSync(path, rootCertificates[0] ?? '')
+  passTime()
+  t.same(await tools(vmcp), ['bad_echo', 'good_echo'])
+})
+
+t.test(
+  'a problem of the whole is still a reason not to start, and is told with those of backends',
+  async (t) => {
+    t.throws(() => fileOf({ backend: { transport: 'pigeon' }, file: { bogus: 1 } }), {
+      message: /backends\[1\]\.transport[^]*bogus/,
+    })
+    const { config, excluded } = fileOf({
+      strategy: header({ headerValueEnv: 'NOT_SET' }),
+      file: { incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: ['nonsense'] } } },
+    })
+    await t.rejects(startVmcp(config, { port: 0, excluded }), { message: /policies\[0\][^]*NOT_SET/ })
+  },
+)
+
+t.test('as typed: validate names every problem, serve goes on without the backend', async (t) => {
+  const file = join(t.testdir({}), 'vmcp.yaml')
+  writeFileSync(
+    file,
+    `name: v
+groupRef: g
+incomingAuth: {type: anonymous}
+outgoingAuth:
+  source: inline
+  backends:
+    keyless: {type: header_injection, headerInjection: {headerName: X-Key, headerValueEnv: NOT_SET}}
+aggregation: {conflictResolution: prefix}
+backends:
+  - {name: good, url: "${good.url}", transport: streamable-http}
+  - {name: keyless, url: "${other.url}", transport: streamable-http}
+  - {name: bird, url: "${other.url}", transport: pigeon}
+`,
+  )
+  const checked = await runGatehouse(['vmcp', 'validate', '-c', file])
+  t.equal(checked.code, 2)
+  t.match(checked.stderr, /backends\[2\]\.transport/)
+  t.match(checked.stderr, /outgoingAuth\.backends\.keyless.*NOT_SET/)
+  const run = startGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
+  t.teardown(() => run.interrupt())
+  const [, url = ''] = await run.waitFor(/"url":"(http:[^"]+)"/)
+  const session = await openSession(url)
+  t.match((await session.request('tools/list')).text, 'good_echo')
+  const output = run.output()
+  t.match(output, /a backend is excluded[^\n]*/)
+  for (const name of ['keyless', 'bird']) t.match(output, new RegExp(`"backend":"${name}"`))
+})

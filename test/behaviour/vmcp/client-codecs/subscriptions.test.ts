@@ -1,0 +1,106 @@
+/** Updates of resources reach those who subscribed, and nobody else. */
+import t from 'tap'
+import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { openSession, type RpcMessage, statelessStream } from '../../../helpers/mcp/wire.ts'
+import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+
+t.setTimeout(180_000)
+
+const URI = 'test://watched-resource'
+
+function updated(message: RpcMessage): boolean {
+  return message.method === 'notifications/resources/updated'
+}
+
+for (const era of ['session', 'stateless'] as const) {
+  t.test(
+    `resources of a ${era} backend: sessions and listeners that subscribed hear of updates`,
+    async (t) => {
+      const fixture = await startFixture({ era })
+      const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+      t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+      const session = await openSession(vmcp.url)
+      const other = await openSession(vmcp.url)
+      const [stream, otherStream] = await Promise.all([session.listen(), other.listen()])
+      t.same((await session.request('resources/subscribe', { uri: URI })).response?.result, {})
+      await other.request('tools/call', { name: 'echo' })
+      const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+        notifications: { resourceSubscriptions: [URI, 'test://no-such-thing'] },
+      })
+      const ack = await listener.next()
+      t.same(
+        ack.params?.['notifications'],
+        { resourceSubscriptions: [URI] },
+        'what cannot be watched is left out',
+      )
+
+      fixture.state.update(URI)
+      t.equal((await stream.next(updated)).params?.['uri'], URI)
+      const heard = await listener.next(updated)
+      t.equal(heard.params?.['uri'], URI)
+      t.same(heard.params?.['_meta'], ack.params?.['_meta'])
+      t.same(otherStream.pending, [])
+
+      t.same((await session.request('resources/unsubscribe', { uri: URI })).response?.result, {})
+      fixture.state.update(URI)
+      await listener.next(updated)
+      t.same(stream.pending, [], 'an unsubscribed session hears nothing')
+      for (const each of [stream, otherStream, listener]) each.close()
+    },
+  )
+}
+
+t.test('a subscription to nothing is an error, a listener without a filter is refused', async (t) => {
+  const fixture = await startFixture()
+  const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+  t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+  const session = await openSession(vmcp.url)
+  t.equal(
+    (await session.request('resources/subscribe', { uri: 'test://nothing' })).response?.error?.code,
+    -32002,
+  )
+  const refused = await statelessStream(vmcp.url, 'subscriptions/listen', {})
+  t.equal(refused.status, 400)
+  refused.close()
+})
+
+t.test('a closing server ends subscriptions with a result', async (t) => {
+  const fixture = await startFixture()
+  const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+  t.teardown(() => fixture.close())
+  const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+    notifications: { toolsListChanged: true },
+  })
+  const ack = await listener.next()
+  await vmcp.close()
+  const last = await listener.next()
+  t.equal(last.result?.['resultType'], 'complete')
+  t.match(last.result?.['_meta'], ack.params?.['_meta'])
+  await listener.ended
+})
+
+for (const era of ['session', 'stateless'] as const) {
+  t.test(`a ${era} backend that is started again: subscriptions go on by themselves`, async (t) => {
+    const before = await startFixture({ era })
+    const port = Number(new URL(before.url).port)
+    const vmcp = await startTestVmcp({ fixture: before.url }, { aggregation: bareNames('fixture') })
+    const session = await openSession(vmcp.url)
+    const stream = await session.listen()
+    t.same((await session.request('resources/subscribe', { uri: URI })).response?.result, {})
+    const listener = await statelessStream(vmcp.url, 'subscriptions/listen', {
+      notifications: { resourceSubscriptions: [URI], toolsListChanged: true },
+    })
+    await listener.next()
+    await before.close()
+    const after = await startFixture({ era, port })
+    t.teardown(() => Promise.all([vmcp.close(), after.close()]))
+    // What was missed is made up for by one update; from then on everything is heard again.
+    await Promise.all([stream.next(updated), listener.next(updated)])
+    after.state.update(URI)
+    t.equal((await stream.next(updated)).params?.['uri'], URI)
+    t.equal((await listener.next(updated)).params?.['uri'], URI)
+    after.state.toggleTool()
+    await listener.next(({ method }) => method === 'notifications/tools/list_changed')
+    for (const each of [stream, listener]) each.close()
+  })
+}

@@ -1,0 +1,407 @@
+/** Tool search by words: what clients of every kind see, find and call. */
+import t, { type Test } from 'tap'
+import { connect } from '../../../helpers/mcp/clients.ts'
+import { openSession, post, stateless, type WireAnswer } from '../../../helpers/mcp/wire.ts'
+import { proves } from '../../../helpers/proves.ts'
+import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { startVmcp } from '../../../../runtime/vmcp/index.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+
+proves('3.config.optimizer.enabled', '3.config.optimizer.maxToolsToReturn', '3.endpoint.find-call-tool')
+
+const tool = (name: string, description: string, properties: Record<string, unknown> = {}, more = {}) =>
+  JSON.stringify({ name, description, inputSchema: { type: 'object', properties }, ...more })
+
+const TOOLS = [
+  tool('create_issue', 'Opens a new issue in a repository', { repository: { type: 'string' } }),
+  tool('list_issues', 'Lists the issues of a repository', { repository: { type: 'string' } }),
+  tool('sendEmail', 'Sends a message to somebody', { recipient: { type: 'string' } }),
+  tool('weather', 'Forecast for a place', { options: { type: 'object', properties: { postalCode: {} } } }),
+  '{"name":"exact","description":"Keeps its bytes","inputSchema":{"type":"object","x":1.50,"big":12345678901234567890}}',
+]
+
+async function start(
+  t: Test,
+  more: Record<string, unknown> = {},
+  backend: RawBackendOptions = {},
+): Promise<{ url: string; origin: string; backend: RawBackend }> {
+  const raw = await startRawBackend({ tools: () => TOOLS, ...backend })
+  const vmcp = await startTestVmcp(
+    { raw: raw.url },
+    { aggregation: bareNames('raw'), optimizer: {}, ...more },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
+  return { url: vmcp.url, origin: vmcp.origin, backend: raw }
+}
+
+interface FindResult {
+  readonly tools: { readonly name: string }[]
+  readonly token_metrics: { baseline_tokens: number; returned_tokens: number; savings_percent: number }
+}
+
+function foundBy(response: WireAnswer): FindResult {
+  return response.response?.result?.['structuredContent'] as FindResult
+}
+
+function listOf(response: WireAnswer): string[] {
+  const tools = response.response?.result?.['tools'] as { name: string }[] | undefined
+  return tools?.map(({ name }) => name) ?? []
+}
+
+const names = (response: WireAnswer): string[] => foundBy(response).tools.map(({ name }) => name)
+
+const find = (url: string, tool_description: string, tool_keywords?: unknown) =>
+  stateless(url, 'tools/call', { name: 'find_tool', arguments: { tool_description, tool_keywords } })
+
+t.test('tool search: every client lists two tools, finds what it needs and calls it', async (t) => {
+  const fixture = await startFixture({ era: 'both' })
+  const vmcp = await startTestVmcp(
+    { fixture: fixture.url },
+    { aggregation: bareNames('fixture'), optimizer: {} },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+  for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] as const) {
+    const client = await connect(kind, vmcp.url)
+    const listed = await client.listTools()
+    t.same(
+      listed.map(({ name }) => name),
+      ['find_tool', 'call_tool'],
+      kind,
+    )
+    t.ok(listed.every((item) => !('outputSchema' in item) && !('annotations' in item)))
+    const found = await client.call('find_tool', {
+      tool_description: 'echo the arguments back',
+      tool_keywords: ['echo'],
+    })
+    const { tools } = found['structuredContent'] as FindResult
+    t.equal(tools[0]?.name, 'echo', kind)
+    t.same(JSON.parse((found['content'] as { text: string }[])[0]?.text ?? ''), found['structuredContent'])
+    t.match(
+      await client.callText('call_tool', { tool_name: 'echo', parameters: { text: 'hi there' } }),
+      'hi there',
+    )
+    await client.close()
+  }
+})
+
+for (const era of ['session', 'stateless'] as const)
+  t.test(`tool search: questions and progress of a ${era} backend pass through call_tool`, async (t) => {
+    const fixture = await startFixture({ era })
+    const vmcp = await startTestVmcp(
+      { fixture: fixture.url },
+      { aggregation: bareNames('fixture'), optimizer: {} },
+    )
+    t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+    for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] as const) {
+      const client = await connect(kind, vmcp.url)
+      const text = await client.callText('call_tool', {
+        tool_name: 'test_elicitation',
+        parameters: { message: 'who are you?' },
+      })
+      t.match(text, /ada/, kind)
+      t.same(client.asked, ['elicitation/create'])
+      const steps: number[] = []
+      const progress = { tool_name: 'test_tool_with_progress', parameters: {} }
+      await client.call('call_tool', progress, { onprogress: (step) => steps.push(step.progress) })
+      t.ok(steps.length > 1, `${kind}: ${steps.length} steps`)
+      await client.close()
+    }
+  })
+
+const call = (url: string, args: unknown) =>
+  stateless(url, 'tools/call', { name: 'call_tool', arguments: args })
+
+/** Text of the first content, with `!` in front of an error. */
+function textOf({ response, text }: WireAnswer): string {
+  const { content, isError } = (response?.result ?? {}) as { content?: { text: string }[]; isError?: boolean }
+  return content ? `${isError === true ? '!' : ''}${content[0]?.text}` : text
+}
+
+t.test('tool search: a direct call of any other name is refused like one that does not exist', async (t) => {
+  const { url, backend } = await start(t)
+  const plain = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
+  t.teardown(() => plain.close())
+  const session = await openSession(url)
+  const absent = await stateless(plain.url, 'tools/call', { name: 'no_such_tool' })
+  for (const name of ['create_issue', 'no_such_tool', 'execute_tool_script', 'Find_Tool']) {
+    const before = backend.requests.length
+    for (const response of [
+      await stateless(url, 'tools/call', { name, arguments: {} }),
+      await session.request('tools/call', { name }),
+    ]) {
+      t.equal(response.response?.error?.code, absent.response?.error?.code)
+      t.equal(
+        response.response?.error?.message,
+        absent.response?.error?.message.replace('no_such_tool', name),
+      )
+    }
+    t.equal(backend.requests.length, before, 'no backend was asked')
+  }
+  t.equal((await session.request('tools/call', {})).response?.error?.code, -32602)
+})
+
+t.test('tool search: the list of tools has one page', async (t) => {
+  const { url } = await start(t)
+  const list = await stateless(url, 'tools/list')
+  t.equal(list.response?.result?.['nextCursor'], undefined)
+  const other = await stateless(url, 'tools/list', { cursor: 'W10' })
+  t.match(other.response?.error, { code: -32602, message: 'invalid cursor' })
+})
+
+t.test('call_tool: parameters and results pass byte for byte', async (t) => {
+  const parameters = '{"n":12345678901234567890,"f":1.50,"u":"\\u00e9"}'
+  const result = '{"content":[],"structuredContent":{"big":98765432109876543210,"x":2.50}}'
+  const { url, backend } = await start(t, {}, { responses: { 'tools/call': () => result } })
+  const session = await openSession(url)
+  const response = await post(
+    url,
+    `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"call_tool","_meta":{"x":1},"arguments":{"tool_name":"exact","parameters":${parameters}}}}`,
+    session.headers,
+  )
+  t.equal(response.text, `{"jsonrpc":"2.0","id":9,"result":${result}}`)
+  const { body } = backend.requests.findLast(({ method }) => method === 'tools/call') ?? { body: '' }
+  t.match(body, `"arguments":${parameters}`)
+  t.match(body, '"name":"exact"')
+  t.match(body, '"x":1', 'what else the request had goes along')
+  t.notMatch(body, 'tool_name')
+})
+
+t.test('call_tool: forgives how models write its arguments', async (t) => {
+  const { url } = await start(t)
+  for (const args of [
+    { tool_name: 'weather', parameters: { a: 1 } },
+    { Tool_Name: 'weather', PARAMETERS: { a: 1 } },
+    { parameters: { tool_name: 'weather', a: 1 } },
+    { tool_name: '', parameters: { tool_name: 'weather', a: 1 } },
+  ])
+    t.equal(textOf(await call(url, args)), '{"a":1}', JSON.stringify(args))
+  t.equal(textOf(await call(url, { tool_name: 'weather' })), '{}')
+  t.equal(textOf(await call(url, { tool_name: 'weather', parameters: null })), '{}')
+  const kept = { tool_name: 'weather', parameters: { tool_name: 'other' } }
+  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter of that name stays')
+})
+
+t.test('call_tool: says to the model what is wrong', async (t) => {
+  const { url, backend } = await start(t)
+  for (const [args, said] of [
+    [undefined, /^!call_tool failed: tool_name is required: expected .*got no fields/],
+    [{ name: 'weather', arguments: {} }, /^!call_tool failed: tool_name is required.*"name", "arguments"/],
+    [{ tool_name: 7, parameters: {} }, /^!call_tool failed: invalid arguments: tool_name must be a string/],
+    [{ tool_name: 'weather', parameters: [] }, /^!call_tool failed: parameters must be an object/],
+    [
+      { tool_name: 'weather', TOOL_NAME: 'exact' },
+      /^!call_tool failed: invalid arguments: a field stands there twice/,
+    ],
+    [{ tool_name: 'no_such_tool', parameters: {} }, /^!tool not found: no_such_tool$/],
+    [{ tool_name: 'call_tool', parameters: { tool_name: 'weather' } }, /^!tool not found: call_tool$/],
+  ] as const)
+    t.match(textOf(await call(url, args)), said)
+  t.notOk(backend.requests.some(({ method }) => method === 'tools/call'))
+  t.match(textOf(await find(url, '')), /"tools":\[\]/)
+  for (const [args, said] of [
+    [{}, /^!find_tool failed: tool_description is required/],
+    [{ tool_description: 1 }, /^!find_tool failed: invalid arguments: tool_description must be a string/],
+    [
+      { tool_description: 'x', tool_keywords: [1] },
+      /^!find_tool failed: invalid arguments: tool_keywords must be/,
+    ],
+  ] as const)
+    t.match(textOf(await stateless(url, 'tools/call', { name: 'find_tool', arguments: args })), said)
+})
+
+t.test(
+  'call_tool: a tool that fails, and a backend that does, answer as they would a direct call',
+  async (t) => {
+    const { url, backend } = await start(
+      t,
+      {},
+      {
+        responses: {
+          'tools/call': ({ params, id, res }) => {
+            if (params['name'] === 'weather')
+              return '{"content":[{"type":"text","text":"rain"}],"isError":true}'
+            res.end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32050,"message":"own"}}`)
+            return undefined
+          },
+        },
+      },
+    )
+    t.equal(textOf(await call(url, { tool_name: 'weather', parameters: {} })), '!rain')
+    t.match((await call(url, { tool_name: 'exact', parameters: {} })).response?.error, {
+      code: -32050,
+      message: 'own',
+    })
+    await backend.close()
+    t.match(textOf(await call(url, { tool_name: 'weather', parameters: {} })), /^!/)
+  },
+)
+
+t.test('find_tool: finds by stems, by parts of names, by parameters, by keywords first', async (t) => {
+  const { url } = await start(t)
+  for (const [description, keywords, first] of [
+    ['creating issues', undefined, 'create_issue'],
+    ['opened in a repository', undefined, 'create_issue'],
+    ['email', undefined, 'sendEmail'],
+    ['SENDEMAIL', undefined, 'sendEmail'],
+    ['sendEmail', undefined, 'sendEmail'],
+    ['recipients', undefined, 'sendEmail'],
+    ['a postal code', undefined, 'weather'],
+    ['prévision forecast', undefined, 'weather'],
+    ['create_issue', undefined, 'create_issue'],
+    ['sending messages', ['forecast'], 'weather'],
+    ['sending messages', 'forecast place', 'weather'],
+    ['sending messages', ['tool', 'schema', 'data'], 'sendEmail'],
+    ['"quoted" OR NEAR( * forecast -- : ^', undefined, 'weather'],
+  ] as const)
+    t.equal(names(await find(url, description, keywords))[0], first, `${description} ${String(keywords)}`)
+  for (const nothing of ['zebra', '***', '日本語', '"', 'a\u0000b'])
+    t.strictSame(foundBy(await find(url, nothing)).tools, [], nothing)
+  t.same(names(await find(url, 'issue')).sort(), ['create_issue', 'list_issues'])
+})
+
+t.test('find_tool: gives tools byte for byte, and says what was saved', async (t) => {
+  const { url } = await start(t)
+  const response = await find(url, 'keeps its bytes')
+  t.match(response.text, '"structuredContent":{"tools":[' + TOOLS[4])
+  const size = (text: string | undefined) => Math.floor((text?.length ?? 0) / 4)
+  const baseline = TOOLS.reduce((sum, text) => sum + size(text), 0)
+  const { tools, token_metrics } = foundBy(response)
+  t.same(
+    tools.map(({ name }) => name),
+    ['exact'],
+  )
+  t.strictSame(token_metrics, {
+    baseline_tokens: baseline,
+    returned_tokens: size(TOOLS[4]),
+    savings_percent: Math.round(((baseline - size(TOOLS[4])) / baseline) * 10_000) / 100,
+  })
+  const none = await start(t, {}, { tools: () => [] })
+  t.strictSame(foundBy(await find(none.url, 'anything')), {
+    tools: [],
+    token_metrics: { baseline_tokens: 0, returned_tokens: 0, savings_percent: 0 },
+  })
+})
+
+t.test('find_tool: answers with maxToolsToReturn tools at most, 8 unless said', async (t) => {
+  const many = Array.from({ length: 60 }, (_, i) => tool(`copy_${i}`, 'Copies a file'))
+  const { url } = await start(t, {}, { tools: () => many })
+  t.equal(names(await find(url, 'copy a file')).length, 8)
+  const few = await start(t, { optimizer: { maxToolsToReturn: 2 } }, { tools: () => many })
+  t.equal(names(await find(few.url, 'copy a file')).length, 2)
+  const most = await start(t, { optimizer: { maxToolsToReturn: 50 } }, { tools: () => many })
+  t.equal(names(await find(most.url, 'copy a file')).length, 50)
+})
+
+t.test('find_tool: searches all pages of a long list', async (t) => {
+  const many = Array.from({ length: 2_500 }, (_, i) =>
+    tool(`tool_${String(i).padStart(4, '0')}`, `Serves case number${i}`),
+  )
+  const { url } = await start(t, {}, { tools: () => many })
+  t.same(names(await find(url, 'number2499')), ['tool_2499'])
+  t.equal(textOf(await call(url, { tool_name: 'tool_2499', parameters: { a: 1 } })), '{"a":1}')
+  t.same(names(await find(url, 'number1')), ['tool_0001'], 'the same index again')
+})
+
+t.test('find_tool: tools that are not offered are neither found nor called', async (t) => {
+  const aggregation = {
+    conflictResolution: 'priority',
+    conflictResolutionConfig: { priorityOrder: ['raw'] },
+    tools: [
+      { workload: 'raw', filter: ['create_issue', 'weather'], overrides: { weather: { name: 'sky' } } },
+    ],
+  }
+  const { url, backend } = await start(t, { aggregation })
+  t.same(names(await find(url, 'issues of a repository')), ['create_issue'])
+  t.same(names(await find(url, 'forecast')), [])
+  t.equal(
+    textOf(await call(url, { tool_name: 'list_issues', parameters: {} })),
+    '!tool not found: list_issues',
+  )
+  t.notOk(backend.requests.some(({ method }) => method === 'tools/call'))
+})
+
+t.test('find_tool: a tool of a backend with its name is not offered', async (t) => {
+  const { url } = await start(
+    t,
+    {},
+    { tools: () => [tool('find_tool', 'Finds hardware in a shed'), ...TOOLS] },
+  )
+  t.same(names(await find(url, 'hardware in a shed')), [])
+})
+
+t.test('tool search: new tools are found when a backend announces them, old ones no more', async (t) => {
+  let tools = TOOLS
+  const { url, backend } = await start(t, {}, { tools: () => tools })
+  const session = await openSession(url)
+  const search = async (text: string) =>
+    names(await session.request('tools/call', { name: 'find_tool', arguments: { tool_description: text } }))
+  await session.request('tools/list')
+  t.same(await search('forecast'), ['weather'])
+  const stream = await session.listen()
+  tools = [tool('tides', 'Forecast of the tides')]
+  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+  t.same(await search('forecast'), ['tides'])
+  t.same(names(await find(url, 'forecast')), ['tides'], 'the other era, too')
+  stream.close()
+})
+
+t.test('tool search: comes and goes with a changed configuration', async (t) => {
+  const raw = await startRawBackend({ tools: () => TOOLS })
+  const config = (more: Record<string, unknown>) =>
+    vmcpConfig({ raw: raw.url }, { aggregation: bareNames('raw'), ...more })
+  const vmcp = await startVmcp(config({}), { port: 0, graceMs: 200 })
+  t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
+  const listed = async () => listOf(await stateless(vmcp.url, 'tools/list'))
+  t.equal((await listed()).length, TOOLS.length)
+  const session = await openSession(vmcp.url)
+  await session.request('tools/list')
+  const stream = await session.listen()
+  vmcp.reload(config({ optimizer: {} }))
+  await stream.next(({ method }) => method === 'notifications/tools/list_changed')
+  stream.close()
+  t.same(await listed(), ['find_tool', 'call_tool'])
+  t.same(names(await find(vmcp.url, 'repository')).length, 2)
+  vmcp.reload(config({ optimizer: { maxToolsToReturn: 1 } }))
+  t.same(names(await find(vmcp.url, 'repository')).length, 1)
+  vmcp.reload(config({}))
+  t.equal((await listed()).length, TOOLS.length)
+  t.equal((await find(vmcp.url, 'repository')).response?.error?.code, -32602)
+})
+
+t.test('tool search: prompts and resources stay as they are', async (t) => {
+  const fixture = await startFixture({ era: 'both' })
+  const vmcp = await startTestVmcp(
+    { fixture: fixture.url },
+    { aggregation: bareNames('fixture'), optimizer: {} },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+  const client = await connect('sdk2-stateless', vmcp.url)
+  t.ok((await client.listPrompts()).includes('test_simple_prompt'))
+  t.ok((await client.listResources()).includes('test://static-text'))
+  t.ok(await client.readText('test://static-text'))
+  await client.close()
+})
+
+t.test('tool search: workflows and scripts are found and called like other tools', async (t) => {
+  const { url } = await start(t, {
+    codeMode: { enabled: true },
+    compositeTools: [
+      {
+        name: 'storm_warning',
+        description: 'Warns somebody of a storm',
+        parameters: { type: 'object', properties: { place: { type: 'string' } } },
+        steps: [{ id: 'look', tool: 'raw.weather', arguments: { place: '{{.params.place}}' } }],
+      },
+    ],
+  })
+  t.same(names(await find(url, 'warn of a storm')), ['storm_warning'])
+  t.match(textOf(await call(url, { tool_name: 'storm_warning', parameters: { place: 'Bergen' } })), 'Bergen')
+  const [script] = names(await find(url, 'execute a script', ['execute_tool_script']))
+  t.equal(script, 'execute_tool_script')
+  const run = { tool_name: 'execute_tool_script', parameters: { script: 'return weather(place = "Oslo")' } }
+  t.match(textOf(await call(url, run)), 'Oslo')
+  const through = { tool_name: 'execute_tool_script', parameters: { script: 'return find_tool()' } }
+  t.match(textOf(await call(url, through)), /^!/, 'a script has no find_tool')
+})

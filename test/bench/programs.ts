@@ -1,0 +1,167 @@
+/**
+ * The built programs: how fast they start, how large they are, and how much memory they take, idle and under load.
+ *
+ * `make build` first. Bare Node in the same run is the yardstick. Medians; idle is ten seconds after the first request.
+ */
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../helpers/gatehouse.ts'
+import { type Cost, medians, type Program, runToEnd, startProgram, stopPrograms } from './programs/run.ts'
+import { BenchClient, callOf, requestOf } from './vmcp/client.ts'
+import { closedLoop } from './vmcp/load.ts'
+import { type Peer, pinSelf, startBackends, stopAll } from './vmcp/rig.ts'
+import { type Cell, table } from './vmcp/table.ts'
+
+const root = join(import.meta.dirname, '../..')
+const gatehouse = join(root, 'dist/gatehouse.js')
+const hooks = join(root, 'dist/gatehouse-hooks.js')
+const idleMs = 10_000
+const loadSeconds = 15
+const starts = 5
+
+/** Prints three tables. */
+export async function run(): Promise<void> {
+  pinSelf()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
+  try {
+    console.log(`\n${commands()}\n\n${sizes()}`)
+    console.log(`\n${await servers(folder)}`)
+  } finally {
+    stopPrograms()
+    await stopAll()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function commands(): string {
+  const quickstart = join(root, 'manifests/examples/quickstart')
+  const rows: [string, Cost][] = [
+    ['bare Node, `node -e 0`', runToEnd(['-e', '0'])],
+    ['`gatehouse --version`', runToEnd([gatehouse, '--version'])],
+    ['`gatehouse --help`', runToEnd([gatehouse, '--help'])],
+    ['`gatehouse validate` of the quickstart', runToEnd([gatehouse, 'validate', '-f', quickstart])],
+  ]
+  return table(
+    ['command', 'time ms', 'CPU ms'],
+    rows.map(([name, { wallMs, cpuMs }]) => [name, wallMs, cpuMs]),
+  )
+}
+
+function sizes(): string {
+  const rows = ['runtime', 'hooks', 'schemas', 'cedar'].map((name): Cell[] => {
+    const files = readdirSync(join(root, 'dist', name), { recursive: true, encoding: 'utf8' })
+      .map((file) => ({ file, stat: statSync(join(root, 'dist', name, file)) }))
+      .filter(({ stat }) => stat.isFile())
+    const largest = files.reduce((a, b) => (a.stat.size > b.stat.size ? a : b))
+    const all = files.reduce((sum, { stat }) => sum + stat.size, 0)
+    return [
+      `dist/${name}`,
+      files.length,
+      all / 1e6,
+      `${largest.file}, ${(largest.stat.size / 1e6).toFixed(2)}`,
+    ]
+  })
+  return table(['folder', 'files', 'MB', 'largest file, MB'], rows)
+}
+
+async function servers(folder: string): Promise<string> {
+  const backends = await startBackends({ servers: 3 })
+  const rows: Cell[][] = []
+  for (const measure of [bareNode, proxy, virtualServer, hooksServer])
+    rows.push(await measure(folder, backends))
+  const head = ['program', 'ready ms', 'CPU ms', 'RSS idle MB', 'calls/s', 'RSS under load MB', 'RSS peak MB']
+  return table(head, rows)
+}
+
+async function bareNode(): Promise<Cell[]> {
+  const port = await freePort()
+  const text = `require('node:http').createServer((q, s) => s.end('{}')).listen(${port}, '127.0.0.1')`
+  const { program, cost } = await startOften(['-e', text], () => responds(port, '/'))
+  return row('bare Node, `http.createServer`', cost, program)
+}
+
+async function proxy(_folder: string, backends: Peer): Promise<Cell[]> {
+  const port = await freePort()
+  const args = ['proxy', '--target-uri', new URL(backends.url).origin, '--port', String(port), 'bench']
+  const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port))
+  return row(
+    '`gatehouse proxy`, to the first tools/list',
+    cost,
+    program,
+    `http://127.0.0.1:${port}/mcp`,
+    'echo',
+  )
+}
+
+async function virtualServer(folder: string, backends: Peer): Promise<Cell[]> {
+  const port = await freePort()
+  const file = join(folder, 'vmcp.json')
+  const config = {
+    name: 'bench',
+    groupRef: 'bench',
+    incomingAuth: { type: 'anonymous' },
+    outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' } },
+    aggregation: {
+      conflictResolution: 'prefix',
+      conflictResolutionConfig: { prefixFormat: '{workload}_' },
+    },
+    backends: backends.urls.map((url, i) => ({ name: `b${i}`, url, transport: 'streamable-http' })),
+  }
+  writeFileSync(file, JSON.stringify(config))
+  const args = ['vmcp', 'serve', '--config', file, '--port', String(port)]
+  const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
+  const name = '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list'
+  return row(name, cost, program, `http://127.0.0.1:${port}/mcp`, 'b0_echo')
+}
+
+async function hooksServer(): Promise<Cell[]> {
+  const port = await freePort()
+  const { program, cost } = await startOften([hooks, '--port', String(port)], () => responds(port, '/readyz'))
+  return row('`gatehouse-hooks`, to `/readyz`', cost, program)
+}
+
+/** Starts a program several times; the last one is left running. */
+async function startOften(args: readonly string[], ready: () => Promise<boolean>) {
+  const costs: Cost[] = []
+  for (;;) {
+    const { program, cost } = await startProgram(args, ready)
+    costs.push(cost)
+    if (costs.length === starts) return { program, cost: medians(costs) }
+    await program.stop()
+  }
+}
+
+/** Ends the program. With a URL: what it takes while thirty-two connections call a tool. */
+async function row(name: string, cost: Cost, program: Program, url?: string, tool?: string): Promise<Cell[]> {
+  await new Promise((resolve) => setTimeout(resolve, idleMs))
+  const idle = program.memory().now
+  const cells = [name, cost.wallMs, cost.cpuMs, idle]
+  if (url !== undefined && tool !== undefined) {
+    const client = new BenchClient(url, 32)
+    const session = await client.openSession()
+    await client.close()
+    const { perSecond } = await closedLoop(url, [callOf('session', tool, session)], loadSeconds, 32)
+    cells.push(perSecond, program.memory().now, program.memory().peak)
+  }
+  await program.stop()
+  return cells
+}
+
+async function responds(port: number, path: string): Promise<boolean> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`)
+  await response.arrayBuffer()
+  return response.ok
+}
+
+/** True when a new session is given tools, and one whose name begins with `prefix` is among them. */
+async function listsTools(port: number, prefix = ''): Promise<boolean> {
+  const client = new BenchClient(`http://127.0.0.1:${port}/mcp`, 1)
+  try {
+    const session = await client.openSession()
+    const { body } = await client.result(requestOf('session', 'tools/list', {}, session))
+    return body.includes(`"name":"${prefix}`)
+  } finally {
+    await client.close()
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * `gatehouse client`: the gateway goes into the files of every client, a real client connects by what each file says, and
+ * removal restores the files byte for byte.
+ */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import t from 'tap'
+import { makeClientHome } from '../../helpers/clients/client-home.ts'
+import { argvServer, startRun } from '../../helpers/clients/run-rig.ts'
+
+t.setTimeout(120_000)
+
+const { home, clients: all, entryOf, changed, gatehouse } = makeClientHome(t)
+
+/** Connects as a client with this entry would. */
+async function connectBy(entry: Record<string, unknown>): Promise<string[]> {
+  const url = entry['httpUrl'] ?? entry['serverUrl'] ?? entry['uri'] ?? entry['url']
+  const words = [entry['command'] ?? entry['cmd'], entry['args'] ?? []].flat(2)
+  const [command = '', ...args] = words.map(String)
+  const transport =
+    typeof url === 'string'
+      ? new StreamableHTTPClientTransport(new URL(url))
+      : new StdioClientTransport({ command, args, env: { HOME: home, PATH: '/usr/bin:/bin' } })
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(transport)
+  const { tools } = await client.listTools()
+  await client.close()
+  return tools.map(({ name }) => name)
+}
+
+const { url } = await startRun(t, ['--', ...argvServer])
+
+await t.test('client add: every client’s file leads a real client to the gateway', async (t) => {
+  const { code, stdout, stderr } = await gatehouse('client', 'add', ...all, '--url', url)
+  t.equal(code, 0, stderr)
+  t.notMatch(stdout + stderr, 'canary')
+  for (const client of all) {
+    const entry = entryOf(client)
+    if (!entry) t.fail(`${client}: no entry`)
+    else t.strictSame(await connectBy(entry), ['start'], client)
+  }
+})
+
+await t.test('client add: the entries have the form of their clients', async (t) => {
+  const http = { type: 'http', url }
+  const expected: Readonly<Record<string, object>> = {
+    'claude-desktop': { command: process.execPath, args: ['runtime/cli/main.ts', 'proxy', 'stdio', url] },
+    'claude-code': http,
+    cursor: { url },
+    vscode: http,
+    copilot: { ...http, tools: ['*'] },
+    windsurf: { serverUrl: url },
+    codex: { url },
+    gemini: { httpUrl: url },
+    zed: { url },
+    cline: { type: 'streamableHttp', url },
+    goose: { enabled: true, type: 'streamable_http', name: 'gatehouse', uri: url },
+    opencode: { type: 'remote', url, enabled: true },
+    junie: { url },
+  }
+  for (const [client, entry] of Object.entries(expected)) {
+    const found = entryOf(client)
+    if (client === 'claude-desktop')
+      t.match(found?.['args'], [/^\/.*\/runtime\/cli\/main\.ts$/, 'proxy', 'stdio', url], client)
+    else if (client === 'goose') t.match(found, entry, client)
+    else t.strictSame({ ...found }, entry, client)
+  }
+})
+
+await t.test('client status: says where the entry is, and asks the gateway', async (t) => {
+  const { stdout, code } = await gatehouse('client', 'status', '--check', '-o', 'json')
+  t.equal(code, 0)
+  t.notMatch(stdout, 'canary')
+  const rows = JSON.parse(stdout) as { client: string; state: string; url?: string; response?: string }[]
+  for (const client of all) {
+    t.match(
+      rows.find((row) => row.client === client),
+      { state: 'connected', url, response: 'answers as gatehouse' },
+      client,
+    )
+  }
+})
+
+await t.test('client remove: every file is as it was, byte for byte', async (t) => {
+  const { code, stderr } = await gatehouse('client', 'remove', ...all)
+  t.equal(code, 0, stderr)
+  t.strictSame(changed(), [])
+})
+
+await t.test('client undo: the removal is taken back, and the addition, too', async (t) => {
+  await gatehouse('client', 'undo', 'cursor', 'codex', 'goose')
+  for (const client of ['cursor', 'codex', 'goose']) t.ok(entryOf(client), client)
+  await gatehouse('client', 'undo', 'cursor', 'codex', 'goose')
+  t.strictSame(changed(), [])
+})
+
+await t.test('client add: through gatehouse proxy stdio, and a token only by reference', async (t) => {
+  const { code, stderr } = await gatehouse(
+    'client',
+    'add',
+    'zed',
+    'goose',
+    'opencode',
+    '--stdio',
+    '--url',
+    url,
+  )
+  t.equal(code, 0, stderr)
+  for (const client of ['zed', 'goose'])
+    t.strictSame(await connectBy(entryOf(client) ?? {}), ['start'], client)
+  t.match(entryOf('opencode'), { type: 'local', command: [/node$/, /main\.ts$/, 'proxy', 'stdio', url] })
+  await gatehouse('client', 'remove', 'zed', 'goose', 'opencode')
+  const token = await gatehouse(
+    'client',
+    'add',
+    'claude-code',
+    'cursor',
+    'codex',
+    'gemini',
+    'zed',
+    '--bearer-env',
+    'TEAM_TOKEN',
+  )
+  t.equal(token.code, 1)
+  t.match(token.stderr, /Zed: --bearer-env: Zed has no references to variables/)
+  t.match(entryOf('claude-code'), { headers: { Authorization: 'Bearer ${TEAM_TOKEN}' } })
+  t.match(entryOf('cursor'), { headers: { Authorization: 'Bearer ${env:TEAM_TOKEN}' } })
+  t.match(entryOf('codex'), { bearer_token_env_var: 'TEAM_TOKEN' })
+  t.match(entryOf('gemini'), { headers: { Authorization: 'Bearer ${TEAM_TOKEN}' } })
+  await gatehouse('client', 'remove', 'claude-code', 'cursor', 'codex', 'gemini')
+  t.strictSame(changed(), [])
+})

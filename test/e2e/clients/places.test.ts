@@ -1,0 +1,121 @@
+/** `gatehouse client`: what it shows, where it writes, and what it refuses, as a user types it. */
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { makeClientHome } from '../../helpers/clients/client-home.ts'
+import { untyped } from '../../helpers/untyped.ts'
+
+t.setTimeout(120_000)
+
+const { home, clients: all, env, fileOf, changed, gatehouse } = makeClientHome(t)
+
+await t.test(
+  'client add: a dry run and a snippet change nothing and show no secret of the file',
+  async (t) => {
+    const dry = await gatehouse('client', 'add', ...all, '--dry-run')
+    t.equal(dry.code, 0, dry.stderr)
+    t.match(dry.stdout, /\+ {4}"gatehouse": \{/)
+    const print = await gatehouse('client', 'add', ...all, '--print')
+    t.match(
+      print.stdout,
+      /claude mcp add --transport http --scope user gatehouse http:\/\/127\.0\.0\.1:4483\/mcp/,
+    )
+    t.match(print.stdout, /cursor:\/\/anysphere\.cursor-deeplink\/mcp\/install\?name=gatehouse&config=/)
+    t.notMatch(dry.stdout + dry.stderr + print.stdout, /canary|ghp_/)
+    t.strictSame(changed(), [])
+  },
+)
+
+await t.test('client add: in a project, and where another place of the client wins', async (t) => {
+  const project = join(home, 'project')
+  mkdirSync(join(project, '.cursor'), { recursive: true })
+  writeFileSync(
+    join(project, '.cursor/mcp.json'),
+    '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}',
+  )
+  const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
+  const inProject = (...args: string[]) => {
+    return spawnSync(process.execPath, [main, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
+  }
+  t.equal(inProject('add', 'cursor').status, 0)
+  t.match(inProject('status', 'cursor').stdout, /shadowed .*\n.*has another entry of that name, which wins/)
+  t.equal(inProject('add', 'gemini', '--scope', 'project').status, 0)
+  t.match(JSON.parse(readFileSync(join(project, '.gemini/settings.json'), 'utf8')), {
+    mcpServers: { gatehouse: {} },
+  })
+  t.equal(inProject('add', 'claude-code', '--scope', 'local').status, 0)
+  t.match(untyped(JSON.parse(readFileSync(join(home, '.claude.json'), 'utf8')))['projects'][project], {
+    mcpServers: { gatehouse: { type: 'http' } },
+  })
+  inProject('remove', 'claude-code', '--scope', 'local')
+  inProject('remove', 'cursor')
+  t.strictSame(changed(), [])
+})
+
+await t.test('client: what is wrong is told per client, and the others go on', async (t) => {
+  const file = fileOf('gemini')
+  writeFileSync(file, '{"mcpServers": {')
+  const { code, stderr, stdout } = await gatehouse('client', 'add', 'gemini', 'junie', 'roo')
+  t.equal(code, 1)
+  t.match(stderr, /Gemini CLI: .*settings\.json:1:\d+: not valid JSON/)
+  t.match(stderr, /Roo Code: Roo Code is only read/)
+  t.match(stdout, /JetBrains Junie: "gatehouse" leads to/)
+  t.equal(readFileSync(file, 'utf8'), '{"mcpServers": {', 'untouched')
+  const status = await gatehouse('client', 'status')
+  t.equal(status.code, 2)
+  t.match(status.stdout, /gemini +user +unreadable/)
+  const unknown = await gatehouse('client', 'add', 'cusror')
+  t.equal(unknown.code, 2)
+  t.match(unknown.stderr, /cusror: no such client; did you mean cursor\?/)
+  rmSync(join(home, '.junie'), { recursive: true })
+  const absent = await gatehouse('client', 'add', 'junie')
+  t.match(absent.stderr, /there is no folder ~\/\.junie\/mcp: is JetBrains Junie installed here\? --create/)
+})
+
+await t.test('client status: of an entry that was not written here, only the host is shown', async (t) => {
+  const file = fileOf('cursor')
+  const before = readFileSync(file)
+  writeFileSync(
+    file,
+    '{"mcpServers": {"gatehouse": {"url": "https://u:canary@mcp.example/s/canary/mcp?key=canary"}}}',
+  )
+  for (const output of ['text', 'json']) {
+    const { stdout } = await gatehouse('client', 'status', 'cursor', '-o', output)
+    t.match(stdout, 'differs')
+    t.match(stdout, 'https://mcp.example')
+    t.notMatch(stdout, 'canary')
+  }
+  writeFileSync(file, before)
+})
+
+await t.test(
+  'client status: in the home folder, where a project’s file is the user’s, there is one row',
+  (t) => {
+    const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
+    const { stdout } = spawnSync(process.execPath, [main, 'client', 'status', 'cursor', '-o', 'json'], {
+      cwd: home,
+      env,
+      encoding: 'utf8',
+    })
+    t.match(JSON.parse(stdout), [{ scope: 'user' }])
+    t.equal(JSON.parse(stdout).length, 1)
+    t.end()
+  },
+)
+
+await t.test(
+  'client add: an address with a secret and a token file that is not there are refused',
+  async (t) => {
+    const cases = [
+      [['--url', 'https://h.example/mcp?token=canary'], /--url: must not carry a secret/],
+      [['--bearer-file', '/nonexistent/token'], /--bearer-file: there is no file \/nonexistent\/token/],
+    ] as const
+    for (const [args, message] of cases) {
+      const { code, stderr } = await gatehouse('client', 'add', 'cursor', ...args)
+      t.equal(code, 2)
+      t.match(stderr, message)
+      t.notMatch(stderr, 'canary')
+    }
+  },
+)

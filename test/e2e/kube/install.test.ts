@@ -1,0 +1,191 @@
+/**
+ * An installation against a real API server: the manifests apply as the documentation says, the pods would be admitted,
+ * and the certificate job does its work with the rights it has been given and no others.
+ */
+import { join } from 'node:path'
+import { Command } from 'commander'
+import t from 'tap'
+import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
+import { fitness, sameBundle, splitBundle } from '../../../hooks/certificates/inspect.ts'
+import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
+import { compositeControllerCrd } from '../../helpers/kube/metacontroller-crd.ts'
+
+const namespace = 'gatehouse-system'
+const account = `system:serviceaccount:${namespace}:gatehouse-certificates`
+
+interface Secret {
+  readonly data?: Readonly<Record<string, string>>
+}
+
+interface Trust {
+  readonly items: readonly {
+    readonly webhooks?: readonly { readonly clientConfig: { readonly caBundle?: string } }[]
+    readonly spec?: { readonly hooks: Record<string, { webhook: { caBundle?: { inline: string } } }> }
+  }[]
+}
+
+/** Every bundle that a client of the hooks server holds. */
+function bundles(kube: KubeApiserver): readonly string[] {
+  const { items }: Trust = kube.get(['validatingwebhookconfigurations,compositecontrollers'])
+  return items.flatMap(({ webhooks, spec }) => [
+    ...(webhooks ?? []).map((one) => Buffer.from(one.clientConfig.caBundle ?? '', 'base64').toString('utf8')),
+    ...Object.values(spec?.hooks ?? {}).map(({ webhook }) => webhook.caBundle?.inline ?? ''),
+  ])
+}
+
+function stored(kube: KubeApiserver): Record<string, string> {
+  const { data = {} }: Secret = kube.get(['secret', 'gatehouse-hooks-tls', '-n', namespace])
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
+  )
+}
+
+/** The arguments that the installed Job runs with. */
+function jobOf(kube: KubeApiserver): readonly string[] {
+  const args: readonly string[] = kube.get(['jobs', '-n', namespace]).items[0].spec.template.spec
+    .containers[0].args
+  return args
+}
+
+async function certificates(args: readonly string[]): Promise<void> {
+  const program = new Command().exitOverride()
+  addCertificatesCommand(program, () => {})
+  await program.parseAsync(args, { from: 'user' })
+}
+
+t.setTimeout(240_000)
+
+await t.test('an installation', { skip: kubeMissing() }, async (t) => {
+  t.setTimeout(240_000)
+  const kube = await startKubeApiserver(t)
+  kube.must(['apply', '-f', '-'], JSON.stringify(compositeControllerCrd))
+  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+
+  await t.test('kubectl apply -k manifests/: one command, and a second one changes nothing', async (t) => {
+    const first = kube.kubectl(['apply', '-k', manifestsFolder])
+    t.equal(first.code, 0, first.stderr)
+    const second = kube.kubectl(['apply', '-k', manifestsFolder])
+    t.equal(second.code, 0, second.stderr)
+    // A disruption budget's selector is replaced whole at each apply, which kubectl always calls a change.
+    const changed = second.stdout.split('\n').filter((line) => line && !line.endsWith(' unchanged'))
+    t.strictSame(changed, ['poddisruptionbudget.policy/gatehouse-hooks configured'])
+    t.equal(second.stderr, '', 'no warnings')
+  })
+
+  await t.test('kubectl apply -k …/private-metacontroller: applies on top', async (t) => {
+    const args = ['apply', '--server-side', '--force-conflicts', '--dry-run=server']
+    const { code, stderr } = kube.kubectl([
+      ...args,
+      '-k',
+      join(manifestsFolder, 'overlays/private-metacontroller'),
+    ])
+    t.equal(code, 0, stderr)
+  })
+
+  await t.test(
+    'pods: every template is admitted under the restricted profile that the namespace enforces',
+    async (t) => {
+      const {
+        items,
+      }: { items: { metadata: { name: string }; spec: { template: { metadata: object; spec: object } } }[] } =
+        kube.get(['deployments,jobs', '-n', namespace])
+      t.equal(items.length, 2)
+      for (const { metadata, spec } of items) {
+        const pod = {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          ...spec.template,
+          metadata: { name: metadata.name, namespace },
+        }
+        const { code, stderr } = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
+        t.equal(code, 0, stderr)
+      }
+      const root = { containers: [{ name: 'a', image: 'a:1' }] }
+      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'root', namespace }, spec: root }
+      const refused = kube.kubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod))
+      t.match(refused.stderr, 'violates PodSecurity', 'and the profile is in force')
+    },
+  )
+
+  await t.test('rights of the certificate job: nothing but the named objects', async (t) => {
+    const may = (...args: string[]) => kube.kubectl(['auth', 'can-i', ...args, '--as', account]).code === 0
+    t.ok(may('update', 'secrets/gatehouse-hooks-tls', '-n', namespace))
+    t.ok(may('patch', 'validatingwebhookconfigurations/gatehouse-hooks'))
+    t.ok(may('patch', 'compositecontrollers/mcpservers.gatehouse.dev'))
+    t.notOk(may('get', 'secrets', '-n', namespace), 'no other Secret')
+    t.notOk(may('create', 'secrets', '-n', namespace))
+    t.notOk(may('get', 'secrets/gatehouse-hooks-tls', '-n', 'default'))
+    t.notOk(may('patch', 'validatingwebhookconfigurations/other'))
+    t.notOk(may('delete', 'compositecontrollers/mcpservers.gatehouse.dev'))
+  })
+
+  const args = jobOf(kube)
+  const config = kube.configOf('gatehouse-certificates', namespace)
+  const names = ['gatehouse-hooks.gatehouse-system.svc', 'gatehouse-hooks.gatehouse-system.svc.cluster.local']
+
+  await t.test(
+    'certificate job: two at once agree on one certificate that every client trusts',
+    async (t) => {
+      t.strictSame(stored(kube), {}, 'the Secret comes empty')
+      await Promise.all([
+        certificates([...args, '--kubeconfig', config]),
+        certificates([...args, '--kubeconfig', config]),
+      ])
+      const held = stored(kube)
+      const pair = { certificate: held['tls.crt'] ?? '', key: held['tls.key'] ?? '' }
+      t.ok(fitness(pair, held['ca.crt'] ?? '', names, new Date()).fit)
+      const all = bundles(kube)
+      t.ok(all.length >= 3)
+      for (const bundle of all) t.ok(sameBundle(bundle, held['ca.crt'] ?? ''), 'trusted everywhere')
+      t.strictSame(
+        Object.keys(held).toSorted(),
+        ['ca.crt', 'tls.crt', 'tls.key'],
+        'no key of an authority is kept',
+      )
+    },
+  )
+
+  await t.test('applying the manifests again: keeps certificate and trust', async (t) => {
+    const before = [stored(kube), bundles(kube)]
+    kube.must(['apply', '-k', manifestsFolder])
+    t.strictSame([stored(kube), bundles(kube)], before)
+    const serverSide = ['apply', '--server-side', '--force-conflicts', '--field-manager=gitops']
+    kube.must([...serverSide, '-k', manifestsFolder])
+    t.strictSame([stored(kube), bundles(kube)], before, 'server-side as well')
+  })
+
+  await t.test('rotation: stages, promotes and retires, one step a run', async (t) => {
+    const first = stored(kube)['tls.crt']
+    await certificates([...args, '--kubeconfig', config, '--force'])
+    t.equal(stored(kube)['tls.crt'], first)
+    for (const bundle of bundles(kube)) t.equal(splitBundle(bundle).length, 2, 'old and new are trusted')
+    await certificates([...args, '--kubeconfig', config])
+    t.equal(stored(kube)['tls.crt'], first, 'it has not settled yet')
+    await certificates([...args, '--kubeconfig', config, '--settle', '0s'])
+    const second = stored(kube)
+    t.not(second['tls.crt'], first)
+    for (const bundle of bundles(kube)) t.ok(sameBundle(bundle, second['ca.crt'] ?? ''))
+    t.equal(
+      splitBundle(second['ca.crt'] ?? '').length,
+      1,
+      'with no time to settle it retires the old one at once',
+    )
+  })
+
+  await t.test('errors: name the object, and no response of the API server is repeated', async (t) => {
+    const broken = args.map((arg) => arg.replace('gatehouse-hooks-tls', 'another-secret'))
+    await t.rejects(certificates([...broken, '--kubeconfig', config]), {
+      message: 'secret/another-secret: the API server answered 403',
+    })
+    await t.rejects(
+      certificates([...args, 'nobody.gatehouse.dev', '--kubeconfig', config]),
+      /at least one client does not trust/,
+    )
+    await t.rejects(certificates([...args, '--kubeconfig', '/nonexistent']), { code: 'INVALID_CONFIG' })
+    await t.rejects(
+      certificates([...args, '--kubeconfig', config, '--lifetime', '1h']),
+      /--renew-before must be shorter/,
+    )
+  })
+})

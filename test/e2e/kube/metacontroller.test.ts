@@ -1,0 +1,365 @@
+/**
+ * The whole loop with real parts: API server, Metacontroller with the least rights that the manifests give it, hooks
+ * server over TLS with the certificate of the job. Only pods are missing: nothing here runs a container.
+ */
+import { request } from 'node:https'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Command } from 'commander'
+import t, { type Test } from 'tap'
+import { addCertificatesCommand } from '../../../hooks/certificates/index.ts'
+import { kinds } from '../../../schemas/index.ts'
+import { startHooksProcess, writeCertificate } from '../../helpers/hooks/process.ts'
+import { type KubeApiserver, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
+import { metacontrollerMissing, startMetacontroller } from '../../helpers/kube/metacontroller.ts'
+import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/kube/metacontroller-crd.ts'
+
+const namespace = 'gatehouse-system'
+const examples =
+  'authz cloud-sts composite-tools embedded-auth-server header-injection oidc optimizer redis-sessions remote-entry token-exchange tool-locks'.split(
+    ' ',
+  )
+
+/** What the comments of the examples tell their reader to create. */
+const secrets = [
+  { namespace: 'embedded-auth-server', name: 'front-door-keys', keys: ['signing.pem', 'hmac'] },
+  { namespace: 'embedded-auth-server', name: 'front-door-clients', keys: ['company', 'github'] },
+  { namespace: 'header-injection', name: 'search-api', keys: ['api-key'] },
+  { namespace: 'redis-sessions', name: 'sessions-redis', keys: ['password'] },
+  { namespace: 'remote-entry', name: 'partner-token', keys: ['token'] },
+  { namespace: 'token-exchange', name: 'tickets-exchange', keys: ['client-secret'] },
+] as const
+
+interface Obj {
+  readonly kind: string
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly uid: string
+    readonly generation: number
+    readonly resourceVersion: string
+    readonly ownerReferences?: readonly { readonly uid: string; readonly controller?: boolean }[]
+  }
+  readonly status?: {
+    readonly observedGeneration?: number
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[]
+  }
+  readonly spec: Record<string, unknown>
+}
+
+const label = ({ kind, metadata }: Obj): string => `${metadata.namespace}/${kind}/${metadata.name}`
+
+function list(kube: KubeApiserver, resources: string): readonly Obj[] {
+  const { items }: { items: Obj[] } = kube.get([resources, '-A'])
+  return items
+}
+
+const parents = (kube: KubeApiserver) => list(kube, kinds.map(({ plural }) => plural).join(','))
+const childResources = 'deployments,statefulsets,services,configmaps,serviceaccounts,roles,rolebindings'
+
+function conditionOf(object: Obj, type: string): string | undefined {
+  return object.status?.conditions?.find((one) => one.type === type)?.status
+}
+
+/** Asks again until `found` is true. What Metacontroller does shows in the API only. */
+async function until(what: string, found: () => boolean): Promise<void> {
+  for (let count = 0; count < 240; count += 1) {
+    if (found()) return
+    await pause(250)
+  }
+  throw new Error(`waited in vain: ${what}`)
+}
+
+/** Makes Metacontroller dial this machine instead of the Service. */
+function redirect(kube: KubeApiserver, port: number): void {
+  const {
+    items,
+  }: {
+    items: { metadata: { name: string }; spec: { hooks: Record<string, { webhook: { url: string } }> } }[]
+  } = kube.get(['compositecontrollers'])
+  for (const { metadata, spec } of items) {
+    const hooks = Object.entries(spec.hooks).map(([name, { webhook }]) => {
+      const { pathname, search } = new URL(webhook.url)
+      return [name, { webhook: { url: `https://localhost:${port}${pathname}${search}` } }]
+    })
+    const patch = JSON.stringify({ spec: { hooks: Object.fromEntries(hooks) } })
+    kube.must(['patch', 'compositecontroller', metadata.name, '--type=merge', '-p', patch])
+  }
+}
+
+t.setTimeout(240_000)
+
+for (const strategy of ['dynamic-apply', 'server-side-apply'] as const) {
+  const title = `with a real Metacontroller, ${strategy}`
+  await t.test(title, { skip: metacontrollerMissing() }, (t) => scenario(t, strategy))
+}
+
+async function scenario(t: Test, strategy: string): Promise<void> {
+  t.setTimeout(240_000)
+  const kube = await startKubeApiserver(t)
+  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
+  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
+  kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds')])
+  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+  kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+  // What nobody answers must not be asked: the webhook has a test of its own.
+  kube.must(['delete', 'validatingwebhookconfiguration', 'gatehouse-hooks'])
+
+  const program = new Command().exitOverride()
+  addCertificatesCommand(program)
+  const controllers: string[] = kube
+    .get(['compositecontrollers'])
+    .items.map((one: { metadata: { name: string } }) => one.metadata.name)
+  const targets = ['--composite-controller', ...controllers, '--dns-name', 'localhost']
+  const where = ['--namespace', namespace, '--service', 'gatehouse-hooks', '--secret', 'gatehouse-hooks-tls']
+  const config = kube.configOf('gatehouse-certificates', namespace)
+  await program.parseAsync(['certificates', 'issue', ...where, ...targets, '--kubeconfig', config], {
+    from: 'user',
+  })
+  const { data }: { data: Record<string, string> } = kube.get([
+    'secret',
+    'gatehouse-hooks-tls',
+    '-n',
+    namespace,
+  ])
+  const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString('utf8')
+  const folder = t.testdir()
+  writeCertificate(folder, { certificate: text('tls.crt'), key: text('tls.key') })
+  const hooks = await startHooksProcess(t, folder)
+  redirect(kube, hooks.port)
+
+  for (const example of examples) {
+    kube.must(['create', 'namespace', example])
+    kube.must(['apply', '-n', example, '-k', join(manifestsFolder, 'examples', example)])
+  }
+  const metacontroller = startMetacontroller(
+    t,
+    kube.configOf('gatehouse-metacontroller', namespace),
+    '--target-label-selector=gatehouse.dev/instance=default',
+    `--apply-strategy=${strategy}`,
+  )
+
+  await t.test('every object of every example is reconciled', async (t) => {
+    const pending = () =>
+      parents(kube).filter(({ metadata, status }) => status?.observedGeneration !== metadata.generation)
+    await until('observedGeneration', () => pending().length === 0).catch(() => {})
+    t.strictSame(pending().map(label), [])
+    t.notMatch(metacontroller.log(), /forbidden/i, 'the rights are enough')
+    const events: { items: { reason: string; message: string }[] } = kube.get(['events', '-A'])
+    t.strictSame(
+      events.items.filter(({ reason }) => reason === 'SyncError').map(({ message }) => message),
+      [],
+    )
+  })
+
+  await t.test('children exist, owned by their parents', async (t) => {
+    const uids = new Map(parents(kube).map((parent) => [parent.metadata.uid, parent]))
+    const children = list(kube, childResources).filter(({ metadata }) =>
+      examples.includes(metadata.namespace),
+    )
+    const owned = children.filter(({ metadata }) =>
+      metadata.ownerReferences?.some(({ uid }) => uids.has(uid)),
+    )
+    const byOwner = (kind: string) =>
+      owned.filter(({ metadata }) => uids.get(metadata.ownerReferences?.[0]?.uid ?? '')?.kind === kind)
+    for (const kind of ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer', 'EmbeddingServer']) {
+      t.ok(byOwner(kind).length > 0, `${kind}: ${byOwner(kind).map(label).join(', ')}`)
+    }
+    for (const { metadata } of owned) t.equal(metadata.ownerReferences?.[0]?.controller, true)
+  })
+
+  await t.test('a second look changes nothing: no child and no status is written again', async (t) => {
+    const versions = () =>
+      Object.fromEntries(
+        [...parents(kube), ...list(kube, childResources)].map((one) => [
+          label(one),
+          one.metadata.resourceVersion,
+        ]),
+      )
+    // A status may take a few rounds to follow the others; then there is an end to it.
+    let before = versions()
+    await until('an end to the writing', () => {
+      const now = versions()
+      const same = JSON.stringify(now) === JSON.stringify(before)
+      before = now
+      return same
+    })
+    const calls = async () => {
+      const page = await fetchMetrics(hooks.port, text('ca.crt'))
+      return [...page.matchAll(/requests_total\{[^}]*hook="sync"[^}]*\} (\d+)/g)].reduce(
+        (sum, [, n]) => sum + Number(n),
+        0,
+      )
+    }
+    const start = await calls()
+    // A label on the parent passes every filter, and is none of the hooks' business.
+    for (const { plural } of kinds) kube.kubectl(['label', plural, '--all', '-A', 'example.com/look=again'])
+    for (let now = start; now < start + parents(kube).length; now = await calls()) await pause(250)
+    const after = versions()
+    const touched = Object.keys(after).filter((key) => after[key] !== before[key])
+    const ours = new Set<string>(kinds.map(({ kind }) => kind))
+    t.strictSame(
+      touched.filter((key) => !ours.has(key.split('/')[1] ?? '')),
+      [],
+      'no child was written',
+    )
+    const generations = parents(kube).filter(
+      ({ metadata, status }) => status?.observedGeneration !== metadata.generation,
+    )
+    t.strictSame(generations.map(label), [])
+  })
+
+  await t.test('Secrets that appear are noticed, also behind another object', async (t) => {
+    for (const { namespace, name, keys } of secrets) {
+      const values = keys.map((key) => `--from-literal=${key}=0123456789012345678901234567890123456789`)
+      kube.must(['create', 'secret', 'generic', name, '-n', namespace, ...values])
+    }
+    const invalid = () =>
+      list(kube, 'mcpexternalauthconfigs').filter((one) => conditionOf(one, 'Valid') !== 'True')
+    await until('valid configurations', () => invalid().length === 0)
+    for (const name of ['everyone', 'support', 'research', 'remote', 'front-door']) {
+      const there = () => list(kube, 'deployments').some(({ metadata }) => metadata.name === `vmcp-${name}`)
+      await until(`the Deployment of ${name}`, there)
+      t.pass(name)
+    }
+    t.notMatch(metacontroller.log(), '0123456789012345', 'no value of a Secret is logged')
+  })
+
+  await t.test(
+    'readiness of children becomes the phase of parents, and wakes who waits for it',
+    async (t) => {
+      const counts = {
+        replicas: 1,
+        readyReplicas: 1,
+        availableReplicas: 1,
+        updatedReplicas: 1,
+        observedGeneration: 1,
+      }
+      const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: counts })]
+      const becomeReady = (...object: string[]) =>
+        kube.must(['patch', ...object, '-n', 'optimizer', ...patch])
+      const phase = (...object: string[]): string => kube.get([...object, '-n', 'optimizer']).status.phase
+      becomeReady('statefulset', 'embedding-tool-search')
+      const deployment = ['deployment', 'vmcp-catalogue']
+      await until(
+        'the server that waited',
+        () => kube.kubectl(['get', ...deployment, '-n', 'optimizer']).code === 0,
+      )
+      t.equal(phase('embeddingserver', 'tool-search'), 'Ready')
+      becomeReady('statefulset', 'mcp-everything-server')
+      becomeReady('deployment', 'mcp-everything-proxy')
+      becomeReady(...deployment)
+      await until('phase Ready', () => phase('virtualmcpserver', 'catalogue') === 'Ready')
+      const { url }: { url: string } = kube.get(['virtualmcpserver', 'catalogue', '-n', 'optimizer']).status
+      t.match(url, /^http:\/\/vmcp-catalogue\.optimizer\.svc.*\/mcp$/)
+    },
+  )
+
+  await t.test('a virtual server’s account may write its own report, and nothing else', async (t) => {
+    const as = ['-n', 'oidc', '--as', 'system:serviceaccount:oidc:engineering-vmcp']
+    const may = (...args: string[]) => kube.kubectl(['auth', 'can-i', ...args, ...as]).code === 0
+    t.ok(may('patch', 'configmaps/engineering-vmcp-status'))
+    t.notOk(may('patch', 'configmaps/engineering-vmcp-config'), 'not its configuration')
+    t.notOk(may('get', 'secrets'))
+    t.notOk(may('list', 'mcpservers.gatehouse.dev'))
+    t.notOk(may('patch', 'virtualmcpservers.gatehouse.dev/engineering', '--subresource=status'))
+  })
+
+  await t.test('a change of the spec reaches the child', async (t) => {
+    const patch = JSON.stringify({ spec: { replicas: 5 } })
+    kube.must(['patch', 'virtualmcpserver', 'everyone', '-n', 'redis-sessions', '--type=merge', '-p', patch])
+    const replicas = () =>
+      list(kube, 'deployments').some(
+        ({ metadata, spec }) => metadata.namespace === 'redis-sessions' && spec['replicas'] === 5,
+      )
+    await until('five replicas', replicas)
+    t.pass('five replicas')
+  })
+
+  await t.test('a count that is left out again stays what it was', async (t) => {
+    const server = ['virtualmcpserver', 'everyone', '-n', 'redis-sessions']
+    const replicas = () => kube.get(['deployment', 'vmcp-everyone', '-n', 'redis-sessions']).spec.replicas
+    kube.must(['patch', ...server, '--type=json', '-p', '[{"op":"remove","path":"/spec/replicas"}]'])
+    const { generation } = kube.get(server).metadata
+    await until('a look at it', () => kube.get(server).status.observedGeneration === generation)
+    t.equal(replicas(), 5)
+    kube.must(['scale', 'deployment/vmcp-everyone', '-n', 'redis-sessions', '--replicas=3'])
+    kube.must(['label', ...server, 'example.com/look=once-more', '--overwrite'])
+    await until('the autoscaler’s count in the status', () => kube.get(server).status.replicas === 3)
+    t.equal(replicas(), 3, 'it is the autoscaler’s now')
+  })
+
+  await t.test('a rotated Secret rolls the pods, also behind another object', async (t) => {
+    for (const [namespace, deployment, secret, key] of [
+      ['redis-sessions', 'vmcp-everyone', 'sessions-redis', 'password'],
+      ['header-injection', 'vmcp-research', 'search-api', 'api-key'],
+    ] as const) {
+      const stamp = (): string =>
+        kube.get(['deployment', deployment, '-n', namespace]).spec.template.metadata.annotations[
+          'gatehouse.dev/runconfig-checksum'
+        ]
+      const before = stamp()
+      const data = { [key]: Buffer.from(`rotated-${namespace}`).toString('base64') }
+      kube.must(['patch', 'secret', secret, '-n', namespace, '--type=merge', '-p', JSON.stringify({ data })])
+      await until(`another stamp on ${deployment}`, () => stamp() !== before)
+      t.notMatch(stamp(), /rotated/)
+    }
+  })
+
+  await t.test('an untrusted client’s object under a child’s name is left alone, and told of', async (t) => {
+    const untrusted = {
+      kind: 'Service',
+      apiVersion: 'v1',
+      metadata: { name: 'vmcp-late' },
+      spec: { ports: [{ port: 1 }] },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(untrusted))
+    const late = {
+      apiVersion: 'gatehouse.dev/v1beta1',
+      kind: 'VirtualMCPServer',
+      metadata: { name: 'late' },
+      spec: { groupRef: { name: 'engineering' }, incomingAuth: { type: 'anonymous' } },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(late))
+    const status = () => kube.get(['virtualmcpserver', 'late', '-n', 'oidc']).status
+    await until('the condition', () => JSON.stringify(status() ?? {}).includes('ChildConflict'))
+    t.match(status().message, /Service vmcp-late exists/)
+    t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
+  })
+
+  await t.test('an untrusted client’s change of a child is put right', async (t) => {
+    const service = list(kube, 'services').find(({ metadata }) => metadata.namespace === 'redis-sessions')
+    const at = ['service', service?.metadata.name ?? '', '-n', 'redis-sessions']
+    const affinity = String(service?.spec['sessionAffinity'])
+    const other = affinity === 'None' ? 'ClientIP' : 'None'
+    kube.must(['patch', ...at, '--type=merge', '-p', JSON.stringify({ spec: { sessionAffinity: other } })])
+    await until('the affinity as before', () => kube.get(at).spec.sessionAffinity === affinity)
+    t.pass(affinity)
+  })
+
+  await t.test('a reference that breaks keeps what runs, and says so', async (t) => {
+    const deployment = ['deployment', 'vmcp-everyone', '-n', 'redis-sessions']
+    const before: Obj = kube.get(deployment)
+    kube.must(['delete', 'secret', 'sessions-redis', '-n', 'redis-sessions'])
+    const server = ['virtualmcpserver', 'everyone', '-n', 'redis-sessions']
+    await until('phase Failed', () => kube.get(server).status.phase === 'Failed')
+    const after: Obj = kube.get(deployment)
+    t.equal(after.metadata.uid, before.metadata.uid, 'the same Deployment')
+    t.strictSame(after.spec, before.spec, 'as it was')
+    t.match(JSON.stringify(kube.get(server).status.conditions), 'sessions-redis')
+  })
+}
+
+function fetchMetrics(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const call = request({ host: 'localhost', port, path: '/metrics', ca }, (response) => {
+      let body = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        body += chunk
+      })
+      response.on('end', () => resolve(body))
+    })
+    call.on('error', reject).end()
+  })
+}

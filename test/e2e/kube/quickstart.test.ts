@@ -1,0 +1,294 @@
+/**
+ * The quickstart on a cluster, as its page says: install, apply, connect, delete. Everything is real but the container
+ * runtime: API server, controller manager, Metacontroller with its least rights as the pod that our manifests make of it,
+ * the hooks as two pods behind their Service, the certificate job, and the pods that the hooks render.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import t, { type Test } from 'tap'
+import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
+import {
+  type Image,
+  imageOfDockerfile,
+  imageOfPackage,
+  imageOfProgram,
+  insideNamespaces,
+  isInsideNamespaces,
+  type LocalNode,
+  nodeMissing,
+  startCluster,
+} from '../../helpers/kube/node/index.ts'
+import { kinds } from '../../../schemas/index.ts'
+import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
+import { metacontrollerMissing, metacontrollerProgram } from '../../helpers/kube/metacontroller.ts'
+import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/kube/metacontroller-crd.ts'
+
+const system = 'gatehouse-system'
+const quickstart = join(manifestsFolder, 'examples/quickstart')
+const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
+const missing =
+  controllerManagerAbsent() ||
+  metacontrollerMissing() ||
+  nodeMissing() ||
+  (built ? false : 'run make build first')
+
+/** The images that the manifests name. */
+function imagesIn(folder: string): ReadonlyMap<string, Image> {
+  const at = (name: string) => {
+    mkdirSync(join(folder, name), { recursive: true })
+    return join(folder, name)
+  }
+  const server = (name: string) => `@modelcontextprotocol/server-${name}`
+  const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
+  return new Map([
+    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
+    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
+    [
+      'ghcr.io/metacontroller/metacontroller:v4.17.2',
+      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
+    ],
+    // As their publisher's Dockerfiles have it: two entrypoints, and a command that arguments replace.
+    [
+      'docker.io/mcp/everything:latest',
+      imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
+    ],
+    ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
+    ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
+  ])
+}
+
+/** Asks again until `found` is true: what a cluster does shows in its API only. */
+async function until(
+  what: string,
+  found: () => boolean,
+  node: LocalNode,
+  kube: KubeApiserver,
+): Promise<void> {
+  for (let count = 0; count < 160; count += 1) {
+    if (found()) return
+    await pause(250)
+  }
+  throw new Error(
+    `waited in vain: ${what}\n${await node.output()}\n${kube.kubectl(['get', 'jobs,pods,deploy,events', '-A']).stdout}`,
+  )
+}
+
+const resources =
+  'deployments,replicasets,statefulsets,controllerrevisions,pods,services,endpointslices,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,jobs,cronjobs,persistentvolumeclaims,' +
+  kinds.map(({ plural }) => `${plural}.gatehouse.dev`).join(',')
+
+const deprecated = {
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'VirtualMCPServer',
+  metadata: { name: 'old' },
+  spec: {
+    groupRef: { name: 'nobody' },
+    incomingAuth: {
+      type: 'oidc',
+      oidcConfigRef: { name: 'login', audience: 'https://old.example.com/mcp' },
+      authzConfig: {
+        type: 'inline',
+        inline: { policies: ['permit(principal, action, resource);'], primaryUpstreamProvider: 'corp' },
+      },
+    },
+    authServerConfig: {
+      issuer: 'https://login.example.com',
+      upstreamProviders: [
+        {
+          name: 'corp',
+          type: 'oidc',
+          oidcConfig: { issuerUrl: 'https://corp.example.com', clientId: 'old' },
+        },
+      ],
+    },
+  },
+}
+
+/** What an installation makes outside of namespaces, and in its own. */
+const cluster =
+  'namespaces,clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,pods'
+
+interface VirtualServer {
+  readonly status?: {
+    readonly phase?: string
+    readonly url?: string
+    readonly backendCount?: number
+    readonly discoveredBackends?: readonly {
+      readonly name: string
+      readonly status: string
+      readonly lastHealthCheck?: string
+    }[]
+  }
+}
+
+function objectsIn(kube: KubeApiserver, namespace: string): readonly string[] {
+  return kube
+    .must(['get', resources, '-n', namespace, '-o', 'name', '--ignore-not-found'])
+    .split('\n')
+    .filter(Boolean)
+}
+
+async function scenario(t: Test): Promise<void> {
+  t.setTimeout(600_000)
+  const { kube, node } = await startCluster(t, imagesIn)
+  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
+  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
+  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+  const available = (name: string) => {
+    const { spec, status } = kube.get(['deployment', name, '-n', system])
+    return status.availableReplicas === spec.replicas
+  }
+
+  await t.test('kubectl apply -k manifests/: certificate, two hooks pods, Metacontroller', async (t) => {
+    kube.must(['apply', '-k', manifestsFolder])
+    kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+    await until('the hooks', () => available('gatehouse-hooks'), node, kube)
+    await until('Metacontroller', () => available('gatehouse-metacontroller'), node, kube)
+    const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status
+    await until('the certificate job', () => job().succeeded === 1, node, kube)
+    t.notOk(job().failed, 'at the first try')
+  })
+  if (!t.passing()) throw new Error(await node.output())
+
+  const namespace = 'default'
+  const before = objectsIn(kube, namespace)
+  const running = await node.pods()
+  const vmcp = (): VirtualServer => kube.get(['vmcp', 'quickstart'])
+
+  await t.test('kubectl apply -k manifests/examples/quickstart: phase Ready', async (t) => {
+    kube.must(['apply', '-k', quickstart])
+    await until('phase Ready', () => vmcp().status?.phase === 'Ready', node, kube)
+    const checked = () =>
+      vmcp().status?.discoveredBackends?.every(
+        ({ status, lastHealthCheck }) => status === 'ready' && lastHealthCheck !== undefined,
+      ) === true
+    await until('what the pod reports', checked, node, kube)
+    const { status } = vmcp()
+    t.strictSame(
+      status?.discoveredBackends?.map(({ name }) => name),
+      ['everything', 'files', 'memory'],
+    )
+    t.equal(status?.backendCount, 3)
+    t.equal(status?.url, 'http://vmcp-quickstart.default.svc.cluster.local:4483/mcp')
+    const report = kube.get(['configmap', 'quickstart-vmcp-status'])
+    const [pod] = kube.get(['pods', '-l', 'app=virtualmcpserver']).items
+    t.strictSame(
+      Object.keys(report.data),
+      [`${pod.metadata.name}.json`],
+      'one report, under the name of its pod',
+    )
+    const listed = kube.kubectl(['get', 'gatehouse'])
+    t.match(listed.stdout, 'virtualmcpserver.gatehouse.dev/quickstart', listed.stderr)
+  })
+  if (!t.passing()) throw new Error(await node.output())
+
+  await t.test('a client lists the tools of all servers at status.url and calls one of each', async (t) => {
+    const client = new Client({ name: 'kube-quickstart', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(new URL(vmcp().status?.url ?? '')))
+    const names = (await client.listTools()).tools.map(({ name }) => name)
+    for (const prefix of ['everything_', 'files_', 'memory_']) {
+      t.ok(
+        names.some((name) => name.startsWith(prefix)),
+        prefix,
+      )
+    }
+    const call = async (name: string, args: Record<string, unknown>) =>
+      JSON.stringify(await client.callTool({ name, arguments: args }))
+    t.match(await call('everything_echo', { message: 'hello' }), 'Echo: hello')
+    t.match(await call('files_list_allowed_directories', {}), '/tmp')
+    const entities = [{ name: 'gate', entityType: 'door', observations: ['open'] }]
+    t.match(await call('memory_create_entities', { entities }), 'gate')
+    await client.close()
+  })
+
+  await t.test(
+    'a server that is scaled to nothing is told of in the status, and so is its return',
+    async (t) => {
+      const often = { healthCheckInterval: '1s', healthCheckTimeout: '500ms', statusReportingInterval: '1s' }
+      const patch = { spec: { config: { operational: { failureHandling: often } } } }
+      kube.must(['patch', 'vmcp', 'quickstart', '--type=merge', '-p', JSON.stringify(patch)])
+      kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=0'])
+      await until('phase Degraded', () => vmcp().status?.phase === 'Degraded', node, kube)
+      t.equal(vmcp().status?.backendCount, 2)
+      kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=1'])
+      await until('phase Ready again', () => vmcp().status?.phase === 'Ready', node, kube)
+      t.equal(vmcp().status?.backendCount, 3)
+    },
+  )
+
+  await t.test('kubectl delete -k manifests/examples/quickstart: leaves nothing behind', async (t) => {
+    const deleted = kube.kubectl(['delete', '-k', quickstart])
+    t.equal(deleted.code, 0, deleted.stderr)
+    await until('an end of everything', () => objectsIn(kube, namespace).length === before.length, node, kube)
+    t.strictSame(objectsIn(kube, namespace), before)
+    t.strictSame(await node.pods(), running, 'no container')
+    const left = commandLines().filter((line) =>
+      /vmcp serve|gatehouse\.js proxy|\/gatehouse\/ld\.so|\/app\/dist/.test(line),
+    )
+    t.strictSame(left, [], 'no process')
+  })
+
+  await t.test('a deprecated field that is used: one Event, however often it is looked at', async (t) => {
+    kube.must(['create', 'namespace', 'events'])
+    kube.must(['apply', '-n', 'events', '-f', '-'], JSON.stringify(deprecated))
+    const events = (): readonly { message: string; involvedObject: { name: string } }[] =>
+      kube
+        .get(['events', '-n', 'events'])
+        .items.filter(({ reason }: { reason: string }) => reason === 'AuthzPrimaryUpstreamProviderDeprecated')
+    await until('the Event', () => events().length > 0, node, kube)
+    kube.must(['label', 'vmcp', 'old', '-n', 'events', 'example.com/look=again'])
+    await until(
+      'a look at it',
+      () => kube.get(['vmcp', 'old', '-n', 'events']).status?.phase === 'Failed',
+      node,
+      kube,
+    )
+    t.equal(events().length, 1)
+    t.match(events()[0], { type: 'Warning', involvedObject: { kind: 'VirtualMCPServer', name: 'old' } })
+    kube.must(['delete', 'vmcp', 'old', '-n', 'events'])
+  })
+
+  await t.test('removing the installation, as its page says: leaves nothing behind', async (t) => {
+    for (const _ of [1, 2]) kube.kubectl(['delete', 'gatehouse', '--all', '-A'])
+    kube.must(['delete', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+    kube.must(['delete', '-k', manifestsFolder, '--ignore-not-found'])
+    const left = () =>
+      kube.must([
+        'get',
+        cluster,
+        '-A',
+        '-o',
+        'name',
+        '--ignore-not-found',
+        '-l',
+        'app.kubernetes.io/part-of=gatehouse',
+      ])
+    await until('an end of everything', () => left() === '', node, kube)
+    const { code } = kube.kubectl(['get', 'namespace', system])
+    t.equal(code, 1, 'the namespace is gone')
+    t.notMatch(kube.must(['get', 'crds', '-o', 'name']), 'gatehouse.dev')
+    t.strictSame(await node.pods(), [], 'no container')
+  })
+}
+
+/** Command lines of every process in the namespace of this test. */
+function commandLines(): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return [readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')]
+      } catch {
+        return []
+      }
+    })
+}
+
+t.setTimeout(600_000)
+
+if (missing) t.test('the quickstart on a cluster', { skip: missing }, () => {})
+else if (isInsideNamespaces()) await t.test('the quickstart on a cluster', scenario)
+else await insideNamespaces(t, import.meta.filename)

@@ -1,0 +1,61 @@
+/** `gatehouse` on a terminal, by `script` of util-linux: what it prints, and what somebody types. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+
+/** Why there is no terminal to be had; false when there is. */
+export const missingTerminal: string | false =
+  spawnSync('script', ['--version'], { stdio: 'ignore' }).status === 0
+    ? false
+    : 'script of util-linux is not installed'
+
+export interface Terminal {
+  readonly child: ChildProcess
+  /** Everything that the screen got. */
+  readonly output: () => string
+  /** Resolves once the screen has it behind what was matched before. */
+  readonly waitFor: (pattern: RegExp) => Promise<void>
+  readonly type: (text: string) => void
+  /** Resolves with the exit code. */
+  readonly ended: () => Promise<number | null>
+}
+
+export function startOnTerminal(args: readonly string[], env: NodeJS.ProcessEnv = process.env): Terminal {
+  const line = [process.execPath, 'runtime/cli/main.ts', ...args].map(quoted).join(' ')
+  const child = spawn('script', ['-q', '-e', '-c', line, '/dev/null'], {
+    stdio: 'pipe',
+    env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },
+  })
+  let text = ''
+  let from = 0
+  let told = (): void => undefined
+  const exited = once(child, 'exit')
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk
+    told()
+  })
+  return {
+    child,
+    output: () => text,
+    async waitFor(pattern) {
+      for (;;) {
+        const match = pattern.exec(text.slice(from))
+        if (match) {
+          from += match.index + match[0].length
+          return
+        }
+        const more = new Promise<boolean>((resolve) => (told = () => resolve(true)))
+        const goesOn = await Promise.race([more, exited.then(() => false)])
+        if (!goesOn && !pattern.test(text.slice(from))) throw new Error(`ended without ${pattern}:\n${text}`)
+      }
+    },
+    type: (typed) => void child.stdin.write(typed),
+    async ended() {
+      const [code] = (await exited) as [number | null]
+      return code
+    },
+  }
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,42 @@
+/** Shadow policies in every place where policies stand: checked at admission, handed to the server. */
+import t from 'tap'
+import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
+import { authzViolations } from '../../hooks/kinds/common/checks/policies.ts'
+import { ownAuthz, sharedAuthz } from '../../hooks/runtime-config/authz.ts'
+import type { MCPAuthzConfig } from '../../schemas/index.ts'
+
+const permit = 'permit(principal, action, resource);'
+const forbid = 'forbid(principal, action, resource);'
+
+const shared = (config: Record<string, unknown>): MCPAuthzConfig => ({
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'MCPAuthzConfig',
+  metadata: { name: 'p', namespace: 'default' },
+  spec: { type: 'cedarv1', config: { policies: [permit], ...config } },
+})
+
+t.test('MCPAuthzConfig: read, checked and handed on', (t) => {
+  const good = shared({ shadow_policies: [forbid], shadow_replaces: true })
+  t.same(authzConfigViolations(good), [])
+  t.match(sharedAuthz(good).value, { policies: [permit], shadowPolicies: [forbid], shadowReplaces: true })
+  t.notMatch(sharedAuthz(shared({})).value, { shadowPolicies: [] })
+  t.match(authzConfigViolations(shared({ shadow_policies: ['permit('], shadow_replaces: 'yes' })), [
+    { path: 'spec.config.shadow_replaces', message: 'must be true or false' },
+    { path: 'spec.config.shadow_policies[0]' },
+  ])
+  t.match(authzConfigViolations(shared({ shadow_policies: 'x' })), [
+    { path: 'spec.config.shadow_policies', message: 'must be a list of policies' },
+  ])
+  t.match(sharedAuthz(shared({ shadow_policies: ['permit('] })), { value: undefined })
+  t.end()
+})
+
+t.test('authzConfig.inline: read, checked and handed on', (t) => {
+  const inline = { policies: [permit], entitiesJson: '[]', shadowPolicies: [forbid] }
+  const config = { type: 'inline', inline, groupEntityType: 'ServiceGroup' } as const
+  t.match(ownAuthz(config, undefined).value, { shadowPolicies: [forbid] })
+  t.match(authzViolations({ ...config, inline: { ...inline, shadowPolicies: ['x'] } }, 'spec.authzConfig'), [
+    { path: 'spec.authzConfig.inline.shadowPolicies[0]' },
+  ])
+  t.end()
+})

@@ -1,0 +1,46 @@
+/**
+ * The console of a virtual server in a cluster: its Secret and its port.
+ */
+import t from 'tap'
+import { validateResource } from '../../../../hooks/index.ts'
+import { secret, virtual, world } from '../../../hooks/resources.ts'
+import type { World } from '../../../hooks/world.ts'
+
+const console = (more: object = {}) => ({
+  config: {
+    console: {
+      enabled: true,
+      publicUrl: 'https://console.example.com',
+      auth: {
+        type: 'oidc',
+        issuer: 'https://login.example.com',
+        clientId: 'console',
+        clientSecretRef: { name: 'console', key: 'secret' },
+      },
+      roles: [{ role: 'viewer', claim: 'groups', values: ['everybody'] }],
+      ...more,
+    },
+  },
+})
+
+t.test('a Secret of the console that is not there is told, and no pod waits for it', async (t) => {
+  const w = world(virtual(console())).settle()
+  const status = w.get('VirtualMCPServer', 'door')['status'] as { phase: string; message: string }
+  t.equal(status.phase, 'Failed')
+  t.match(status.message, /console\.auth\.clientSecretRef: not found: Secret console, key secret/)
+  t.strictSame(w.list('Deployment'), [])
+  const restarts = (w: World) => JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
+  w.apply(secret('console', { secret: 'one' })).settle()
+  const before = restarts(w)
+  t.match(before, /"name":"GATEHOUSE_CONSOLE_CLIENT_SECRET"/)
+  w.apply(secret('console', { secret: 'two' })).settle()
+  t.not(restarts(w), before, 'a new secret rolls the pods')
+})
+
+t.test('the port of the console cannot be that of MCP', async (t) => {
+  const said = (more: object) =>
+    validateResource(virtual(console(more))).problems.map(({ path, message }) => `${path} ${message}`)
+  t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, the port of MCP'])
+  t.strictSame(said({ port: 4484 }), [])
+  t.strictSame(said({ port: 4483, enabled: false }), [], 'one that is off has no port')
+})

@@ -1,0 +1,259 @@
+/**
+ * What concerns one backend of a virtual server concerns no other: the backend is left out and told, the others run.
+ */
+import t from 'tap'
+import { parse } from 'yaml'
+import { proves } from '../../../helpers/proves.ts'
+import {
+  auth,
+  configMap,
+  embedded,
+  entry,
+  oidcConfig,
+  resource,
+  server,
+  virtual,
+  world,
+} from '../../../hooks/resources.ts'
+import type { Condition, World } from '../../../hooks/world.ts'
+
+interface Status {
+  readonly phase: string
+  readonly conditions: readonly Condition[]
+  readonly discoveredBackends: readonly {
+    readonly name: string
+    readonly status: string
+    readonly message?: string
+  }[]
+}
+interface EnvEntry {
+  readonly name: string
+  readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string; readonly optional?: boolean } }
+}
+interface PodVolume {
+  readonly name: string
+  readonly configMap?: { readonly name: string; readonly optional?: boolean }
+  readonly secret?: { readonly secretName: string; readonly optional?: boolean }
+}
+
+const statusOf = (w: World) => w.get('VirtualMCPServer', 'door')['status'] as Status
+const condition = (w: World, type: string) => statusOf(w).conditions.find((one) => one.type === type)
+const configOf = (w: World) =>
+  parse((w.get('ConfigMap', 'door-vmcp-config')['data'] as Record<string, string>)['config.yaml'] ?? '') as {
+    backends: { name: string }[]
+    aggregation: { tools?: { workload: string }[] }
+  }
+const namesOf = (w: World) => configOf(w).backends.map(({ name }) => name)
+const podOf = (w: World) => {
+  const { template } = w.get('Deployment', 'vmcp-door')['spec'] as {
+    template: { spec: { containers: { env: EnvEntry[] }[]; volumes: PodVolume[] } }
+  }
+  return { env: template.spec.containers[0]?.env ?? [], volumes: template.spec.volumes }
+}
+const url = 'https://door.example.com'
+const oidcConfigRef = { name: 'login', audience: url, resourceUrl: url }
+const own = (name: string) => ({ externalAuthConfigRef: { name } })
+const tools = (...entries: object[]) => ({
+  config: { aggregation: { conflictResolution: 'prefix', tools: entries } },
+})
+
+t.test('pod: what belongs to one backend is optional, what belongs to the server is not', async (t) => {
+  const w = world(
+    virtual({
+      incomingAuth: { type: 'oidc', oidcConfigRef },
+      authServerConfig: embedded(),
+      outgoingAuth: { source: 'discovered', default: { type: 'externalAuthConfigRef', ...own('bearer') } },
+    }),
+    oidcConfig({ clientId: 'c', clientSecretRef: { name: 'tokens', key: 'client' } }),
+    auth.bearer,
+    auth.header,
+    configMap('anchors', { 'ca.crt': 'pem' }),
+    server('files', own('header')),
+    server('plain'),
+    entry('search', {
+      caBundleRef: { configMapRef: { name: 'anchors' } },
+      headerForward: {
+        addHeadersFromSecret: [{ headerName: 'X-Key', valueSecretRef: { name: 'tokens', key: 'api' } }],
+      },
+    }),
+  ).ready()
+  const { env, volumes } = podOf(w)
+  const fromSecrets = env.flatMap(({ name, valueFrom }) => {
+    const ref = valueFrom?.secretKeyRef
+    return ref ? [[name, ref.optional === true]] : []
+  })
+  t.strictSame(Object.fromEntries(fromSecrets), {
+    GATEHOUSE_BEARER_TOKEN_BEARER: true,
+    GATEHOUSE_HEADER_INJECTION_VALUE_HEADER: true,
+    GATEHOUSE_SECRET_HEADER_FORWARD_X_KEY_SEARCH: true,
+    GATEHOUSE_UPSTREAM_CLIENT_SECRET_CORP: false,
+    VMCP_OIDC_CLIENT_SECRET: false,
+  })
+  const mounted = volumes.flatMap(({ name, configMap: map, secret }) =>
+    map || secret ? [[name, (map ?? secret)?.optional === true]] : [],
+  )
+  t.strictSame(Object.fromEntries(mounted), {
+    'authserver-hmac-secret-0': false,
+    'authserver-signing-key-0': false,
+    'authserver-signing-key-1': false,
+    'ca-bundle-search': true,
+    'vmcp-config': false,
+  })
+})
+
+t.test('toolConfigRef: a missing MCPToolConfig leaves out its backend alone', async (t) => {
+  proves('3.config.aggregation.tools.toolConfigRef')
+  const spec = tools(
+    { workload: 'files', toolConfigRef: { name: 'gone' } },
+    { workload: 'search', filter: ['find'] },
+  )
+  const w = world(virtual(spec), server('files'), entry('search')).ready()
+  t.strictSame(namesOf(w), ['search'], 'without its filter it would show everything')
+  t.match(configOf(w).aggregation.tools, [{ workload: 'search', filter: ['find'] }])
+  t.match(condition(w, 'ToolConfigValidated'), {
+    status: 'False',
+    reason: 'ToolConfigNotFound',
+    message: /MCPToolConfig gone does not exist/,
+  })
+  t.match(condition(w, 'BackendsValidated'), {
+    status: 'False',
+    reason: 'BackendsExcluded',
+    message: /^files: MCPToolConfig gone does not exist$/,
+  })
+  t.match(statusOf(w), {
+    phase: 'Degraded',
+    discoveredBackends: [
+      { name: 'files', status: 'unavailable', message: /^MCPToolConfig gone/ },
+      { name: 'search', status: 'ready' },
+    ],
+  })
+})
+
+t.test('toolConfigRef: an override to the name of a tool of the server itself is told', async (t) => {
+  const config = resource('MCPToolConfig', 'named', { toolsOverride: { read: { name: 'find_tool' } } })
+  const entries = [{ workload: 'files', toolConfigRef: { name: 'named' } }]
+  const door = (optimizer?: object) =>
+    virtual({ config: { aggregation: { conflictResolution: 'manual', tools: entries }, optimizer } })
+  const w = world(door(), config, server('files')).ready()
+  t.match(condition(w, 'ToolConfigValidated'), { status: 'True' })
+  w.apply(door({ embeddingService: 'http://embed:8080' })).settle()
+  t.match(condition(w, 'ToolConfigValidated'), {
+    status: 'False',
+    reason: 'ToolConfigNotValid',
+    message:
+      'MCPToolConfig named: spec.toolsOverride for files: find_tool is the name of a tool of the server itself; the tool is left out',
+  })
+  t.strictSame(namesOf(w), ['files'], 'the server leaves out that tool alone')
+})
+
+t.test('config.yaml: what does not fit its schema leaves out the backend that it is about', async (t) => {
+  const w = world(virtual(), server('files'), entry('search')).ready()
+  const status = w.get('MCPServer', 'files')['status'] as object
+  w.setStatus('MCPServer', 'files', { ...status, url: 'http://files,80/mcp' })
+  w.sync('VirtualMCPServer', 'door')
+  t.strictSame(namesOf(w), ['search'])
+  t.match(condition(w, 'Valid'), { status: 'True' })
+  t.match(condition(w, 'BackendsValidated'), {
+    status: 'False',
+    reason: 'BackendsExcluded',
+    message: /^files: .*url/,
+  })
+  t.match(statusOf(w).discoveredBackends, [{ name: 'files', status: 'unavailable' }, { name: 'search' }])
+})
+
+t.test('report: backends that the running server excludes are told in a condition', async (t) => {
+  const w = world(virtual(), server('files'), entry('search')).ready()
+  t.match(condition(w, 'BackendsValidated'), { status: 'True', reason: 'AllBackendsValid' })
+  const checksum = () =>
+    (w.get('ConfigMap', 'door-vmcp-config').metadata['annotations'] as Record<string, string>)[
+      'gatehouse.dev/content-checksum'
+    ]
+  const problem =
+    'outgoingAuth.backends.files.headerInjection.headerValueEnv: the variable K is not set or empty'
+  const report = (message: string, { excluded }: { readonly excluded: boolean }) =>
+    JSON.stringify({
+      observedAt: '2026-01-01T00:00:00Z',
+      configChecksum: checksum(),
+      replica: 'a',
+      backends: [
+        { name: 'files', status: excluded ? 'unavailable' : 'ready', message, ...(excluded && { excluded }) },
+        { name: 'search', status: 'ready', lastHealthCheck: '2026-01-01T00:00:00Z' },
+      ],
+    })
+  w.setData('door-vmcp-status', { 'a.json': report(`Excluded: ${problem}`, { excluded: true }) }).settle()
+  const excluded = { status: 'False', reason: 'BackendsExcluded', message: `files: ${problem}` }
+  t.match(condition(w, 'BackendsValidated'), excluded)
+  t.match(statusOf(w).discoveredBackends, [
+    { name: 'files', status: 'unavailable', message: `Excluded: ${problem}` },
+    {},
+  ])
+  w.apply(server('third')).settle()
+  t.match(condition(w, 'BackendsValidated'), excluded, 'known until a pod reports on the new configuration')
+  w.setData('door-vmcp-status', { 'a.json': report('Healthy', { excluded: false }) }).settle()
+  t.match(condition(w, 'BackendsValidated'), { status: 'True' })
+})
+
+t.test('condition: names and reasons are bounded', async (t) => {
+  const many = Array.from({ length: 60 }, (_, i) => server(`s${i}`, own('gone')))
+  const w = world(virtual(), ...many).settle()
+  const { message = '' } = condition(w, 'BackendsValidated') ?? {}
+  t.ok(message.length < 6_000, `${message.length} characters`)
+  t.match(message, /; and 40 more$/)
+})
+
+t.test('workflows: a step that names no backend is told in a condition', async (t) => {
+  const compositeTools = ['files.read', 'files_read', 'flies.read', 'flies_read'].map((tool, i) => ({
+    name: `w${i}`,
+    description: 'd',
+    steps: [{ id: 'a', tool }],
+  }))
+  const w = world(virtual({ config: { compositeTools } }), server('files')).ready()
+  t.match(condition(w, 'BackendNamesValidated'), {
+    status: 'False',
+    reason: 'UnknownBackend',
+    message:
+      'spec.config.compositeTools[2].steps[0].tool: there is no backend "flies"; did you mean "files"?; ' +
+      'spec.config.compositeTools[3].steps[0].tool: there is no backend "flies"; did you mean "files"?',
+  })
+  const bare = [{ name: 'w', description: 'd', steps: [{ id: 'a', tool: 'files' }] }]
+  t.match(
+    condition(
+      world(virtual({ config: { compositeTools: bare } }), server('files')).ready(),
+      'BackendNamesValidated',
+    ),
+    {
+      status: 'False',
+      message:
+        'spec.config.compositeTools[0].steps[0].tool: "files" is a backend and no tool: write "files.TOOL"',
+    },
+  )
+  const aggregation = {
+    conflictResolution: 'priority',
+    conflictResolutionConfig: { priorityOrder: ['files'] },
+  }
+  w.apply(virtual({ config: { compositeTools, aggregation } })).settle()
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'any name may be that of a tool')
+})
+
+t.test('workflows: a step of a referenced definition that names no backend is told, too', async (t) => {
+  const definition = (tool: string) =>
+    resource('VirtualMCPCompositeToolDefinition', 'report', {
+      name: 'report',
+      description: 'd',
+      steps: [
+        { id: 'a', tool: 'files.read' },
+        { id: 'b', type: 'forEach', collection: '{{json .params.list}}', step: { tool } },
+      ],
+    })
+  const config = { compositeToolRefs: [{ name: 'report' }] }
+  const w = world(virtual({ config }), server('files'), definition('flies_read')).ready()
+  t.match(condition(w, 'BackendNamesValidated'), {
+    status: 'False',
+    reason: 'UnknownBackend',
+    message:
+      'spec.config.compositeToolRefs[0].name: VirtualMCPCompositeToolDefinition report: ' +
+      'spec.steps[1].step.tool: there is no backend "flies"; did you mean "files"?',
+  })
+  w.apply(definition('files_read')).settle()
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
+})

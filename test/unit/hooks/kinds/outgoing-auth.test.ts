@@ -1,0 +1,415 @@
+/**
+ * How backends get their credentials: which configuration counts, and what becomes of it.
+ */
+import t from 'tap'
+import { parse } from 'yaml'
+import { hookSettings } from '../../../../hooks/index.ts'
+import { proves } from '../../../helpers/proves.ts'
+import {
+  auth,
+  embedded,
+  entry,
+  group,
+  oidcConfig,
+  remote,
+  resource,
+  secrets,
+  server,
+  virtual,
+  world,
+} from '../../../hooks/resources.ts'
+import { type Stored, World } from '../../../hooks/world.ts'
+
+interface Config {
+  backends: { name: string }[]
+  outgoingAuth: { source: string; default?: object; backends?: Record<string, Record<string, object>> }
+}
+
+const configOf = (w: World) =>
+  parse(
+    (w.get('ConfigMap', 'door-vmcp-config')['data'] as Record<string, string>)['config.yaml'] ?? '',
+  ) as Config
+const environment = (w: World) => {
+  const { template } = w.get('Deployment', 'vmcp-door')['spec'] as {
+    template: { spec: { containers: { env: { name: string; value?: string; valueFrom?: object }[] }[] } }
+  }
+  return new Map(template.spec.containers[0]?.env.map((item) => [item.name, item]))
+}
+const ref = (name: string) => ({ type: 'externalAuthConfigRef', externalAuthConfigRef: { name } })
+const own = (name: string) => ({ externalAuthConfigRef: { name } })
+const statusOf = (w: World, kind: string, name: string) =>
+  w.get(kind, name)['status'] as {
+    phase: string
+    conditions: { type: string; status: string; reason: string; message: string }[]
+    discoveredBackends: { name: string; status: string; authConfigRef?: string; authType?: string }[]
+  }
+const conditionOf = (w: World, kind: string, name: string, type: string) =>
+  statusOf(w, kind, name).conditions.find((condition) => condition.type === type)
+
+t.test(
+  'outgoingAuth: explicit entry, then the backend’s own reference, then the default; inline counts what the resource configures',
+  async (t) => {
+    proves(
+      '3.spec.outgoingAuth',
+      '3.spec.outgoingAuth.source.discovered',
+      '3.spec.outgoingAuth.source.inline',
+      '3.spec.outgoingAuth.default',
+      '3.spec.outgoingAuth.backends',
+      '3.spec.outgoingAuth.backends.externalAuthConfigRef',
+      '3.config.outgoingAuth',
+      '3.config.outgoingAuth.default',
+      '3.config.outgoingAuth.backends',
+      '3.auth.outgoing',
+      '3.status.discoveredBackends.authConfigRef',
+      '3.status.discoveredBackends.authType',
+      '2.reference.MCPServerEntry',
+      '2.headerInjection.valueSecretRef',
+      '2.bearerToken.tokenSecretRef',
+    )
+    for (const source of ['discovered', 'inline']) {
+      const w = world(
+        auth.header,
+        auth.bearer,
+        auth.none,
+        entry('listed', own('header')),
+        entry('own', own('header')),
+        entry('plain'),
+        entry('asked', own('header')),
+        virtual({
+          outgoingAuth: {
+            source,
+            default: ref('bearer'),
+            backends: { listed: ref('none'), asked: { type: 'discovered' } },
+          },
+        }),
+      ).ready()
+      const { outgoingAuth } = configOf(w)
+      t.equal(outgoingAuth.source, source)
+      const header = {
+        type: 'header_injection',
+        headerInjection: {
+          headerName: 'X-API-Key',
+          headerValueEnv: 'GATEHOUSE_HEADER_INJECTION_VALUE_HEADER',
+        },
+      }
+      t.strictSame(outgoingAuth.backends, {
+        asked: header,
+        listed: { type: 'unauthenticated' },
+        ...(source === 'discovered' && { own: header }),
+      })
+      t.strictSame(outgoingAuth.default, {
+        type: 'bearer_token',
+        bearerToken: { tokenEnv: 'GATEHOUSE_BEARER_TOKEN_BEARER' },
+      })
+      t.strictSame(
+        statusOf(w, 'VirtualMCPServer', 'door').discoveredBackends.map(
+          ({ name, authConfigRef, authType }) => [name, authConfigRef, authType],
+        ),
+        [
+          ['asked', 'header', 'header_injection'],
+          ['listed', 'none', 'unauthenticated'],
+          source === 'discovered' ? ['own', 'header', 'header_injection'] : ['own', 'bearer', 'bearer_token'],
+          ['plain', 'bearer', 'bearer_token'],
+        ],
+      )
+      const env = environment(w)
+      t.strictSame(env.get('GATEHOUSE_HEADER_INJECTION_VALUE_HEADER')?.valueFrom, {
+        secretKeyRef: { name: 'tokens', key: 'api', optional: true },
+      })
+      t.match(env.get('GATEHOUSE_BEARER_TOKEN_BEARER'), {
+        valueFrom: { secretKeyRef: { name: 'tokens', key: 'bearer', optional: true } },
+      })
+    }
+  },
+)
+
+t.test(
+  'outgoingAuth: inline keeps the static backends of the resource, their group set by the service',
+  async (t) => {
+    proves('3.config.backends.mode', '3.config.backends.metadata', '3.config.backends.name')
+    const backends = [
+      {
+        name: 'legacy',
+        url: 'https://legacy.example.com/sse',
+        transport: 'sse',
+        metadata: { group: 'mine', a: 'b' },
+      },
+    ]
+    const inline = configOf(
+      world(entry('e'), virtual({ outgoingAuth: { source: 'inline' }, config: { backends } })).ready(),
+    )
+    t.strictSame(
+      inline.backends.map(({ name }) => name),
+      ['e', 'legacy'],
+    )
+    t.match(inline.backends[1], { metadata: { group: 'tools', a: 'b' } })
+    const discovered = configOf(world(entry('e'), virtual({ config: { backends } })).ready())
+    t.strictSame(
+      discovered.backends.map(({ name }) => name),
+      ['e'],
+    )
+  },
+)
+
+t.test(
+  'outgoingAuth: a backend whose credentials cannot be made is left out, and never gets the default',
+  async (t) => {
+    const w = world(
+      auth.bearer,
+      entry('broken', own('nowhere')),
+      entry('fine'),
+      virtual({ outgoingAuth: { default: ref('bearer'), backends: { broken: ref('nowhere') } } }),
+    ).ready()
+    t.strictSame(
+      configOf(w).backends.map(({ name }) => name),
+      ['fine'],
+    )
+    t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'BackendAuthConfig-broken'), {
+      status: 'False',
+      reason: 'ConversionFailed',
+    })
+    t.match(statusOf(w, 'VirtualMCPServer', 'door').discoveredBackends[0], {
+      name: 'broken',
+      status: 'unavailable',
+    })
+    t.equal(statusOf(w, 'VirtualMCPServer', 'door').phase, 'Degraded')
+  },
+)
+
+t.test('outgoingAuth: a broken default closes the door to whoever relies on it', async (t) => {
+  const w = world(entry('plain'), virtual({ outgoingAuth: { default: ref('nowhere') } })).ready()
+  t.strictSame(configOf(w).backends, [])
+  t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'DefaultAuthConfig'), { status: 'False' })
+})
+
+t.test('references: an object of another namespace does not exist', async (t) => {
+  proves('2.kind.same-namespace', '3.kind.same-namespace')
+  const w = world(entry('e', own('header')), virtual()).settle()
+  const request = w.request('VirtualMCPServer', 'door') as {
+    related: Record<string, Record<string, unknown>>
+  }
+  const foreign = { ...auth.header, metadata: { ...auth.header.metadata, namespace: 'elsewhere' } }
+  request.related['MCPExternalAuthConfig.gatehouse.dev/v1beta1'] = {
+    'elsewhere/header': foreign,
+    'team/header': foreign,
+  }
+  const status = w.hooks.byKind('VirtualMCPServer')?.sync(request).status
+  t.match(
+    ((status?.['conditions'] ?? []) as { type: string }[]).find(
+      ({ type }) => type === 'DiscoveredAuthConfig-e',
+    ),
+    { status: 'False', message: /does not exist/ },
+  )
+})
+
+t.test(
+  'tokenExchange: full token type, secret by variable, subject of the first upstream of an embedded server',
+  async (t) => {
+    proves(
+      '2.tokenExchange.tokenUrl',
+      '2.tokenExchange.audience',
+      '2.tokenExchange.clientId',
+      '2.tokenExchange.clientSecretRef',
+      '2.tokenExchange.scopes',
+      '2.tokenExchange.subjectProviderName.default',
+      '2.cloudSts.subjectProviderName.default',
+      '3.config.outgoingAuth.tokenExchange.clientId',
+      '3.config.outgoingAuth.tokenExchange.clientSecret',
+      '3.config.outgoingAuth.tokenExchange.subjectProviderName',
+      '3.config.outgoingAuth.tokenExchange.subjectTokenType',
+      '3.config.outgoingAuth.cloudSts',
+      '3.auth.outgoing.subject',
+    )
+    const two = embedded()
+    const upstreams = [
+      ...(two as { upstreamProviders: object[] }).upstreamProviders,
+      {
+        name: 'second',
+        type: 'oauth2',
+        oauth2Config: { authorizationEndpoint: 'https://a', tokenEndpoint: 'https://t', clientId: 'c' },
+      },
+    ]
+    const w = world(
+      oidcConfig(),
+      auth.exchange,
+      auth.sts,
+      entry('x', own('exchange')),
+      entry('s', own('sts')),
+      virtual({
+        incomingAuth: {
+          type: 'oidc',
+          oidcConfigRef: {
+            name: 'login',
+            audience: 'https://d.example.com',
+            resourceUrl: 'https://d.example.com',
+          },
+        },
+        authServerConfig: { ...two, upstreamProviders: upstreams },
+      }),
+    ).ready()
+    const { backends } = configOf(w).outgoingAuth
+    t.strictSame(backends?.['x'], {
+      type: 'token_exchange',
+      tokenExchange: {
+        tokenUrl: 'https://login.example.com/token',
+        audience: 'backend',
+        clientId: 'door',
+        clientSecretEnv: 'GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET_EXCHANGE',
+        scopes: ['read'],
+        subjectProviderName: 'corp',
+        subjectTokenType: 'urn:ietf:params:oauth:token-type:id_token',
+      },
+    })
+    t.match(backends?.['s'], {
+      type: 'cloud_sts',
+      cloudSts: { subjectProviderName: 'corp', region: 'eu-west-1' },
+    })
+    t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'IdentitySynthesized'), {
+      status: 'True',
+      message: /second/,
+    })
+  },
+)
+
+t.test('xaa: refuses to guess which upstream gives the id token', async (t) => {
+  const base = embedded() as { upstreamProviders: { name: string }[] }
+  const upstreams = [...base.upstreamProviders, { ...base.upstreamProviders[0], name: 'other' }]
+  const w = world(
+    oidcConfig(),
+    auth.xaa,
+    entry('x', own('xaa')),
+    virtual({
+      incomingAuth: {
+        type: 'oidc',
+        oidcConfigRef: {
+          name: 'login',
+          audience: 'https://d.example.com',
+          resourceUrl: 'https://d.example.com',
+        },
+      },
+      authServerConfig: { ...base, upstreamProviders: upstreams },
+    }),
+  ).ready()
+  t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'DiscoveredAuthConfig-x'), {
+    reason: 'AmbiguousSubjectProvider',
+    message: /corp, other/,
+  })
+})
+
+t.test('obo: without a handler it is EnterpriseRequired, everywhere', async (t) => {
+  proves('2.obo.rule.enterprise', '2.state.Valid', '2.error.obo.enterprise')
+  const w = world(
+    auth.obo,
+    entry('e', own('obo')),
+    remote('crm', own('obo')),
+    virtual({ outgoingAuth: { backends: { e: ref('obo') } } }),
+  ).ready()
+  t.match(conditionOf(w, 'MCPExternalAuthConfig', 'obo', 'Valid'), {
+    status: 'False',
+    reason: 'EnterpriseRequired',
+  })
+  t.match(conditionOf(w, 'VirtualMCPServer', 'door', 'BackendAuthConfig-e'), { reason: 'EnterpriseRequired' })
+  t.match(conditionOf(w, 'MCPRemoteProxy', 'crm', 'ExternalAuthConfigValidated'), {
+    reason: 'EnterpriseRequired',
+  })
+})
+
+const withHandler = (...objects: Stored[]) =>
+  new World(hookSettings({ runtimeImage: 'i', version: '1', enableObo: true })).apply(
+    group,
+    ...secrets,
+    ...objects,
+  )
+
+t.test(
+  'obo: with a handler its rules count at reconcile, and the secret reaches the runtime as a variable name',
+  async (t) => {
+    proves(
+      '2.obo.rule.target',
+      '2.obo.rule.client',
+      '2.obo.rule.tenant',
+      '2.error.obo.incomplete',
+      '2.obo.authority.endpoint',
+      '2.obo.clientId',
+      '2.obo.clientSecretRef',
+    )
+    const full = {
+      tenantId: 'corp.example.com',
+      clientId: 'door',
+      clientSecretRef: { name: 'tokens', key: 'client' },
+      audience: 'api',
+    }
+    const obo = (config: object) => resource('MCPExternalAuthConfig', 'obo', { type: 'obo', obo: config })
+    const incomplete: [object, RegExp][] = [
+      [{ ...full, audience: undefined }, /audience and scopes/],
+      [{ ...full, clientId: undefined }, /clientId/],
+      [{ ...full, clientSecretRef: undefined }, /clientSecretRef/],
+      [{ ...full, tenantId: undefined }, /tenantId/],
+      [{ ...full, cacheSkew: '-5s' }, /cacheSkew/],
+    ]
+    for (const [config, why] of incomplete) {
+      const w = withHandler(obo(config)).settle()
+      t.match(conditionOf(w, 'MCPExternalAuthConfig', 'obo', 'Valid'), {
+        status: 'False',
+        reason: 'InvalidConfig',
+        message: why,
+      })
+    }
+    const w = withHandler(
+      obo({ ...full, authority: 'https://login.example.us/base', cacheSkew: '1m30s' }),
+      entry('e', own('obo')),
+      virtual(),
+    ).ready()
+    t.strictSame(configOf(w).outgoingAuth.backends?.['e'], {
+      type: 'obo',
+      obo: {
+        tokenUrl: 'https://login.example.us/base/corp.example.com/oauth2/v2.0/token',
+        clientId: 'door',
+        clientSecretEnv: 'GATEHOUSE_OBO_CLIENT_SECRET_OBO',
+        audience: 'api',
+        cacheSkewSeconds: 90,
+      },
+    })
+  },
+)
+
+t.test('disableUpstreamTokenInjection: refused together with token exchange or cloudSts', async (t) => {
+  proves('2.error.disableUpstreamTokenInjection')
+  const stripping = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ disableUpstreamTokenInjection: true }),
+  })
+  const references = {
+    oidcConfigRef: { name: 'login', audience: 'https://f.example.com', resourceUrl: 'https://f.example.com' },
+    authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+  }
+  for (const [name, config] of [
+    ['exchange', auth.exchange],
+    ['sts', auth.sts],
+  ] as const) {
+    const w = world(
+      oidcConfig(),
+      stripping,
+      config,
+      server('files', { ...references, ...own(name) }),
+    ).settle()
+    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed' }, name)
+    t.match(conditionOf(w, 'MCPServer', 'files', 'AuthServerRefValidated'), {
+      reason: 'AuthServerRefInvalidConfig',
+      message: /disableUpstreamTokenInjection/,
+    })
+  }
+  const v = world(
+    oidcConfig(),
+    auth.exchange,
+    entry('x', own('exchange')),
+    virtual({
+      incomingAuth: { type: 'oidc', oidcConfigRef: references.oidcConfigRef },
+      authServerConfig: embedded({ disableUpstreamTokenInjection: true }),
+    }),
+  ).ready()
+  t.match(conditionOf(v, 'VirtualMCPServer', 'door', 'DiscoveredAuthConfig-x'), {
+    status: 'False',
+    message: /disableUpstreamTokenInjection/,
+  })
+})

@@ -1,0 +1,255 @@
+/**
+ * What a status says while pods are replaced: a rollout that is on its way, stuck or mended, as kubectl and Flux read it.
+ */
+import t from 'tap'
+import { entry, remote, resource, server, virtual, world } from '../../../hooks/resources.ts'
+import { isWaitOver, kstatusOf } from '../../../helpers/hooks/kstatus.ts'
+import type { World } from '../../../hooks/world.ts'
+
+interface Status {
+  phase?: string
+  message?: string
+  observedGeneration?: number
+  conditions: {
+    type: string
+    status: string
+    reason: string
+    message: string
+    observedGeneration?: number
+  }[]
+}
+
+const stuck = {
+  type: 'Progressing',
+  status: 'False',
+  reason: 'ProgressDeadlineExceeded',
+  message: 'ReplicaSet "new" has timed out progressing.',
+}
+/** A Deployment with one old pod that serves, and one new that does not start. */
+const halfway = (generation: number, conditions: object[] = []) => ({
+  observedGeneration: generation,
+  replicas: 2,
+  updatedReplicas: 1,
+  readyReplicas: 1,
+  availableReplicas: 1,
+  conditions,
+})
+const done = (generation: number) => ({
+  observedGeneration: generation,
+  replicas: 1,
+  updatedReplicas: 1,
+  readyReplicas: 1,
+  availableReplicas: 1,
+})
+
+/** The three kinds with a Deployment: its name, and the manifest before and after a change that replaces pods. */
+const embedder = (image: string) => resource('EmbeddingServer', 'vectors', { model: 'm', image })
+const subjects = [
+  {
+    kind: 'MCPServer',
+    name: 'files',
+    workload: ['Deployment', 'mcp-files-proxy'],
+    before: server('files'),
+    after: server('files', { proxyPort: 9000 }),
+  },
+  {
+    kind: 'MCPRemoteProxy',
+    name: 'crm',
+    workload: ['Deployment', 'mcp-crm-remote-proxy'],
+    before: remote('crm'),
+    after: remote('crm', { proxyPort: 9000 }),
+  },
+  {
+    kind: 'VirtualMCPServer',
+    name: 'door',
+    workload: ['Deployment', 'vmcp-door'],
+    before: virtual(),
+    after: virtual({ podTemplateSpec: { spec: { priorityClassName: 'high' } } }),
+  },
+  {
+    kind: 'EmbeddingServer',
+    name: 'vectors',
+    workload: ['StatefulSet', 'embedding-vectors'],
+    before: embedder('registry.example/tei:1'),
+    after: embedder('registry.example/tei:2'),
+  },
+] as const
+
+for (const { kind, name, workload, before, after } of subjects) {
+  const status = (w: World) => w.get(kind, name)['status'] as Status
+  const condition = (w: World, type: string) => status(w).conditions.find((item) => item.type === type)
+  const workloadOf = (w: World) => {
+    const [of, called] = workload
+    const found = w.find(of, called)
+    if (!found) throw new Error(`no ${of} ${called} among ${[...w.objects.keys()].join('\n')}`)
+    return found
+  }
+  const set = (w: World, of: (generation: number) => object) => {
+    const object = workloadOf(w)
+    w.setStatus(object.kind, object.metadata.name, of(Number(object.metadata['generation']))).settle()
+  }
+
+  t.test(`${kind}: before its pods are there it is Reconciling`, async (t) => {
+    const w = world(before).settle()
+    t.match(condition(w, 'Reconciling'), { status: 'True', reason: 'RolloutInProgress' })
+    t.match(condition(w, 'Ready'), { status: 'False' })
+    w.ready()
+    t.equal(condition(w, 'Reconciling'), undefined, 'present only while it is True')
+    t.equal(condition(w, 'Stalled'), undefined)
+    t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
+  })
+
+  t.test(
+    `${kind}: after a change Ready speaks of the generation before until the rollout is done`,
+    async (t) => {
+      const w = world(before).ready()
+      w.apply(after)
+      w.sync(kind, name)
+      t.match(
+        condition(w, 'Reconciling'),
+        { status: 'True' },
+        'in the very sync that changes the template, when the workload still looks complete',
+      )
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
+      t.equal(status(w).observedGeneration, 2)
+      w.settle()
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'its controller has not seen the change')
+      set(w, (generation) => halfway(generation))
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'a pod of the version before is left')
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
+      set(w, done)
+      t.equal(condition(w, 'Reconciling'), undefined)
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 2 })
+    },
+  )
+
+  if (kind === 'EmbeddingServer') continue // A StatefulSet has no deadline.
+  t.test(
+    `${kind}: a rollout past its deadline is told although old pods serve, until it is mended`,
+    async (t) => {
+      const w = world(before).ready()
+      w.apply(after).settle()
+      set(w, (generation) => halfway(generation, [stuck]))
+      t.match(condition(w, 'Stalled'), { status: 'True', reason: 'RolloutStalled', message: /timed out/ })
+      t.equal(condition(w, 'Reconciling'), undefined)
+      t.match(status(w), { phase: 'Degraded', message: /stuck.*timed out/ })
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'clients are still served')
+      w.apply(before).settle()
+      t.equal(condition(w, 'Stalled'), undefined, 'what the workload says is about the version before')
+      t.match(condition(w, 'Reconciling'), { status: 'True' })
+      set(w, done)
+      t.match(status(w), { phase: 'Ready' })
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 3 })
+    },
+  )
+}
+
+t.test('kstatus and kubectl wait: every kind, at every step of a failing and a mended rollout', async (t) => {
+  for (const { kind, name, workload, before, after } of subjects) {
+    const [of, called] = workload
+    const w = world(before)
+    const set = (status: (generation: number) => object) =>
+      w.setStatus(of, called, status(Number(w.get(of, called).metadata['generation']))).settle()
+    const is = (wanted: string, wait: 'ends' | 'goes on', step: string) => {
+      t.equal(kstatusOf(w.get(kind, name)), wanted, `${kind} ${step}`)
+      t.equal(isWaitOver(w.get(kind, name)), wait === 'ends', `${kind} ${step}: kubectl wait`)
+    }
+    w.sync(kind, name)
+    is('InProgress', 'goes on', 'before anything is there')
+    w.ready()
+    is('Current', 'ends', 'running')
+    w.apply(after)
+    w.sync(kind, name)
+    is('InProgress', 'goes on', 'changed')
+    w.settle()
+    set((generation) => halfway(generation))
+    is('InProgress', 'goes on', 'halfway')
+    if (of === 'Deployment') {
+      set((generation) => halfway(generation, [stuck]))
+      is('Failed', 'goes on', 'stuck')
+    }
+    w.apply(before).settle()
+    is('InProgress', 'goes on', 'taken back')
+    w.ready()
+    is('Current', 'ends', 'mended')
+  }
+})
+
+t.test('kstatus: a configuration that is not valid is Failed, a valid one Current', async (t) => {
+  const w = world(
+    resource('MCPOIDCConfig', 'wrong', { type: 'inline' }),
+    resource('MCPOIDCConfig', 'right', { type: 'inline', inline: { issuer: 'https://login.example.com' } }),
+  ).settle()
+  t.equal(kstatusOf(w.get('MCPOIDCConfig', 'wrong')), 'Failed')
+  t.equal(kstatusOf(w.get('MCPOIDCConfig', 'right')), 'Current')
+})
+
+t.test('a StatefulSet is not done while its revisions differ', async (t) => {
+  const w = world(server('files')).ready()
+  const revision = (currentRevision: string) =>
+    w
+      .setStatus('StatefulSet', 'mcp-files-server', { ...done(1), currentRevision, updateRevision: 'b' })
+      .settle()
+  const reconciling = () =>
+    (w.get('MCPServer', 'files')['status'] as Status).conditions.find(({ type }) => type === 'Reconciling')
+  revision('a')
+  t.match(reconciling(), { status: 'True' })
+  revision('b')
+  t.equal(reconciling(), undefined)
+})
+
+t.test(
+  'a manifest that must be changed is Stalled; what waits for another object is Reconciling',
+  async (t) => {
+    const w = world(
+      resource('MCPOIDCConfig', 'wrong', { type: 'inline' }),
+      resource('MCPOIDCConfig', 'later', {
+        type: 'inline',
+        inline: {
+          issuer: 'https://login.example.com',
+          clientId: 'c',
+          clientSecretRef: { name: 'absent', key: 'k' },
+        },
+      }),
+      server('files', { oidcConfigRef: { name: 'none', audience: 'https://x.example.com' } }),
+      virtual({ podTemplateSpec: { spec: { containers: 'none' } } }),
+      server('no-command', { transport: 'stdio' }),
+      server('empty-command', {
+        transport: 'stdio',
+        podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: [''] }] } },
+      }),
+      entry('waits', { externalAuthConfigRef: { name: 'none' } }),
+    ).settle()
+    const types = (kind: string, name: string) =>
+      (w.get(kind, name)['status'] as Status).conditions
+        .map(({ type }) => type)
+        .filter((type) => type === 'Stalled' || type === 'Reconciling')
+    t.strictSame(types('MCPOIDCConfig', 'wrong'), ['Stalled'])
+    t.strictSame(types('MCPOIDCConfig', 'later'), ['Reconciling'])
+    t.strictSame(types('MCPServer', 'files'), ['Reconciling'])
+    t.strictSame(types('VirtualMCPServer', 'door'), ['Stalled'])
+    t.strictSame(types('MCPServer', 'no-command'), ['Stalled'])
+    t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would not be valid')
+    t.strictSame(types('MCPServerEntry', 'waits'), ['Reconciling'])
+  },
+)
+
+t.test('the condition of a pod template is False when it is wrong, whatever else is wrong', async (t) => {
+  const broken = { spec: { containers: 'none' } }
+  const incoming = { incomingAuth: { type: 'oidc', oidcConfigRef: { name: 'none', audience: 'x' } } }
+  const removing = { spec: { containers: [{ name: 'vmcp', $patch: 'delete' }] } }
+  const conditionOf = (object: ReturnType<typeof virtual>, type: string) => {
+    const w = world(object).settle()
+    const { conditions } = w.get(object.kind, object.metadata.name)['status'] as Status
+    return conditions.find((item) => item.type === type)
+  }
+  const invalid = { status: 'False', reason: 'InvalidPodTemplateSpec' }
+  t.match(conditionOf(virtual({ podTemplateSpec: broken }), 'PodTemplateSpecValid'), invalid)
+  const unresolved = virtual({ ...incoming, podTemplateSpec: removing })
+  t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference as well')
+  t.match(conditionOf(server('files', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
+  t.match(conditionOf(remote('crm', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
+  const vectors = resource('EmbeddingServer', 'vectors', { model: 'm', podTemplateSpec: broken })
+  t.match(conditionOf(vectors, 'PodTemplateValid'), invalid)
+  t.match(conditionOf(virtual(incoming), 'PodTemplateSpecValid'), { status: 'True' })
+})

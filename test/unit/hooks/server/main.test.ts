@@ -1,0 +1,211 @@
+/**
+ * The command, as a process: flags, environment, certificates reloaded again, end by signal.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request as httpRequest } from 'node:http'
+import { request } from 'node:https'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { connect as tlsConnect } from 'node:tls'
+import t, { type Test } from 'tap'
+import { issue } from '../../../../hooks/certificates/issue.ts'
+import { secret, testSettings, World } from '../../../hooks/world.ts'
+import { virtual, group } from '../../../hooks/resources.ts'
+
+interface Running {
+  child: ChildProcess
+  port: number
+  line(pattern: RegExp): Promise<string>
+  stop(): Promise<number | null>
+}
+
+async function start(t: Test, args: string[], env: Record<string, string> = {}): Promise<Running> {
+  const child = spawn(process.execPath, ['hooks/server/main.ts', '--port', '0', ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines: string[] = []
+  const waiting = new Set<() => void>()
+  function wakeAll(): void {
+    for (const wake of waiting) wake()
+    waiting.clear()
+  }
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    lines.push(line)
+    wakeAll()
+  })
+  child.once('exit', wakeAll)
+  const line = async (pattern: RegExp): Promise<string> => {
+    for (;;) {
+      const found = lines.find((text) => pattern.test(text))
+      if (found !== undefined) return found
+      if (child.exitCode !== null) throw new Error(`ended: ${lines.join('\n')}`)
+      await new Promise<void>((resolve) => {
+        waiting.add(resolve)
+      })
+    }
+  }
+  const { port } = JSON.parse(await line(/"listening"/)) as { port: number }
+  return {
+    child,
+    port,
+    line,
+    async stop() {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      return ((await gone) as [number | null])[0]
+    },
+  }
+}
+
+async function run(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number | null; text: string }> {
+  const child = spawn(process.execPath, ['hooks/server/main.ts', ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (data: Buffer) => (text += data.toString()))
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, text }
+}
+
+/** A certificate whose common name tells which one it is. */
+async function certificate(name: string): Promise<{ cert: string; key: string }> {
+  const { certificate: cert, key } = await issue({ names: [name], now: new Date(), lifetimeMs: 3_600_000 })
+  return { cert, key }
+}
+
+const servedName = (port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const socket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN))
+      socket.destroy()
+    })
+    socket.on('error', reject)
+  })
+
+t.test(
+  'gatehouse-hooks: serves with the settings of its environment, and ends by SIGTERM with code 0',
+  async (t) => {
+    const running = await start(t, [], {
+      GATEHOUSE_RUNTIME_IMAGE: 'registry.example/own:9',
+      GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull, other',
+      GATEHOUSE_DEFAULT_REDIS_ADDR: 'redis:6379',
+      GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'redis',
+      GATEHOUSE_OPENSHIFT: 'true',
+      GATEHOUSE_CLUSTER_DOMAIN: 'corp.internal',
+    })
+    const settings = { ...testSettings, defaultRedis: { address: 'redis:6379', secretName: 'redis' } }
+    const body = new World(settings)
+      .apply(group, virtual(), secret('redis', { 'redis-password': 'p' }))
+      .settle()
+      .request('VirtualMCPServer', 'door')
+    const response = await fetch(`http://127.0.0.1:${running.port}/hooks/virtualmcpservers/sync`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+    })
+    const text = await response.text()
+    for (const part of ['registry.example/own:9', '"name":"pull"', 'redis:6379', '.svc.corp.internal:4483'])
+      t.ok(text.includes(part), part)
+    t.notOk(text.includes('runAsUser'), 'the platform gives the ids')
+    t.equal(await running.stop(), 0)
+  },
+)
+
+t.test('gatehouse-hooks: names of pull secrets that are none are refused', async (t) => {
+  const ended = await run(['--port', '0'], { GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull;other' })
+  t.match(ended, { code: 2, text: /GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: .*pull;other/ })
+})
+
+t.test('gatehouse-hooks: a new certificate is served without a restart, a broken one is not', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'hooks-tls-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const files = { cert: join(folder, 'tls.crt'), key: join(folder, 'tls.key') }
+  const put = (pair: { cert: string; key: string }) => {
+    for (const kind of ['cert', 'key'] as const) {
+      writeFileSync(`${files[kind]}.new`, pair[kind])
+      renameSync(`${files[kind]}.new`, files[kind])
+    }
+  }
+  put(await certificate('first'))
+  const running = await start(t, ['--tls-cert-file', files.cert, '--tls-key-file', files.key])
+  t.equal(await servedName(running.port), 'first')
+  put(await certificate('second'))
+  await running.line(/reloaded again/)
+  t.equal(await servedName(running.port), 'second')
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  writeFileSync(files.key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  await running.line(/cannot be used/)
+  t.equal(await servedName(running.port), 'second')
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const call = request(
+      { port: running.port, host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false, agent: false },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    call.on('error', reject)
+    call.end()
+  })
+  t.equal(status, 200)
+  t.equal(await running.stop(), 0)
+})
+
+t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', async (t) => {
+  const wrong: [string[], Record<string, string>, RegExp][] = [
+    [['--port', 'x'], {}, /0 to 65535/],
+    [['--tls-cert-file', 'a'], {}, /together/],
+    [['--nope'], {}, /unknown option/],
+    [['serve'], {}, /unknown command|too many arguments/],
+    [[], { GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'x' }, /GATEHOUSE_DEFAULT_REDIS_ADDR/],
+    [[], { GATEHOUSE_ENABLE_OBO: 'enabled' }, /GATEHOUSE_ENABLE_OBO: must be true or false/],
+    [[], { GATEHOUSE_OPENSHIFT: 'y' }, /GATEHOUSE_OPENSHIFT: must be true or false/],
+  ]
+  for (const [args, env, text] of wrong) {
+    const ran = await run(args, env)
+    t.equal(ran.code, 2, args.join(' '))
+    t.match(ran.text, text)
+  }
+  const help = await run(['--help'])
+  t.equal(help.code, 0)
+  t.match(help.text, /GATEHOUSE_ENABLE_OBO/)
+})
+
+t.test('end: connections that stay open after their response do not use up the grace period', async (t) => {
+  const running = await start(t, ['--shutdown-grace', '3600'])
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  const unused = connect(running.port, '127.0.0.1')
+  t.teardown(() => unused.destroy())
+  await once(unused, 'connect')
+  const sent = httpRequest({
+    port: running.port,
+    host: '127.0.0.1',
+    path: '/validate',
+    method: 'POST',
+    agent,
+  })
+  sent.write('{"kind":"AdmissionReview","request":{"uid":"u","operation":"CONNECT"')
+  const gone = once(running.child, 'exit')
+  await once(sent, 'socket')
+  // An answer to a later request: the server has taken the first one.
+  await once(httpRequest({ port: running.port, host: '127.0.0.1', path: '/healthz' }).end(), 'response')
+  running.child.kill('SIGTERM')
+  await running.line(/"shutting down"/)
+  const answered = once(sent, 'response')
+  sent.end('}}')
+  const [{ statusCode }] = await answered
+  t.equal(statusCode, 200, 'a request in flight is answered')
+  t.strictSame(await gone, [0, null])
+})

@@ -1,0 +1,92 @@
+/** Large bodies are evaluated in a worker thread: with the same result, and without harm to others when it ends. */
+import t from 'tap'
+import { makeHooks } from '../../../../hooks/index.ts'
+import { type Call, evaluate } from '../../../../hooks/server/evaluate.ts'
+import { EvaluationWorker } from '../../../../hooks/server/workers.ts'
+import { server, virtual, world } from '../../../hooks/resources.ts'
+import { testSettings } from '../../../hooks/world.ts'
+
+const limits = { settings: testSettings, heapMb: 128, onEngineFailures: () => {} }
+const never = new AbortController().signal
+
+function taskOf(call: Call, value: unknown) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  // One byte more than is in use, as a buffer that has grown.
+  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1)
+  return { call, body, size: body.write(text) }
+}
+
+const sync: Call = { hook: 'sync', plural: 'virtualmcpservers', events: true }
+const request = world(server('files'), virtual()).ready().request('VirtualMCPServer', 'door')
+
+t.test('worker: evaluates as the main thread does', async (t) => {
+  const worker = new EvaluationWorker({ ...limits, deadlineMs: 60_000 })
+  t.teardown(() => worker.close())
+  const review = {
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'u',
+      operation: 'CREATE',
+      kind: { kind: 'VirtualMCPServer' },
+      object: { kind: 'VirtualMCPServer' },
+    },
+  }
+  const calls: readonly (readonly [Call, unknown])[] = [
+    [sync, request],
+    [{ ...sync, hook: 'customize' }, request],
+    [{ hook: 'validate' }, review],
+  ]
+  const hooks = makeHooks(testSettings)
+  for (const [call, value] of calls)
+    t.strictSame(await worker.run(taskOf(call, value), never), evaluate(hooks, call, JSON.stringify(value)))
+  await t.rejects(worker.run(taskOf(sync, '{"parent"'), never), {
+    name: 'GatehouseError',
+    code: 'BAD_REQUEST',
+    message: 'the request body must be JSON',
+  })
+  await t.rejects(worker.run(taskOf(sync, { parent: 1 }), never), { message: /^parent: must be an object/ })
+})
+
+t.test('worker: one that ends fails its own task, and the next gets a new one', async (t) => {
+  const options = { ...limits, deadlineMs: 1 }
+  const worker = new EvaluationWorker(options)
+  t.teardown(() => worker.close())
+  const gone = new AbortController()
+  const late = worker.run(taskOf(sync, request), never)
+  const dropped = worker.run(taskOf(sync, request), gone.signal)
+  gone.abort()
+  await t.rejects(dropped, { message: 'the client has gone' })
+  options.deadlineMs = 60_000
+  await t.rejects(late, { name: 'DeadlineExceeded', place: 'the worker thread ended' })
+  t.match(await worker.run(taskOf(sync, request), never), { kind: 'VirtualMCPServer' })
+  await worker.close()
+  await t.rejects(
+    Promise.all([worker.run(taskOf(sync, request), never), worker.close()]),
+    { name: /Closed|Exit/ },
+    'tasks do not outlive it',
+  )
+})
+
+t.test('worker: users take turns, and one user can only have so many tasks waiting', async (t) => {
+  const worker = new EvaluationWorker({ ...limits, deadlineMs: 60_000 })
+  t.teardown(() => worker.close())
+  const ended: string[] = []
+  const run = async (user: string) => {
+    await worker.run(taskOf(sync, request), never, { address: '10.0.0.1', user })
+    ended.push(user)
+  }
+  const greedy = Array.from({ length: 17 }, () => run('greedy'))
+  await t.rejects(run('greedy'), {
+    code: 'RATE_LIMITED',
+    message: /^too many large reviews of this user or address/,
+  })
+  await Promise.all([run('a'), run('b')])
+  t.ok(ended.length <= 5, 'each of the others has its turn before the second round is over')
+  await Promise.all(greedy)
+  const gone = new AbortController()
+  const first = run('greedy')
+  const dropped = worker.run(taskOf(sync, request), gone.signal, { address: '10.0.0.1', user: 'greedy' })
+  gone.abort()
+  await t.rejects(dropped, { message: 'the client has gone' })
+  await first
+})

@@ -1,0 +1,67 @@
+/** What policies name that nothing gives: told at admission, never refused. */
+import t from 'tap'
+import { cedarWarnings } from '../../../schemas/cedar/index.ts'
+import { virtualServerWarnings } from '../../../hooks/kinds/virtualmcpserver/warnings.ts'
+import type { VirtualMCPServer } from '../../../schemas/index.ts'
+
+const warn = (policy: string, more = {}): readonly string[] => cedarWarnings({ policies: [policy], ...more })
+
+t.test('types, actions and attributes that nothing has', (t) => {
+  t.match(warn('permit(principal in Group::"ops", action, resource);'), [
+    'policies[0] names entities of type Group, which nothing has; groups of callers are of type ServiceGroup',
+  ])
+  t.match(warn('permit(principal, action == Action::"call", resource);'), [
+    'policies[0] names Action::"call"; known are call_tool, get_prompt, read_resource',
+  ])
+  t.match(
+    warn(
+      'permit(principal, action, resource) when { principal.email == "x" && context has days };',
+    ).toSorted(),
+    [
+      'policies[0] reads the attribute days, which nothing has',
+      'policies[0] reads the attribute email, which nothing has; claims are read as claim_<name>',
+    ],
+  )
+  t.match(warn('permit(principal, action, resource is Tol);'), ['policies[0] names entities of type Tol'])
+  t.match(
+    cedarWarnings({ policies: [], shadowPolicies: ['permit(principal in Group::"o", action, resource);'] }),
+    ['shadowPolicies[0] names'],
+  )
+  t.end()
+})
+
+t.test('silent about what requests, entities and settings bring along', (t) => {
+  const entities = JSON.stringify([
+    { uid: { type: 'Tool', id: 'x' }, attrs: { risk: 3 }, parents: [{ type: 'Toolset', id: 'read' }] },
+  ])
+  const policies = [
+    'permit(principal in ServiceGroup::"ops", action == Action::"call_tool", resource in BackendTool::"a/b");',
+    'permit(principal == Client::"x", action, resource in Toolset::"read") when { resource.risk < 4 };',
+    'permit(principal, action, resource) when { principal has claim_realm && principal.claim_realm.roles.contains("x") };',
+    'permit(principal, action, resource is Resource) when { resource.uri like "f*" && resource.operation == "read" };',
+    'permit(principal, action, resource) when { context.arg_days < 3 && resource.readOnlyHint && resource has backend };',
+  ]
+  t.same(cedarWarnings({ policies, entitiesJson: entities }), [])
+  t.same(warn('permit(principal in Team::"x", action, resource);', { groupEntityType: 'Team' }), [])
+  t.same(warn('permit('), [], 'what cannot be read is an error elsewhere')
+  const many = Array.from({ length: 100 }, () => 'permit(principal in Group::"o", action, resource);')
+  t.equal(cedarWarnings({ policies: many }).length, 20, 'bounded')
+  t.end()
+})
+
+t.test('the author of a virtual server is warned', (t) => {
+  const inline = { policies: ['permit(principal in Group::"ops", action, resource);'], entitiesJson: '[]' }
+  const server = {
+    metadata: { name: 's' },
+    spec: {
+      incomingAuth: {
+        type: 'anonymous',
+        authzConfig: { type: 'inline', inline, groupEntityType: 'ServiceGroup' },
+      },
+    },
+  }
+  t.match(virtualServerWarnings(server as unknown as VirtualMCPServer), [
+    /^authzConfig\.inline\.policies\[0\] names entities of type Group/,
+  ])
+  t.end()
+})

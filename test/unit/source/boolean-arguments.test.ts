@@ -1,0 +1,57 @@
+/**
+ * No boolean traps: a bare `true` or `false` among the arguments of one of our functions says nothing to who reads the
+ * call. A named option, a word, or two functions do.
+ */
+import { relative, resolve } from 'node:path'
+import t from 'tap'
+import { isCallExpression, isNewExpression, type Node, SyntaxKind } from 'typescript/unstable/ast'
+import { openSourceTree } from '../../helpers/source/tree.ts'
+
+const root = resolve(import.meta.dirname, '../../..')
+
+/** `file parameter`, with the reason why a bare literal says enough. */
+const exceptions: ReadonlyMap<string, string> = new Map([
+  [
+    'test/unit/schemas/tables/table.ts value',
+    'the default of the field in the row: the row is a line of a table',
+  ],
+])
+
+const { files, checker, close } = openSourceTree()
+t.teardown(close)
+
+function isLiteral({ kind }: Node): boolean {
+  return kind === SyntaxKind.TrueKeyword || kind === SyntaxKind.FalseKeyword
+}
+
+/** `file parameter` of each bare literal that goes to a function of the project. */
+function* literals(node: Node): Generator<{ readonly to: string; readonly node: Node }> {
+  const { arguments: given = [] } = isCallExpression(node) || isNewExpression(node) ? node : {}
+  for (const [index, argument] of given.entries()) {
+    if (!isLiteral(argument)) continue
+    const signature = checker.getResolvedSignature(node)
+    const file = signature?.declaration && relative(root, signature.declaration.path)
+    if (file === undefined || !files.has(file)) continue
+    const parameters = signature?.getParameters() ?? []
+    yield { to: `${file} ${parameters[Math.min(index, parameters.length - 1)]?.name}`, node }
+  }
+  const children: Node[] = []
+  node.forEachChild((child) => {
+    children.push(child)
+  })
+  for (const child of children) yield* literals(child)
+}
+
+t.test('arguments: no bare boolean literal for a function of ours', async (t) => {
+  const used = new Set<string>()
+  for (const [path, tree] of files) {
+    for (const { to, node } of literals(tree)) {
+      if (exceptions.has(to)) used.add(to)
+      else {
+        const line = tree.text.slice(0, node.end).split('\n').length
+        t.fail(`${path}:${line} passes a bare literal to ${to}`)
+      }
+    }
+  }
+  t.same([...used].sort(), [...exceptions.keys()].sort(), 'every exception is in use')
+})
