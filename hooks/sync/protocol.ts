@@ -132,7 +132,7 @@ function isObject(value: unknown): value is KubeObject {
   if (!isFields(metadata) || typeof metadata['name'] !== 'string') return false
   if (!textMembers.every((key) => metadata[key] === undefined || typeof metadata[key] === 'string'))
     return false
-  if (!isCount(metadata['generation'] ?? 0)) return false
+  if (metadata['generation'] !== undefined && !isCount(metadata['generation'])) return false
   if (!isStringMap(metadata['labels']) || !isStringMap(metadata['annotations'])) return false
   return isOwnerList(metadata['ownerReferences'])
 }
