@@ -4,16 +4,7 @@
  *
  * Does not write manifests/crds (they follow from the schemas) nor manifests/examples.
  */
-import {
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { files } from './files.ts'
@@ -34,18 +25,13 @@ const owned = [
   'overlays/private-metacontroller',
 ]
 
-/** A file's content, or the target of a symbolic link. */
-type Entry = { readonly content: string } | { readonly link: string }
-
-function wanted(): Map<string, Entry> {
+/** Path below manifests/ -> content. */
+function wanted(): Map<string, string> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
   const { version }: { version: string } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8'))
-  const entries = new Map<string, Entry>()
-  for (const [path, content] of files({ version, kinds: allKinds(), hooked: hookedKinds(), crds })) {
-    entries.set(path, { content })
-  }
-  // Helm wants the CRDs inside the chart; links keep them in one place, and packaging follows them.
-  for (const name of crds) entries.set(`chart/crds/${name}`, { link: `../../crds/${name}` })
+  const entries = new Map(files({ version, kinds: allKinds(), hooked: hookedKinds(), crds }))
+  // Helm wants the CRDs inside the chart, and warns of each symbolic link.
+  for (const name of crds) entries.set(`chart/crds/${name}`, readFileSync(join(root, 'crds', name), 'utf8'))
   return entries
 }
 
@@ -57,29 +43,26 @@ function list(folder: string): string[] {
   }
 }
 
-function isCurrent(path: string, entry: Entry): boolean {
+function isCurrent(path: string, content: string): boolean {
   try {
     const at = join(root, path)
-    const linked = lstatSync(at).isSymbolicLink()
-    if ('link' in entry) return linked && readlinkSync(at) === entry.link
-    return !linked && readFileSync(at, 'utf8') === entry.content
+    return !lstatSync(at).isSymbolicLink() && readFileSync(at, 'utf8') === content
   } catch {
     return false
   }
 }
 
-function write(path: string, entry: Entry): void {
+function write(path: string, content: string): void {
   const at = join(root, path)
   mkdirSync(dirname(at), { recursive: true })
   rmSync(at, { force: true })
-  if ('link' in entry) symlinkSync(entry.link, at)
-  else writeFileSync(at, entry.content)
+  writeFileSync(at, content)
   console.log(`wrote manifests/${path}`)
 }
 
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } })
 const entries = wanted()
-const stale = [...entries].filter(([path, entry]) => !isCurrent(path, entry))
+const stale = [...entries].filter(([path, content]) => !isCurrent(path, content))
 const extra = owned.flatMap((folder) =>
   list(folder)
     .map((name) => `${folder}/${name}`)
@@ -93,6 +76,6 @@ if (values.check) {
     process.exitCode = 1
   }
 } else {
-  for (const [path, entry] of stale) write(path, entry)
+  for (const [path, content] of stale) write(path, content)
   for (const path of extra) rmSync(join(root, path))
 }
