@@ -87,12 +87,16 @@ function cedarPart(
   const { shadow_policies: shadow, shadow_replaces: replaces } = config
   if (shadow !== undefined && !isListOfTexts(shadow))
     return failed(reason, `${where}: shadow_policies must be a list of policies`)
+  if (replaces !== undefined && typeof replaces !== 'boolean')
+    return failed(reason, `${where}: shadow_replaces must be true or false`)
+  if (replaces !== undefined && (shadow === undefined || shadow.length === 0))
+    return failed(reason, `${where}: shadow_replaces needs shadow_policies`)
   return checked(
     {
       type: 'cedar',
       policies,
       shadowPolicies: shadow,
-      shadowReplaces: typeof replaces === 'boolean' ? replaces : undefined,
+      shadowReplaces: replaces,
       entitiesJson: filledTextOf(config['entities_json']) ?? '[]',
       groupEntityType: filledTextOf(config['group_entity_type']) ?? 'ServiceGroup',
       groupClaimName: filledTextOf(config['group_claim_name']),
@@ -121,7 +125,12 @@ function isListOfTexts(value: unknown): value is readonly string[] {
 }
 
 function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
-  const problems = cedarViolations(candidate.policies, candidate.entitiesJson, candidate.shadowPolicies)
+  const problems = cedarViolations(
+    candidate.policies,
+    candidate.entitiesJson,
+    candidate.shadowPolicies,
+    candidate.shadowReplaces,
+  )
   if (problems.length > 0) {
     const lines = problems.map(
       ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,

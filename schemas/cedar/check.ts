@@ -1,22 +1,30 @@
 /** Everything that would keep a server from starting with some policies and entities. */
 import type { Violation } from '../validation/violations.ts'
 import { readEntities } from './entities.ts'
-import { readPolicies } from './policies.ts'
+import { boundsMessage, readPolicies } from './policies.ts'
 
 /**
  * Policies that cannot be used, with paths such as `policies[3]`, shadow policies likewise, then the entities, with the path
- * `entitiesJson`.
+ * `entitiesJson`. Shadow policies that do not replace the others are evaluated together with them, so that the bounds hold
+ * for both lists together.
  */
 export function cedarViolations(
   policies: readonly string[],
   entitiesJson: string,
   shadowPolicies: readonly string[] = [],
+  shadowReplaces = false,
 ): readonly Violation[] {
   const { message } = readEntities(entitiesJson)
+  const own = readPolicies(policies).problems
   const shadow = readPolicies(shadowPolicies).problems.map((problem) => ({
     ...problem,
     path: problem.path.replace(/^policies/, 'shadowPolicies'),
   }))
-  const problems = [...readPolicies(policies).problems, ...shadow]
+  const problems = [...own, ...shadow]
+  if (shadowPolicies.length > 0 && !shadowReplaces && problems.length === 0) {
+    const beyond = boundsMessage([...policies, ...shadowPolicies])
+    if (beyond !== undefined)
+      problems.push({ path: 'shadowPolicies', message: `together with policies ${beyond}` })
+  }
   return message === undefined ? problems : [...problems, { path: 'entitiesJson', message }]
 }

@@ -24,9 +24,8 @@ const maxWrong = 16 * 1024
 
 /** Never throws. */
 export function readPolicies(texts: readonly string[]): PoliciesRead {
-  const total = texts.reduce((sum, text) => sum + text.length, 0)
-  if (texts.length > maxTexts) return refused(`holds more than ${maxTexts} texts`)
-  if (total > maxTotal) return refused(`holds more than ${maxTotal} characters in all`)
+  const beyond = boundsMessage(texts)
+  if (beyond !== undefined) return { policies: [], problems: [{ path: 'policies', message: beyond }] }
   const policies: (readonly string[])[] = []
   const problems: Violation[] = []
   let wrong = 0
@@ -47,8 +46,11 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
   return { policies, problems }
 }
 
-function refused(message: string): PoliciesRead {
-  return { policies: [], problems: [{ path: 'policies', message }] }
+/** What a list of texts has too much of; undefined within the bounds. */
+export function boundsMessage(texts: readonly string[]): string | undefined {
+  if (texts.length > maxTexts) return `holds more than ${maxTexts} texts`
+  const total = texts.reduce((sum, text) => sum + text.length, 0)
+  return total > maxTotal ? `holds more than ${maxTotal} characters in all` : undefined
 }
 
 interface TextRead {

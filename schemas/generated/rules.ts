@@ -86,6 +86,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "rateLimiting")), () => and(() => has(self, "sessionStorage"), () => equal(select(select(self, "sessionStorage"), "provider"), "redis"))),
   "!has(self.sentinelTls) || has(self.sentinelConfig)": (self) =>
     or(() => not(has(self, "sentinelTls")), () => has(self, "sentinelConfig")),
+  "!has(self.shadowReplaces) || (has(self.shadowPolicies) && size(self.shadowPolicies) > 0)": (self) =>
+    or(() => not(has(self, "shadowReplaces")), () => and(() => has(self, "shadowPolicies"), () => greater(size(select(self, "shadowPolicies")), 0n))),
   "!has(self.targetClientSecretRef) || has(self.targetClientId)": (self) =>
     or(() => not(has(self, "targetClientSecretRef")), () => has(self, "targetClientId")),
   "!self.clusterMode || has(self.addr)": (self) =>

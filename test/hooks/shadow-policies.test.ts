@@ -3,7 +3,10 @@ import t from 'tap'
 import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 import { authzViolations } from '../../hooks/kinds/common/checks/policies.ts'
 import { ownAuthz, sharedAuthz } from '../../hooks/runtime-config/authz.ts'
+import { validateResource } from '../../hooks/index.ts'
+import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig } from '../../schemas/index.ts'
+import { resource } from './resources.ts'
 
 const permit = 'permit(principal, action, resource);'
 const forbid = 'forbid(principal, action, resource);'
@@ -38,5 +41,38 @@ t.test('authzConfig.inline: read, checked and handed on', (t) => {
   t.match(authzViolations({ ...config, inline: { ...inline, shadowPolicies: ['x'] } }, 'spec.authzConfig'), [
     { path: 'spec.authzConfig.inline.shadowPolicies[0]' },
   ])
+  t.end()
+})
+
+t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
+  t.match(authzConfigViolations(shared({ shadow_replaces: true })), [
+    { path: 'spec.config.shadow_policies', message: 'is required with shadow_replaces' },
+  ])
+  t.match(
+    sharedAuthz(shared({ shadow_replaces: true })).failure?.message,
+    /shadow_replaces needs shadow_policies/,
+  )
+  t.match(
+    sharedAuthz(shared({ shadow_policies: [forbid], shadow_replaces: 'yes' })).failure?.message,
+    /shadow_replaces must be true or false/,
+  )
+  const server = resource('MCPServer', 'files', {
+    image: 'files:1',
+    transport: 'streamable-http',
+    authzConfig: { type: 'inline', inline: { policies: [permit], shadowReplaces: false } },
+  })
+  t.match(validateResource(server).problems, [
+    { path: 'spec.authzConfig.inline.shadowPolicies', message: 'shadowReplaces needs shadowPolicies' },
+  ])
+  t.end()
+})
+
+t.test('the bounds hold for both lists together, unless one replaces the other', (t) => {
+  const long = (count: number) => Array.from({ length: count }, () => permit.padEnd(1000, ' '))
+  t.match(cedarViolations(long(150), '[]', long(150)), [
+    { path: 'shadowPolicies', message: 'together with policies holds more than 262144 characters in all' },
+  ])
+  t.same(cedarViolations(long(150), '[]', long(150), true), [])
+  t.same(cedarViolations(long(100), '[]', long(100)), [])
   t.end()
 })

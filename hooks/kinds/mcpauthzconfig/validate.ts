@@ -39,6 +39,8 @@ function cedarv1(config: Fields): Violation[] {
     wrong.push({ path: 'spec.config.shadow_replaces', message: 'must be true or false' })
   const hasShadow = Array.isArray(shadow) && shadow.every((item) => typeof item === 'string')
   if (!hasShadow) wrong.push({ path: 'spec.config.shadow_policies', message: 'must be a list of policies' })
+  else if (replaces !== undefined && shadow.length === 0)
+    wrong.push({ path: 'spec.config.shadow_policies', message: 'is required with shadow_replaces' })
   if (
     !Array.isArray(policies) ||
     policies.length === 0 ||
@@ -55,10 +57,12 @@ function cedarv1(config: Fields): Violation[] {
       ? [{ path: 'spec.config.group_entity_type', message: 'must be an identifier without a namespace' }]
       : []
   const entityText = typeof entities === 'string' ? entities : '[]'
-  const parsed = cedarViolations(policies, entityText, hasShadow ? shadow : []).map(({ path, message }) => ({
-    path: `spec.config.${path.replace(/^entitiesJson/, 'entities_json').replace(/^shadowPolicies/, 'shadow_policies')}`,
-    message,
-  }))
+  const parsed = cedarViolations(policies, entityText, hasShadow ? shadow : [], replaces === true).map(
+    ({ path, message }) => ({
+      path: `spec.config.${path.replace(/^entitiesJson/, 'entities_json').replace(/^shadowPolicies/, 'shadow_policies')}`,
+      message,
+    }),
+  )
   return [...unknown, ...wrong, ...type, ...parsed]
 }
 

@@ -44,12 +44,17 @@ function secretNames(headers: unknown): (string | undefined)[] {
 function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specWrong = specFailure(context.problems, 'ConfigInvalid')
-  const checks = [specWrong === undefined]
-  if (!specWrong) checks.push(...check(context))
-  const valid = checks.every(Boolean)
-  const failure = valid ? undefined : (specWrong ?? summary)
-  conditions.check('Valid', failure, 'ConfigValid', 'The entry can be used')
-  reportProgress(context, { failures: failure ? [failure] : [] })
+  if (!specWrong) check(context)
+  // Not the summary: whether to wait or to act, and whether to tell people, hangs on the reason itself.
+  const failures = specWrong ? [specWrong] : conditions.list().filter(({ status }) => status === 'False')
+  const valid = failures.length === 0
+  conditions.check(
+    'Valid',
+    valid ? undefined : (specWrong ?? summary),
+    'ConfigValid',
+    'The entry can be used',
+  )
+  reportProgress(context, { failures })
   return { status: { phase: valid ? 'Valid' : 'Failed', ...observedFields(context) }, children: [] }
 }
 
@@ -60,57 +65,46 @@ const summary: Failure = {
   message: 'The entry cannot be used; the other conditions say why',
 }
 
-function check(context: SyncContext<'MCPServerEntry'>): boolean[] {
+/** Sets a condition for each reference; what is False cannot be used. */
+function check(context: SyncContext<'MCPServerEntry'>): void {
   const { conditions, parent } = context
   const { remoteUrl, allowPrivateEndpoint, groupRef, externalAuthConfigRef, caBundleRef } = parent.spec
   const address = addressFailure(remoteUrl, {
     allowPrivateEndpoint,
     allowLoopback: context.settings.allowLoopback,
   })
-  const checks = [
-    conditions.check(
-      'RemoteURLValidated',
-      address === undefined
-        ? undefined
-        : { reason: 'RemoteURLInvalid', message: `spec.remoteUrl ${address}` },
-      'RemoteURLValid',
-      'The address is allowed',
-    ),
-    conditions.check(
-      'GroupRefValidated',
-      groupFailure(context, groupRef.name),
-      'GroupRefIsValid',
-      'The group exists',
-    ),
-    externalAuthConfigRef
-      ? conditions.check(
-          'ExternalAuthConfigValidated',
-          configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons).failure,
-          'AuthConfigValid',
-          'The MCPExternalAuthConfig exists and is valid',
-        )
-      : conditions.check(
-          'ExternalAuthConfigValidated',
-          undefined,
-          'AuthConfigNotConfigured',
-          'None is referenced',
-        ),
-    caBundleRef
-      ? checkCaBundle(context, caBundleRef) === undefined
-      : conditions.check('CABundleRefValidated', undefined, 'CABundleRefNotConfigured', 'None is referenced'),
-  ]
-  const headers = parent.spec.headerForward?.addHeadersFromSecret ?? []
-  if (headers.length === 0) return checks
+  conditions.check(
+    'RemoteURLValidated',
+    address === undefined ? undefined : { reason: 'RemoteURLInvalid', message: `spec.remoteUrl ${address}` },
+    'RemoteURLValid',
+    'The address is allowed',
+  )
+  conditions.check(
+    'GroupRefValidated',
+    groupFailure(context, groupRef.name),
+    'GroupRefIsValid',
+    'The group exists',
+  )
+  const auth = 'ExternalAuthConfigValidated'
+  if (externalAuthConfigRef) {
+    const config = configCalled(context, 'MCPExternalAuthConfig', externalAuthConfigRef.name, authReasons)
+    conditions.check(auth, config.failure, 'AuthConfigValid', 'The MCPExternalAuthConfig exists and is valid')
+  } else conditions.set(auth, 'True', 'AuthConfigNotConfigured', 'None is referenced')
+  if (caBundleRef) checkCaBundle(context, caBundleRef)
+  else conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'None is referenced')
+  checkHeaders(context)
+}
+
+function checkHeaders(context: SyncContext<'MCPServerEntry'>): void {
+  const headers = context.spec.headerForward?.addHeadersFromSecret ?? []
+  if (headers.length === 0) return
   const refs = headers.map((header) => header.valueSecretRef)
   const missing = context.missingSecrets(refs)
   const failure = { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join(', ')}` }
-  return [
-    ...checks,
-    conditions.check(
-      'HeaderSecretRefsValidated',
-      missing.length > 0 ? failure : undefined,
-      'HeaderSecretsValid',
-      `All header Secrets exist (revision ${context.secretRevision(refs)})`,
-    ),
-  ]
+  context.conditions.check(
+    'HeaderSecretRefsValidated',
+    missing.length > 0 ? failure : undefined,
+    'HeaderSecretsValid',
+    `All header Secrets exist (revision ${context.secretRevision(refs)})`,
+  )
 }

@@ -196,7 +196,8 @@ function incomingViolations(config: VmcpConfig, env: Environment): string[] {
 function policyViolations({ incomingAuth }: VmcpConfig): string[] {
   const { authz } = incomingAuth
   if (authz?.type !== 'cedar') return []
-  return cedarViolations(authz.policies ?? [], authz.entitiesJson ?? '[]', authz.shadowPolicies).map(
+  const { policies = [], entitiesJson, shadowPolicies, shadowReplaces } = authz
+  return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map(
     ({ path, message }) => `incomingAuth.authz.${path}: ${message}`,
   )
 }

@@ -6,8 +6,8 @@ import type { AuthzConfig, Violation } from '../../../../schemas/index.ts'
 
 export function authzViolations(config: AuthzConfig | undefined, path: string): Violation[] {
   if (!config?.inline) return []
-  const { policies, entitiesJson, shadowPolicies } = config.inline
-  return cedarViolations(policies, entitiesJson, shadowPolicies).map((problem) => ({
+  const { policies, entitiesJson, shadowPolicies, shadowReplaces } = config.inline
+  return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map((problem) => ({
     path: `${path}.inline.${problem.path}`,
     message: problem.message,
   }))

@@ -219,6 +219,8 @@ t.test(
         podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: [''] }] } },
       }),
       entry('waits', { externalAuthConfigRef: { name: 'none' } }),
+      resource('MCPExternalAuthConfig', 'obo', { type: 'obo', obo: {} }),
+      entry('enterprise', { externalAuthConfigRef: { name: 'obo' } }),
     ).settle()
     const types = (kind: string, name: string) =>
       (w.get(kind, name)['status'] as Status).conditions
@@ -231,6 +233,7 @@ t.test(
     t.strictSame(types('MCPServer', 'no-command'), ['Stalled'])
     t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would not be valid')
     t.strictSame(types('MCPServerEntry', 'waits'), ['Reconciling'])
+    t.strictSame(types('MCPServerEntry', 'enterprise'), ['Stalled'], 'the reason decides, not the summary')
   },
 )
 

@@ -1,0 +1,28 @@
+/** Steps of workflows for tests of their checks, and what the checks say of a definition. */
+import { validateResource } from '../../../../hooks/index.ts'
+import { resource } from '../../../hooks/resources.ts'
+
+export const tool = (id: string, more: object = {}) => ({ id, tool: `x.${id}`, ...more })
+export const problemsOf = (spec: object) =>
+  validateResource(
+    resource('VirtualMCPCompositeToolDefinition', 'w', {
+      name: 'w',
+      description: 'd',
+      steps: [tool('a')],
+      ...spec,
+    }),
+  ).problems.map(({ path, message }) => `${path}: ${message}`)
+export const ask = (more: object = {}) => ({
+  id: 'ask',
+  type: 'elicitation',
+  message: 'Sure?',
+  schema: { type: 'object', properties: { ok: { type: 'boolean' } } },
+  ...more,
+})
+export const each = (more: object = {}) => ({
+  id: 'each',
+  type: 'forEach',
+  collection: '{{.params.list}}',
+  step: { tool: 'x.y' },
+  ...more,
+})
