@@ -4,13 +4,13 @@ export {
   allowDelete,
   reviewAdmission,
   validateResource,
-  type Verdict,
+  type AdmissionVerdict,
 } from './admission/index.ts'
 export { referenceCheck } from './references/among.ts'
 export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
-export { makeLog, type Log } from './server/log.ts'
-export { Metrics } from './server/metrics.ts'
+export { makeLog, type HookLog } from './server/log.ts'
+export { HookMetrics } from './server/metrics.ts'
 export type { CustomizeResponse, RelatedRule, SyncResponse } from './sync/protocol.ts'
 export type { ChildKind, RelatedKind } from './kind-hooks.ts'
 export { type HookEntry, type HookRegistry, makeHooks } from './bound-hooks.ts'

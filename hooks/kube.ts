@@ -16,7 +16,7 @@ export interface OwnerReference {
 
 export type StringMap = Readonly<Record<string, string>>
 
-export interface ObjectMeta {
+export interface KubeMeta {
   readonly name: string
   readonly namespace?: string
   readonly uid?: string
@@ -32,7 +32,7 @@ export interface ObjectMeta {
 export interface KubeObject {
   readonly apiVersion: string
   readonly kind: string
-  readonly metadata: ObjectMeta
+  readonly metadata: KubeMeta
   readonly [field: string]: unknown
 }
 

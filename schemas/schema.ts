@@ -24,7 +24,7 @@ export interface Schema {
   readonly minimum?: number
   readonly maximum?: number
   readonly default?: unknown
-  readonly 'x-kubernetes-validations'?: readonly Rule[]
+  readonly 'x-kubernetes-validations'?: readonly CelRule[]
   readonly 'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map'
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular'
@@ -36,7 +36,7 @@ export interface Schema {
 }
 
 /** A CEL rule; the same text runs in the API server and here (cel.ts). */
-export interface Rule {
+export interface CelRule {
   readonly rule: string
   readonly message: string
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate'

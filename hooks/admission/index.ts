@@ -1,3 +1,3 @@
 /** Public API of admission: checking resources, offline or in a review. */
 export { type AdmissionReview, allowDelete, reviewAdmission } from './review.ts'
-export { validateResource, type Verdict } from './validate.ts'
+export { validateResource, type AdmissionVerdict } from './validate.ts'

@@ -8,7 +8,7 @@
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../kube.ts'
 import type { HookSettings } from '../settings.ts'
-import { type Verdict, validateResource } from './validate.ts'
+import { type AdmissionVerdict, validateResource } from './validate.ts'
 
 export interface AdmissionResponse {
   readonly uid: string
@@ -47,9 +47,9 @@ export function reviewAdmission(
   return { review, kind: isKindName(kind) ? kind : 'unknown' }
 }
 
-const accepted: Verdict = { problems: [], warnings: [] }
+const accepted: AdmissionVerdict = { problems: [], warnings: [] }
 
-function check(request: Readonly<Record<string, unknown>>, settings: HookSettings): Verdict {
+function check(request: Readonly<Record<string, unknown>>, settings: HookSettings): AdmissionVerdict {
   const { operation, object, oldObject } = request
   if (operation === 'DELETE') return deletion(oldObject)
   if (operation !== 'CREATE' && operation !== 'UPDATE') return accepted
@@ -60,7 +60,7 @@ function check(request: Readonly<Record<string, unknown>>, settings: HookSetting
 export const allowDelete = 'gatehouse.dev/allow-delete'
 
 /** Refuses to delete what the object's own status says is in use, unless the object is marked for it. */
-function deletion(old: unknown): Verdict {
+function deletion(old: unknown): AdmissionVerdict {
   if (!isFields(old) || !isFields(old['metadata']) || isTerminating(old as unknown as KubeObject))
     return accepted
   const annotations = old['metadata']['annotations']
@@ -100,7 +100,7 @@ function referrersOf(status: unknown): string[] {
   return others > 0 ? [...named, `${others} other resources`] : named
 }
 
-function responseOf(uid: string, { problems, warnings }: Verdict): AdmissionResponse {
+function responseOf(uid: string, { problems, warnings }: AdmissionVerdict): AdmissionResponse {
   const shown = warnings
     .slice(0, 30)
     .map((text) => (text.length > maxWarning ? `${text.slice(0, maxWarning - 1)}…` : text))

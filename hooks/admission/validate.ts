@@ -7,7 +7,7 @@ import { kindHooks } from '../registry.ts'
 import { type CheckSettings, defaultSettings } from '../settings.ts'
 import { resourceViolations } from './violations.ts'
 
-export interface Verdict {
+export interface AdmissionVerdict {
   /** Reasons to refuse; empty when the resource is valid. */
   readonly problems: readonly Violation[]
   /** At most 120 characters each are shown by kubectl. */
@@ -24,7 +24,7 @@ export interface ValidateOptions {
 export function validateResource(
   doc: unknown,
   { old, settings = defaultSettings }: ValidateOptions = {},
-): Verdict {
+): AdmissionVerdict {
   if (old !== undefined && old !== null && isLetThrough(doc, old)) return { problems: [], warnings: [] }
   const problems = resourceViolations(doc, settings)
   if (problems.length > 0) return { problems, warnings: [] }

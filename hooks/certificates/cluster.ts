@@ -9,9 +9,9 @@
 import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Stored } from './plan.ts'
-import type { Cluster, Held, TrustTarget } from './rotate.ts'
+import type { Cluster, HeldCertificate, TrustTarget } from './rotate.ts'
 
-export interface ClusterOptions {
+export interface CertificateClusterOptions {
   readonly namespace: string
   readonly secret: string
   readonly webhookConfigurations: readonly string[]
@@ -29,7 +29,7 @@ const sinceAnnotation = 'gatehouse.dev/certificates-since'
 const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as const
 
 /** Connects lazily: nothing is sent before the first read. Throws INVALID_CONFIG when no cluster is configured. */
-export async function connect(options: ClusterOptions): Promise<Cluster> {
+export async function connect(options: CertificateClusterOptions): Promise<Cluster> {
   const kubernetes = await import('./kubernetes.ts')
   const config = new kubernetes.KubeConfig()
   try {
@@ -53,7 +53,7 @@ export async function connect(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-async function readSecret(core: CoreV1Api, at: ClusterOptions): Promise<Held> {
+async function readSecret(core: CoreV1Api, at: CertificateClusterOptions): Promise<HeldCertificate> {
   const secret = await call(`secret/${at.secret}`, () =>
     core.readNamespacedSecret({ name: at.secret, namespace: at.namespace }),
   )
@@ -72,7 +72,7 @@ async function readSecret(core: CoreV1Api, at: ClusterOptions): Promise<Held> {
 
 async function writeSecret(
   core: CoreV1Api,
-  at: ClusterOptions,
+  at: CertificateClusterOptions,
   version: string,
   stored: Stored,
 ): Promise<boolean> {

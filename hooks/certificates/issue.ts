@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { provideReflectMetadata } from './reflect.ts'
 
-export interface Issued {
+export interface IssuedCertificate {
   /** PEM, one certificate. */
   readonly ca: string
   /** PEM, one certificate, signed by `ca`. */
@@ -33,7 +33,7 @@ const skewMs = 5 * 60_000
 const commonNameMax = 64
 
 /** Makes an authority and a leaf; both end `lifetimeMs` after `now`. */
-export async function issue(request: IssueRequest): Promise<Issued> {
+export async function issue(request: IssueRequest): Promise<IssuedCertificate> {
   provideReflectMetadata()
   const x509 = await import('@peculiar/x509')
   const [authority, leaf] = await Promise.all([

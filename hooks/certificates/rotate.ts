@@ -20,13 +20,13 @@ export interface TrustTarget {
 }
 
 /** The Secret as read, with what is needed to write it back. */
-export interface Held {
+export interface HeldCertificate {
   readonly stored: Stored
   readonly version: string
 }
 
 export interface Cluster {
-  readSecret(): Promise<Held>
+  readSecret(): Promise<HeldCertificate>
   /** False when somebody else wrote the Secret since `version`. */
   writeSecret(version: string, stored: Stored): Promise<boolean>
   readonly targets: readonly TrustTarget[]

@@ -4,17 +4,17 @@
  */
 import { shortName } from '../../schemas/index.ts'
 
-export interface Labels {
+export interface ObjectLabels {
   readonly [label: string]: string
 }
 
 /** Labels of everything that belongs to one resource; `app` is the kind in lower case. */
-export function ownLabels(app: string, name: string, component?: string): Labels {
+export function ownLabels(app: string, name: string, component?: string): ObjectLabels {
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }
 
 /** The subset that selects pods. Immutable in a Deployment: never add to it. */
-export function selectorLabels(app: string, name: string, component?: string): Labels {
+export function selectorLabels(app: string, name: string, component?: string): ObjectLabels {
   const instance = shortName(name, 63)
   return {
     app,

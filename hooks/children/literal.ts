@@ -6,10 +6,10 @@
  * backend's secret. A user's podTemplateSpec is a piece of a pod and keeps the rules of pods.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
-import type { Container, EnvVar, PodTemplate } from './pod.ts'
+import type { ContainerSpec, ContainerEnvVar, PodTemplateSpec } from './pod.ts'
 
 /** A copy of a generated template in which nothing is expanded. */
-export function literalTemplate(template: PodTemplate): PodTemplate {
+export function literalTemplate(template: PodTemplateSpec): PodTemplateSpec {
   const { initContainers, containers } = template.spec
   return {
     ...template,
@@ -21,7 +21,7 @@ export function literalTemplate(template: PodTemplate): PodTemplate {
   }
 }
 
-function literalContainer(container: Container): Container {
+function literalContainer(container: ContainerSpec): ContainerSpec {
   const { command, args, env } = container
   return {
     ...container,
@@ -31,7 +31,7 @@ function literalContainer(container: Container): Container {
   }
 }
 
-function literalVariable(variable: EnvVar): EnvVar {
+function literalVariable(variable: ContainerEnvVar): ContainerEnvVar {
   return variable.value === undefined ? variable : { ...variable, value: escaped(variable.value) }
 }
 

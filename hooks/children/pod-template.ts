@@ -9,7 +9,7 @@
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../kube.ts'
 import { literalTemplate } from './literal.ts'
-import type { PodTemplate } from './pod.ts'
+import type { PodTemplateSpec } from './pod.ts'
 import { normalizeTemplate } from './normalize.ts'
 import { podRuleErrors } from './checks/pod-rules.ts'
 import { podTemplateErrors } from './checks/pod-shape.ts'
@@ -24,7 +24,7 @@ export type PodTemplateResult =
  * literal. Every generated pod passes through here.
  */
 export function mergePodTemplate(
-  plain: PodTemplate,
+  plain: PodTemplateSpec,
   user: unknown,
   container: string,
   selector: StringMap,
@@ -46,7 +46,7 @@ export function mergePodTemplate(
 }
 
 /** What the generated template has, the container needs, and the merged one lost. */
-function missingParts(generated: PodTemplate, merged: Fields, name: string): string[] {
+function missingParts(generated: PodTemplateSpec, merged: Fields, name: string): string[] {
   const spec = fieldsOf(merged['spec'])
   const before = generated.spec.containers.find((container) => container.name === name)
   const after = named(spec['containers'], name)

@@ -8,7 +8,7 @@ export interface SecretKeySelector {
   readonly optional?: boolean
 }
 
-export interface EnvVar {
+export interface ContainerEnvVar {
   readonly name: string
   readonly value?: string
   readonly valueFrom?: {
@@ -28,7 +28,7 @@ export interface KeyToPath {
   readonly path: string
 }
 
-export interface Volume {
+export interface VolumeSpec {
   readonly name: string
   readonly configMap?: {
     readonly name: string
@@ -66,13 +66,13 @@ export interface Resources {
   readonly requests?: Readonly<Record<string, string>>
 }
 
-export interface Container {
+export interface ContainerSpec {
   readonly name: string
   readonly image: string
   readonly imagePullPolicy?: string
   readonly command?: readonly string[]
   readonly args?: readonly string[]
-  readonly env?: readonly EnvVar[]
+  readonly env?: readonly ContainerEnvVar[]
   readonly ports?: readonly ContainerPort[]
   readonly volumeMounts?: readonly VolumeMount[]
   readonly livenessProbe?: Probe
@@ -90,12 +90,12 @@ export interface PodSpec {
   readonly terminationGracePeriodSeconds?: number
   readonly securityContext?: Readonly<Record<string, unknown>>
   readonly imagePullSecrets?: readonly { readonly name: string }[]
-  readonly initContainers?: readonly Container[]
-  readonly containers: readonly Container[]
-  readonly volumes?: readonly Volume[]
+  readonly initContainers?: readonly ContainerSpec[]
+  readonly containers: readonly ContainerSpec[]
+  readonly volumes?: readonly VolumeSpec[]
 }
 
-export interface PodTemplate {
+export interface PodTemplateSpec {
   readonly metadata: {
     readonly labels: Readonly<Record<string, string>>
     readonly annotations?: Readonly<Record<string, string>>

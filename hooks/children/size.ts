@@ -2,7 +2,7 @@
  * Refuses children that are too large to apply.
  */
 import type { Violation } from '../../schemas/index.ts'
-import type { Failure } from '../sync/conditions.ts'
+import type { SyncFailure } from '../sync/conditions.ts'
 import type { KubeObject } from '../kube.ts'
 
 /**
@@ -22,7 +22,7 @@ export function sizeViolations(path: string, what: string, content: unknown): Vi
 }
 
 /** Undefined when every child can be applied. */
-export function sizeFailure(children: readonly KubeObject[]): Failure | undefined {
+export function sizeFailure(children: readonly KubeObject[]): SyncFailure | undefined {
   const large = children.flatMap((child) => {
     const bytes = Buffer.byteLength(JSON.stringify(child))
     return bytes > maxBytes ? [`${child.kind} ${child.metadata.name} would have ${bytes} bytes`] : []

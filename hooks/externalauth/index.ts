@@ -8,7 +8,7 @@ import type {
   SecretRef,
 } from '../../schemas/index.ts'
 import { variablePart } from '../runtime-config/header-forward.ts'
-import type { Part } from '../runtime-config/part.ts'
+import type { ConfigPart } from '../runtime-config/part.ts'
 import type { HookSettings } from '../settings.ts'
 import { basicAuth } from './basic-auth.ts'
 import { bearerToken } from './bearer-token.ts'
@@ -61,7 +61,7 @@ export function externalAuthSecrets({ spec }: MCPExternalAuthConfig): readonly S
 export function toStrategy(
   config: MCPExternalAuthConfig,
   target: Omit<StrategyTarget, 'variable'>,
-): Part<Strategy | undefined> {
+): ConfigPart<Strategy | undefined> {
   const variable = variablePart(config.metadata.name)
   return modules[config.spec.type].toRuntime(config.spec, { ...target, variable })
 }

@@ -6,7 +6,7 @@
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'
-import type { Part } from '../runtime-config/part.ts'
+import type { ConfigPart } from '../runtime-config/part.ts'
 import type { HookSettings } from '../settings.ts'
 
 export interface StrategyTarget {
@@ -29,7 +29,10 @@ export interface ExternalAuthModule {
   /** Secrets that the settings name. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
   /** The strategy; undefined when the type is not a way to authenticate to a backend. */
-  readonly toRuntime: (spec: MCPExternalAuthConfigSpec, target: StrategyTarget) => Part<Strategy | undefined>
+  readonly toRuntime: (
+    spec: MCPExternalAuthConfigSpec,
+    target: StrategyTarget,
+  ) => ConfigPart<Strategy | undefined>
 }
 
 /** The members of a reference list that are there. */
@@ -41,7 +44,7 @@ export function present<T>(items: readonly (T | undefined)[]): readonly T[] {
 export function subjectProvider(
   named: string | undefined,
   { upstreams }: StrategyTarget,
-): Part<string | undefined> {
+): ConfigPart<string | undefined> {
   if (named === undefined || named === '') return { value: upstreams?.[0] }
   if (upstreams === undefined) {
     return {

@@ -10,7 +10,7 @@ import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../kube.ts
 export const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 export type MemberKind = (typeof memberKinds)[number]
 
-export interface Member {
+export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
   /** Undefined while the member has no address yet, or is an entry that is not valid. */
@@ -30,7 +30,7 @@ interface MemberSource {
 export function groupMembers(
   source: MemberSource,
   group: string,
-): { readonly members: readonly Member[]; readonly duplicates: readonly string[] } {
+): { readonly members: readonly GroupMember[]; readonly duplicates: readonly string[] } {
   const members = memberKinds.flatMap((kind) =>
     source
       .members(kind)
@@ -43,7 +43,7 @@ export function groupMembers(
   return { members, duplicates: [...duplicates].sort() }
 }
 
-function memberOf(kind: MemberKind, object: KubeObject): Member {
+function memberOf(kind: MemberKind, object: KubeObject): GroupMember {
   const spec = specOf(object)
   const phase = filledTextOf(fieldsOf(object['status'])['phase'])
   const url =
@@ -63,12 +63,12 @@ function entryUrl(spec: Fields, phase: string | undefined): string | undefined {
   return phase === 'Valid' ? filledTextOf(spec['remoteUrl']) : undefined
 }
 
-function entryTransport(spec: Fields): Member['transport'] {
+function entryTransport(spec: Fields): GroupMember['transport'] {
   return spec['transport'] === 'sse' ? 'sse' : 'streamable-http'
 }
 
 /** The path of a status URL says what is served there: `/sse`, or else streamable HTTP. */
-function transportOf(url: string | undefined): Member['transport'] {
+function transportOf(url: string | undefined): GroupMember['transport'] {
   return url?.endsWith('/sse') ? 'sse' : 'streamable-http'
 }
 

@@ -11,25 +11,25 @@ import {
   type Kinds,
   type Violation,
 } from '../../schemas/index.ts'
-import { conditionOf, type Failure } from '../sync/conditions.ts'
+import { conditionOf, type SyncFailure } from '../sync/conditions.ts'
 import { type AnyContext, currentCondition } from '../sync/context.ts'
 import { fieldsOf, type KubeObject } from '../kube.ts'
-import { failed, type Part } from '../runtime-config/part.ts'
+import { failed, type ConfigPart } from '../runtime-config/part.ts'
 
 type Context = AnyContext
 
 /** The manifest's own problems as one error. */
-export function specFailure(problems: readonly Violation[], reason: string): Failure | undefined {
+export function specFailure(problems: readonly Violation[], reason: string): SyncFailure | undefined {
   return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
 }
 
 /** Those of them that are about the pod template, for its condition. */
-export function templateFailure(problems: readonly Violation[]): Failure | undefined {
+export function templateFailure(problems: readonly Violation[]): SyncFailure | undefined {
   const own = problems.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
   return specFailure(own, 'InvalidPodTemplateSpec')
 }
 
-export function groupFailure(context: Context, name: string): Failure | undefined {
+export function groupFailure(context: Context, name: string): SyncFailure | undefined {
   const group = context.find('MCPGroup', name)
   if (!group) return { reason: 'GroupRefNotFound', message: `MCPGroup ${name} does not exist` }
   const phase = fieldsOf(group['status'])['phase']
@@ -48,7 +48,7 @@ export function configCalled<K extends KindName>(
   kind: K,
   name: string,
   reasons: ConfigReasons,
-): Part<Kinds[K]> {
+): ConfigPart<Kinds[K]> {
   const stored = context.find(kind, name)
   const config = context.filled(kind, name)
   if (!stored || !config) return failed(reasons.notFound, `${kind} ${name} does not exist`)
@@ -70,7 +70,7 @@ export function checkedConfig<K extends KindName>(
   kind: K,
   name: string,
   condition: ConfigCondition,
-): Part<Kinds[K]> {
+): ConfigPart<Kinds[K]> {
   const part = configCalled(context, kind, name, condition)
   context.conditions.check(condition.type, part.failure, condition.valid, `The ${kind} is valid`)
   return part
@@ -103,7 +103,7 @@ export const authzReasons: ConfigReasons = {
 }
 
 /** What the configuration's own sync says about the present spec. */
-function verdictFailure(config: KubeObject, fallback: string): Failure | undefined {
+function verdictFailure(config: KubeObject, fallback: string): SyncFailure | undefined {
   const verdict = currentCondition(config, 'Valid')
   if (verdict?.['status'] !== 'False') return undefined
   const { reason, message } = verdict
@@ -122,7 +122,7 @@ export function configHashOf(context: Context, kind: string, name: string): stri
 }
 
 /** A ConfigMap with trust anchors, and its key. */
-export function caBundleFailure(context: Context, source: CABundleSource): Failure | undefined {
+export function caBundleFailure(context: Context, source: CABundleSource): SyncFailure | undefined {
   const { name, key } = source.configMapRef
   const map = context.configMap(name)
   if (!map) return { reason: 'CABundleRefNotFound', message: `ConfigMap ${name} does not exist` }
@@ -135,7 +135,7 @@ const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 
 /** Sets the condition of an object's own CA bundle. One that is optional may be absent, and then nothing is added. */
-export function checkCaBundle(context: Context, source: CABundleSource): Failure | undefined {
+export function checkCaBundle(context: Context, source: CABundleSource): SyncFailure | undefined {
   const failure = caBundleFailure(context, source)
   if (failure && source.configMapRef.optional) {
     const message = `${failure.message}, and it is optional: the usual trust anchors count`

@@ -13,7 +13,7 @@ import type {
   SecretRef,
   UpstreamProvider,
 } from '../../schemas/index.ts'
-import type { Conditions, Failure } from '../sync/conditions.ts'
+import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../children/defined.ts'
@@ -199,7 +199,7 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
   replicas: number | undefined,
-): Failure | undefined {
+): SyncFailure | undefined {
   if ((replicas ?? 1) < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =

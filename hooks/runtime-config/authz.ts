@@ -10,10 +10,10 @@ import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/in
 import { jsonIn } from '../json-bounds.ts'
 import { fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
-import { failed, type Part } from './part.ts'
+import { failed, type ConfigPart } from './part.ts'
 
 /** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
-export function sharedAuthz(config: MCPAuthzConfig): Part<RuntimeAuthz> {
+export function sharedAuthz(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return failed(
       'AuthzConfigRefNotValid',
@@ -24,7 +24,7 @@ export function sharedAuthz(config: MCPAuthzConfig): Part<RuntimeAuthz> {
 }
 
 /** Policies of a resource's own authzConfig; `map` is the ConfigMap that it names. */
-export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): Part<RuntimeAuthz> {
+export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): ConfigPart<RuntimeAuthz> {
   const part = config.type === 'inline' ? inlineAuthz(config) : mapAuthz(config, map)
   if (!part.value) return part
   const { groupClaimName, roleClaimName } = config
@@ -37,7 +37,7 @@ export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): Part
   }
 }
 
-function inlineAuthz({ inline, groupEntityType }: AuthzConfig): Part<RuntimeAuthz> {
+function inlineAuthz({ inline, groupEntityType }: AuthzConfig): ConfigPart<RuntimeAuthz> {
   return checked(
     {
       type: 'cedar',
@@ -56,7 +56,7 @@ function inlineAuthz({ inline, groupEntityType }: AuthzConfig): Part<RuntimeAuth
 function mapAuthz(
   { configMap, groupEntityType }: AuthzConfig,
   map: KubeObject | undefined,
-): Part<RuntimeAuthz> {
+): ConfigPart<RuntimeAuthz> {
   const key = configMap?.key ?? 'authz.json'
   const where = `ConfigMap ${configMap?.name}, key ${key}`
   const text = fieldsOf(map?.['data'])[key]
@@ -75,7 +75,7 @@ function cedarPart(
   config: Readonly<Record<string, unknown>>,
   reason: string,
   where: string,
-): Part<RuntimeAuthz> {
+): ConfigPart<RuntimeAuthz> {
   const policies = config['policies']
   if (
     !Array.isArray(policies) ||
@@ -124,7 +124,7 @@ function isListOfTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string')
 }
 
-function checked(candidate: Candidate, reason: string, where: string): Part<RuntimeAuthz> {
+function checked(candidate: Candidate, reason: string, where: string): ConfigPart<RuntimeAuthz> {
   const problems = cedarViolations(
     candidate.policies,
     candidate.entitiesJson,

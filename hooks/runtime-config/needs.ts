@@ -9,12 +9,12 @@
  * in one annotation of the pod template, so that a rotated Secret rolls the pods.
  */
 import { hashOf, type SecretRef, shortName } from '../../schemas/index.ts'
-import type { EnvVar, KeyToPath, Volume, VolumeMount } from '../children/pod.ts'
+import type { ContainerEnvVar, KeyToPath, VolumeSpec, VolumeMount } from '../children/pod.ts'
 import { byText } from '../kube.ts'
 
 export class PodNeeds {
-  #env = new Map<string, EnvVar>()
-  #volumes = new Map<string, Volume>()
+  #env = new Map<string, ContainerEnvVar>()
+  #volumes = new Map<string, VolumeSpec>()
   #mounts = new Map<string, VolumeMount>()
   #revisions = new Map<string, string>()
   #isOptional = false
@@ -81,17 +81,17 @@ export class PodNeeds {
     return this.#isOptional ? { optional: true } : {}
   }
 
-  #add(volume: string, mountPath: string, make: (name: string) => Volume): void {
+  #add(volume: string, mountPath: string, make: (name: string) => VolumeSpec): void {
     const name = volumeName(volume)
     this.#volumes.set(name, make(name))
     this.#mounts.set(mountPath, { name, mountPath, readOnly: true })
   }
 
-  get env(): readonly EnvVar[] {
+  get env(): readonly ContainerEnvVar[] {
     return [...this.#env.values()].sort((a, b) => byText(a.name, b.name))
   }
 
-  get volumes(): readonly Volume[] {
+  get volumes(): readonly VolumeSpec[] {
     return [...this.#volumes.values()].sort((a, b) => byText(a.name, b.name))
   }
 

@@ -1,12 +1,12 @@
 /**
  * One part of a runtime configuration that is made from a reference: its value, or why it cannot be made.
  */
-import type { Failure } from '../sync/conditions.ts'
+import type { SyncFailure } from '../sync/conditions.ts'
 
-export type Part<T> =
+export type ConfigPart<T> =
   | { readonly value: T; readonly failure?: undefined }
-  | { readonly value?: undefined; readonly failure: Failure }
+  | { readonly value?: undefined; readonly failure: SyncFailure }
 
-export function failed(reason: string, message: string): { readonly failure: Failure } {
+export function failed(reason: string, message: string): { readonly failure: SyncFailure } {
   return { failure: { reason, message } }
 }

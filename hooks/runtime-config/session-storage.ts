@@ -7,7 +7,7 @@
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
 import { isFields } from '../kube.ts'
 import { secretNamesIn } from '../references/secret-names.ts'
-import type { Conditions, Failure } from '../sync/conditions.ts'
+import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import type { HookSettings } from '../settings.ts'
@@ -44,7 +44,7 @@ export function checkSessionPassword(
   context: AnyContext,
   config: SessionStorageConfig | undefined,
   needs: PodNeeds,
-): Failure | undefined {
+): SyncFailure | undefined {
   const password = sessionPassword(config, context.settings)
   if (!password) return undefined
   needs.revision('sessionStorage', context.secretRevision([password]))

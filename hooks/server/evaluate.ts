@@ -8,7 +8,7 @@ import type { HookRegistry } from '../bound-hooks.ts'
 import type { HookEvent } from './events.ts'
 
 /** What is called. */
-export type Call =
+export type HookCall =
   | { readonly hook: 'validate' }
   | {
       readonly hook: 'sync' | 'customize'
@@ -17,7 +17,7 @@ export type Call =
       readonly events: boolean
     }
 
-export interface Evaluated {
+export interface EvaluatedCall {
   /** JSON. */
   readonly text: string
   /** What was called or reviewed, for metrics; `unknown` for kinds of others. */
@@ -30,7 +30,7 @@ export interface Evaluated {
 }
 
 /** Throws GatehouseError for a body that is not what it must be. */
-export function evaluate(registry: HookRegistry, call: Call, text: string): Evaluated {
+export function evaluate(registry: HookRegistry, call: HookCall, text: string): EvaluatedCall {
   const body = parse(text)
   const none = { events: [], eventsFailed: false }
   if (call.hook === 'validate') {

@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { KubeObject } from '../kube.ts'
-import type { Log } from './log.ts'
+import type { HookLog } from './log.ts'
 
 export interface HookEvent {
   readonly parent: KubeObject
@@ -27,7 +27,7 @@ export type EventWriter = (event: KubeObject) => Promise<void>
 /** Names of events that were written; a restart forgets them, which costs one refused create each. */
 const maxRemembered = 10_000
 
-export function eventSink(write: EventWriter, log: Log, now: () => Date): EventSink {
+export function eventSink(write: EventWriter, log: HookLog, now: () => Date): EventSink {
   const written = new Set<string>()
   return {
     emit(event) {

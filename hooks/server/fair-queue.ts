@@ -1,5 +1,5 @@
 /** Who asks: where the connection comes from, and whom the request speaks for. */
-export interface Requester {
+export interface QueueRequester {
   readonly address: string
   /** Only as true as the client at that address is. */
   readonly user: string
@@ -13,12 +13,12 @@ export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()
 
   /** How many tasks wait: of a user, and of all users at that address. */
-  count({ address, user }: Requester): { readonly user: number; readonly address: number } {
+  count({ address, user }: QueueRequester): { readonly user: number; readonly address: number } {
     const users = this.#addresses.get(address)
     return { user: users?.get(user)?.length ?? 0, address: users?.sum((tasks) => tasks.length) ?? 0 }
   }
 
-  push({ address, user }: Requester, task: T): void {
+  push({ address, user }: QueueRequester, task: T): void {
     const users = this.#addresses.getOrAdd(address, () => new Turns<T[]>())
     users.getOrAdd(user, () => []).push(task)
   }
@@ -34,7 +34,7 @@ export class FairQueue<T> {
   }
 
   /** False when the task does not wait any more. */
-  remove({ address, user }: Requester, task: T): boolean {
+  remove({ address, user }: QueueRequester, task: T): boolean {
     const users = this.#addresses.get(address)
     const tasks = users?.get(user)
     const at = tasks?.indexOf(task) ?? -1

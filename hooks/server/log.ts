@@ -4,17 +4,16 @@
  */
 import { isLogged, type LogFormat, type LogLevelName, textLine } from '../../schemas/index.ts'
 
-export type LogLevel = LogLevelName
-export type Log = (
-  level: LogLevel,
+export type HookLog = (
+  level: LogLevelName,
   message: string,
   fields?: Readonly<Record<string, string | number>>,
 ) => void
 
-export interface LogOptions {
+export interface HookLogOptions {
   readonly now: () => Date
   /** Default info. */
-  readonly level?: LogLevel | undefined
+  readonly level?: LogLevelName | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
   readonly colour?: boolean | undefined
@@ -23,8 +22,8 @@ export interface LogOptions {
 /** A log that writes to `stream`. */
 export function makeLog(
   stream: { write(text: string): unknown },
-  { now, level: least = 'info', format, colour = false }: LogOptions,
-): Log {
+  { now, level: least = 'info', format, colour = false }: HookLogOptions,
+): HookLog {
   return (level, message, fields = {}) => {
     if (!isLogged(level, least)) return
     const line = `${JSON.stringify({ level, time: now().toISOString(), name: 'hooks', ...fields, message })}\n`

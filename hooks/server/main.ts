@@ -25,8 +25,8 @@ import {
   invalidConfig,
 } from '../../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
-import { type Log, makeLog } from './log.ts'
-import { Metrics } from './metrics.ts'
+import { type HookLog, makeLog } from './log.ts'
+import { HookMetrics } from './metrics.ts'
 import { makeHooks } from '../bound-hooks.ts'
 import { hooksApp } from './server.ts'
 import { shutdownOf } from './shutdown.ts'
@@ -76,7 +76,7 @@ const variables = {
 
 type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
 
-let log: Log = logOf({})
+let log: HookLog = logOf({})
 
 const program = new Command('gatehouse-hooks')
   .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')
@@ -110,7 +110,7 @@ try {
   process.exitCode = codeOf(error)
 }
 
-function logOf({ logFormat, logLevel }: Pick<Flags, 'logFormat' | 'logLevel'>): Log {
+function logOf({ logFormat, logLevel }: Pick<Flags, 'logFormat' | 'logLevel'>): HookLog {
   return makeLog(process.stderr, {
     now: () => new Date(),
     level: logLevel,
@@ -150,7 +150,7 @@ async function serve(flags: Flags): Promise<void> {
   let ready = true
   const events = await eventsOrNone()
   const token = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
-  const metrics = new Metrics({
+  const metrics = new HookMetrics({
     version: settings.version,
     certificateEndsAt: files && (() => certificateEndsAt(files)),
   })

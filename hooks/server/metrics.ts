@@ -9,7 +9,7 @@ import {
   histogramText,
   metricText,
   processText,
-  type Sample,
+  type MetricSample,
 } from '../../schemas/metrics/index.ts'
 
 interface Series extends HistogramSample {
@@ -27,7 +27,7 @@ export interface MetricsOptions {
   readonly certificateEndsAt?: (() => number | undefined) | undefined
 }
 
-export class Metrics {
+export class HookMetrics {
   readonly #options: MetricsOptions
   readonly #requests = new Map<string, [number, Labels]>()
   readonly #durations = new Map<string, Series>()
@@ -73,7 +73,7 @@ export class Metrics {
   text(): string {
     const { certificateEndsAt, version = 'dev' } = this.#options
     const endsAt = certificateEndsAt?.()
-    const ends: Sample[] = endsAt === undefined ? [] : [[endsAt / 1_000, { certificate: 'serving' }]]
+    const ends: MetricSample[] = endsAt === undefined ? [] : [[endsAt / 1_000, { certificate: 'serving' }]]
     return [
       metricText(hooksMetrics.hooksPolicyEngineFailures, [[engineFailures() + this.#workerFailures]]),
       metricText(hooksMetrics.hooksRequests, this.#requests.values()),

@@ -3,7 +3,7 @@
  * them, so each kind of refusal is logged once a minute at most, with the number of those in between.
  */
 import type { GatehouseError } from '../../schemas/index.ts'
-import type { Log } from './log.ts'
+import type { HookLog } from './log.ts'
 
 /** What was called, in words of ours: both become labels. */
 export interface Called {
@@ -12,7 +12,7 @@ export interface Called {
 }
 
 export interface RefusalsOptions {
-  readonly log: Log
+  readonly log: HookLog
   /** Seconds, monotonic. */
   readonly seconds: () => number
 }

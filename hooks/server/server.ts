@@ -12,11 +12,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { GatehouseError } from '../../schemas/index.ts'
-import type { Requester } from './fair-queue.ts'
-import { type Call, evaluate, type Evaluated } from './evaluate.ts'
+import type { QueueRequester } from './fair-queue.ts'
+import { type HookCall, evaluate, type EvaluatedCall } from './evaluate.ts'
 import type { EventSink, HookEvent } from './events.ts'
-import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
+import type { HookLog } from './log.ts'
+import type { HookMetrics } from './metrics.ts'
 import type { HookRegistry } from '../bound-hooks.ts'
 import { placeOf } from './place.ts'
 import { type Called, Refusals } from './refusals.ts'
@@ -25,8 +25,8 @@ import { type EvaluationWorker, WorkerFailure } from './workers.ts'
 
 export interface ServerOptions {
   readonly registry: HookRegistry
-  readonly metrics: Metrics
-  readonly log: Log
+  readonly metrics: HookMetrics
+  readonly log: HookLog
   /** Seconds, monotonic. */
   readonly seconds: () => number
   /** Why no requests should come here now; undefined when they should. */
@@ -126,7 +126,7 @@ async function hookResponse(options: ServerOptions, request: Request, response: 
   const entry = options.registry.byPlural(String(plural))
   if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
   response.locals['measure'] = measure(options, entry.kind, hook)
-  const call: Call = { hook, plural: entry.plural, events: options.events !== undefined }
+  const call: HookCall = { hook, plural: entry.plural, events: options.events !== undefined }
   const {
     text: json,
     events,
@@ -150,7 +150,7 @@ function report(sink: EventSink | undefined, events: readonly HookEvent[]): bool
 
 async function reviewResponse(options: ServerOptions, request: Request, response: Response): Promise<void> {
   response.locals['measure'] = measure(options, review.kind, review.hook)
-  const call: Call = { hook: 'validate' }
+  const call: HookCall = { hook: 'validate' }
   const {
     text: json,
     kind,
@@ -168,10 +168,10 @@ const smallValues = 1_000
 async function evaluated(
   { registry }: ServerOptions,
   worker: EvaluationWorker | undefined,
-  call: Call,
+  call: HookCall,
   request: Request,
   response: Response,
-): Promise<Evaluated> {
+): Promise<EvaluatedCall> {
   const { bytes, size, values }: Body = request.body
   request.body = undefined
   if (!worker || (size <= smallBytes && values <= smallValues)) {
@@ -188,7 +188,7 @@ async function evaluated(
 const headBytes = 16 * 1024
 
 /** Who asks for a review, as far as its head says without being parsed: reviews of one user wait for one another. */
-function requesterOf(head: Uint8Array, { socket }: Request): Requester {
+function requesterOf(head: Uint8Array, { socket }: Request): QueueRequester {
   const user = /"username":\s*"([^"\\]{1,256})"/.exec(Buffer.from(head).toString('latin1'))?.[1]
   return { address: socket.remoteAddress ?? '', user: user ?? '' }
 }

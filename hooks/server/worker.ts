@@ -6,29 +6,29 @@ import { makeHooks } from '../bound-hooks.ts'
 import type { HookSettings } from '../settings.ts'
 import { evaluate } from './evaluate.ts'
 import { placeOf } from './place.ts'
-import type { Outcome, Task } from './workers.ts'
+import type { WorkerOutcome, WorkerTask } from './workers.ts'
 
 const settings: HookSettings = workerData
 const registry = makeHooks(settings)
 const port = parentPort
 let failures = 0
 
-port?.on('message', (task: Task) => {
+port?.on('message', (task: WorkerTask) => {
   const text = textOf(task)
   const outcome = outcomeOf(() => evaluate(registry, task.call, text))
   const before = failures
   failures = engineFailures()
-  port.postMessage({ ...outcome, engineFailures: failures - before } satisfies Outcome)
+  port.postMessage({ ...outcome, engineFailures: failures - before } satisfies WorkerOutcome)
 })
 
 /** Frees the bytes: text and values need the memory. */
-function textOf({ body, size }: Task): string {
+function textOf({ body, size }: WorkerTask): string {
   const text = Buffer.from(body.buffer, 0, size).toString('utf8')
   body.buffer.transfer(0)
   return text
 }
 
-function outcomeOf(work: () => ReturnType<typeof evaluate>): Omit<Outcome, 'engineFailures'> {
+function outcomeOf(work: () => ReturnType<typeof evaluate>): Omit<WorkerOutcome, 'engineFailures'> {
   try {
     return { done: work() }
   } catch (error) {

@@ -11,11 +11,11 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type ErrorCode, GatehouseError, ModuleError } from '../../schemas/index.ts'
 import type { HookSettings } from '../settings.ts'
-import type { Call, Evaluated } from './evaluate.ts'
-import { type Requester, FairQueue } from './fair-queue.ts'
+import type { HookCall, EvaluatedCall } from './evaluate.ts'
+import { type QueueRequester, FairQueue } from './fair-queue.ts'
 
-export interface Task {
-  readonly call: Call
+export interface WorkerTask {
+  readonly call: HookCall
   readonly body: Uint8Array<ArrayBuffer>
   /** Bytes of the body that are in use, from the start. */
   readonly size: number
@@ -25,8 +25,8 @@ export interface Task {
 const maxWaiting = { user: 16, address: 48 } as const
 
 /** What the thread answers; one of the first three. */
-export interface Outcome {
-  readonly done?: Evaluated
+export interface WorkerOutcome {
+  readonly done?: EvaluatedCall
   readonly refused?: {
     readonly code: ErrorCode
     readonly detail: string
@@ -50,13 +50,13 @@ export interface WorkerOptions {
 /** A thread that has evaluated a larger body is not used again. */
 const reusableBytes = 4 * 1024 * 1024
 
-interface Waiting extends Task {
-  readonly requester: Requester
-  readonly resolve: (evaluated: Evaluated) => void
+interface Waiting extends WorkerTask {
+  readonly requester: QueueRequester
+  readonly resolve: (evaluated: EvaluatedCall) => void
   readonly reject: (error: Error) => void
 }
 
-const anybody: Requester = { address: '', user: '' }
+const anybody: QueueRequester = { address: '', user: '' }
 
 /** A task was not finished. */
 export class WorkerFailure extends ModuleError {
@@ -87,7 +87,7 @@ export class EvaluationWorker {
    * thread ends, with RATE_LIMITED when too many tasks of `requester` wait; without one there is no such bound. A task whose
    * signal is aborted before it starts is dropped.
    */
-  run(task: Task, signal: AbortSignal, requester?: Requester): Promise<Evaluated> {
+  run(task: WorkerTask, signal: AbortSignal, requester?: QueueRequester): Promise<EvaluatedCall> {
     return new Promise((resolve, reject) => {
       if (requester && this.#isFull(requester)) {
         const detail = 'too many large reviews of this user or address wait: try again'
@@ -101,7 +101,7 @@ export class EvaluationWorker {
     })
   }
 
-  #isFull(requester: Requester): boolean {
+  #isFull(requester: QueueRequester): boolean {
     const { user, address } = this.#queue.count(requester)
     return user >= maxWaiting.user || address >= maxWaiting.address
   }
@@ -126,7 +126,7 @@ export class EvaluationWorker {
     const thread = (this.#thread ??= this.#start())
     this.#running = waiting
     this.#timer = setTimeout(() => this.#fail(thread, 'DeadlineExceeded'), this.#options.deadlineMs)
-    thread.postMessage({ call, body, size } satisfies Task, [body.buffer])
+    thread.postMessage({ call, body, size } satisfies WorkerTask, [body.buffer])
   }
 
   #start(): Worker {
@@ -141,7 +141,7 @@ export class EvaluationWorker {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: 16 },
     })
     thread.unref()
-    thread.on('message', (outcome: Outcome) => this.#finish(thread, outcome))
+    thread.on('message', (outcome: WorkerOutcome) => this.#finish(thread, outcome))
     thread.on('error', (error: unknown) =>
       this.#fail(thread, error instanceof Error && 'code' in error ? String(error.code) : 'Error'),
     )
@@ -149,7 +149,7 @@ export class EvaluationWorker {
     return thread
   }
 
-  #finish(thread: Worker, { done, refused, failed, engineFailures }: Outcome): void {
+  #finish(thread: Worker, { done, refused, failed, engineFailures }: WorkerOutcome): void {
     if (thread !== this.#thread) return
     if (engineFailures > 0) this.#options.onEngineFailures(engineFailures)
     if (this.#running && this.#running.size > reusableBytes) this.#replace(thread)

@@ -14,7 +14,7 @@ export function statusOf(holds: boolean): ConditionStatus {
   return holds ? 'True' : 'False'
 }
 
-export interface Condition {
+export interface StatusCondition {
   readonly type: string
   readonly status: ConditionStatus
   readonly reason: string
@@ -30,7 +30,7 @@ export class Conditions {
   readonly #previous: ReadonlyMap<unknown, Readonly<Record<string, unknown>>>
   readonly #generation: number | undefined
   readonly #observedTime: () => string
-  readonly #current = new Map<string, Condition>()
+  readonly #current = new Map<string, StatusCondition>()
 
   /** `observedTime` is called only when a condition changes, for looking through a large request costs. */
   constructor(parent: KubeObject, observedTime: () => string) {
@@ -55,7 +55,7 @@ export class Conditions {
   }
 
   /** Sets True with the given reason, or False with the error's. Returns whether it is True. */
-  check(type: string, failure: Failure | undefined, reason: string, message: string): boolean {
+  check(type: string, failure: SyncFailure | undefined, reason: string, message: string): boolean {
     if (failure) this.set(type, 'False', failure.reason, failure.message)
     else this.set(type, 'True', reason, message)
     return failure === undefined
@@ -70,18 +70,18 @@ export class Conditions {
     this.#current.set(type, { ...condition, observedGeneration: generation })
   }
 
-  get(type: string): Condition | undefined {
+  get(type: string): StatusCondition | undefined {
     return this.#current.get(type)
   }
 
   /** All conditions, ordered by type. */
-  list(): readonly Condition[] {
+  list(): readonly StatusCondition[] {
     return [...this.#current.values()].sort((a, b) => byText(a.type, b.type))
   }
 }
 
 /** Why something does not hold: a machine-readable reason and one sentence. */
-export interface Failure {
+export interface SyncFailure {
   readonly reason: string
   readonly message: string
 }

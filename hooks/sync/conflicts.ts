@@ -4,7 +4,7 @@
  * Metacontroller swallows "already exists" silently, so such a child never appears, and nothing says why. The related
  * rules of rules.ts ask for the same names; an object there that this parent does not control is an unmanaged object's.
  */
-import type { Failure } from './conditions.ts'
+import type { SyncFailure } from './conditions.ts'
 import type { KubeObject } from '../kube.ts'
 import { groupKey, type SyncRequest } from './protocol.ts'
 
@@ -15,7 +15,7 @@ export const conflictReason = 'ChildConflict'
 export function unmanagedObjectError(
   request: SyncRequest,
   desired: readonly KubeObject[],
-): Failure | undefined {
+): SyncFailure | undefined {
   const found = desired.flatMap((child) => strangerOf(request, child))
   if (found.length === 0) return undefined
   return {

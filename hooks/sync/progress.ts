@@ -9,7 +9,7 @@
 import type { WorkloadState } from '../children/workload.ts'
 import { type Fields, isFields, isTerminating, type KubeObject, listOf } from '../kube.ts'
 import type { HookEvent } from '../server/events.ts'
-import type { Failure } from './conditions.ts'
+import type { SyncFailure } from './conditions.ts'
 import { conflictReason } from './conflicts.ts'
 import type { AnyContext } from './context.ts'
 
@@ -26,9 +26,9 @@ const ownReasons: ReadonlySet<string> = new Set([
   conflictReason,
 ])
 
-export interface Progress {
+export interface SyncProgress {
   /** Why the children are not applied; empty when they are. */
-  readonly failures: readonly Failure[]
+  readonly failures: readonly SyncFailure[]
   /** One for each workload that the resource has; undefined while it does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
 }
@@ -41,7 +41,7 @@ const passing: ReadonlySet<string> = new Set([
 ])
 
 /** Sets both conditions. Call it after Ready: while a rollout is not done, Ready speaks of the generation before. */
-export function reportProgress(context: AnyContext, { failures, workloads = [] }: Progress): void {
+export function reportProgress(context: AnyContext, { failures, workloads = [] }: SyncProgress): void {
   const { conditions, problems } = context
   const [first] = failures
   if (first) {

@@ -8,7 +8,7 @@ import { apiVersion, kinds } from '../../schemas/index.ts'
 import { byText, type KubeObject } from '../kube.ts'
 import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.ts'
 
-export interface Wanted {
+export interface WantedObjects {
   /** Kinds of this project, of which every object of the namespace is wanted. */
   readonly kinds?: readonly string[]
   /** Names of Secrets. */
@@ -31,7 +31,7 @@ const resources = {
   ConfigMap: { apiVersion: 'v1', resource: 'configmaps' },
 } as const
 
-export function relatedRules(parent: KubeObject, wanted: Wanted): CustomizeResponse {
+export function relatedRules(parent: KubeObject, wanted: WantedObjects): CustomizeResponse {
   const namespace = parent.metadata.namespace ?? ''
   const own = wanted.own ?? []
   const ownNames = (kind: OwnName['kind']) =>

@@ -6,14 +6,14 @@
  * objects can go, and a namespace can be emptied while no hooks server is there.
  * Source: Kubernetes admissionregistration.k8s.io/v1; `caBundle` is filled in by the certificate job.
  */
-import { group, type Kind } from './kinds.ts'
-import { labels, type Manifest, names } from './objects.ts'
+import { group, type ManifestKind } from './kinds.ts'
+import { labels, type GeneratedManifest, names } from './objects.ts'
 import type { Values } from './values.ts'
 
 /** The webhook's own override; honoured here too, for the day when nothing answers. */
 const allowDelete = "'gatehouse.dev/allow-delete'"
 
-export function admission(kinds: readonly Kind[], values: Values): readonly Manifest[] {
+export function admission(kinds: readonly ManifestKind[], values: Values): readonly GeneratedManifest[] {
   const guarded = kinds.filter((kind) => kind.isDeletionReviewed)
   return [
     {
@@ -56,7 +56,7 @@ export function admission(kinds: readonly Kind[], values: Values): readonly Mani
   ]
 }
 
-function shared(kinds: readonly Kind[], operations: readonly string[], values: Values) {
+function shared(kinds: readonly ManifestKind[], operations: readonly string[], values: Values) {
   return {
     admissionReviewVersions: ['v1'],
     sideEffects: 'None',

@@ -11,7 +11,7 @@ import {
   controllerName,
   filled,
   labels,
-  type Manifest,
+  type GeneratedManifest,
   names,
   podSecurity,
 } from './objects.ts'
@@ -20,7 +20,7 @@ import type { Values } from './values.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 
-export function selfSigned(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
+export function selfSigned(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
   const args = [
     'certificates',
     'issue',
@@ -46,8 +46,8 @@ export function selfSigned(kinds: readonly HookedKind[], values: Values): readon
 }
 
 /** Everything of the cert-manager variant but the annotation, which `certManagerAnnotation` gives. */
-export function certManager(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
-  const object = (kind: string, name: string, spec: object): Manifest => ({
+export function certManager(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
+  const object = (kind: string, name: string, spec: object): GeneratedManifest => ({
     apiVersion: 'cert-manager.io/v1',
     kind,
     metadata: { name, namespace: values.namespace, labels: labels(values, 'certificates') },
@@ -100,7 +100,7 @@ function rights(
   values: Values,
   secretVerbs: readonly string[],
   webhooks: readonly string[],
-): readonly Manifest[] {
+): readonly GeneratedManifest[] {
   const name = names.certificates
   const meta = { name, labels: labels(values, 'certificates') }
   const metadata = { ...meta, namespace: values.namespace }
@@ -153,7 +153,7 @@ function rights(
  * A Job for now and a CronJob for later. The Job's name carries a revision, since a Job cannot be changed: a new
  * version is a new Job, and a finished one goes by itself.
  */
-function jobs(values: Values, args: readonly string[]): readonly Manifest[] {
+function jobs(values: Values, args: readonly string[]): readonly GeneratedManifest[] {
   const spec = {
     backoffLimit: 10,
     activeDeadlineSeconds: 900,

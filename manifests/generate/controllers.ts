@@ -6,13 +6,13 @@
  * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
  */
 import { apiVersion, type Child, distinct, type HookedKind } from './kinds.ts'
-import { controllerName, instanceLabel, labels, type Manifest, names } from './objects.ts'
+import { controllerName, instanceLabel, labels, type GeneratedManifest, names } from './objects.ts'
 import type { Values } from './values.ts'
 
 /** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
 const timeout = '10s'
 
-export function controllers(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
+export function controllers(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
   return kinds.map((kind) => ({
     apiVersion: 'metacontroller.k8s.io/v1alpha1',
     kind: 'CompositeController',

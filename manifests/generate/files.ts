@@ -13,8 +13,8 @@
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
 import { controllers } from './controllers.ts'
-import type { HookedKind, Kind } from './kinds.ts'
-import { type Manifest, names } from './objects.ts'
+import type { HookedKind, ManifestKind } from './kinds.ts'
+import { type GeneratedManifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
 import { observability } from './observability/index.ts'
 import { userRoles } from './rbac.ts'
@@ -24,7 +24,7 @@ import { jsonFile, templateFile, yamlFile, yamlValue } from './yaml.ts'
 
 export interface FilesInput {
   readonly version: string
-  readonly kinds: readonly Kind[]
+  readonly kinds: readonly ManifestKind[]
   readonly hooked: readonly HookedKind[]
   /** File names in manifests/crds, which another generator writes. */
   readonly crds: readonly string[]
@@ -44,7 +44,11 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
     'controllers.yaml': controllers(hooked, values),
     'admission.yaml': admission(kinds, values),
   }
-  const component = (folder: string, objects: readonly Manifest[], more: object = {}): [string, string][] => [
+  const component = (
+    folder: string,
+    objects: readonly GeneratedManifest[],
+    more: object = {},
+  ): [string, string][] => [
     [`${folder}/objects.yaml`, yamlFile(objects)],
     [`${folder}/kustomization.yaml`, kustomization('Component', { resources: ['objects.yaml'], ...more })],
   ]

@@ -7,19 +7,19 @@
  */
 
 /** One resource as RBAC and Metacontroller name it. */
-export interface Resource {
+export interface WatchedResource {
   /** `apps/v1`, or `v1` for core. */
   readonly apiVersion: string
   /** Plural, lower case. */
   readonly resource: string
 }
 
-export interface Child extends Resource {
+export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
 }
 
 /** A kind of the API, whether hooks reconcile it or not. */
-export interface Kind {
+export interface ManifestKind {
   readonly kind: string
   readonly plural: string
   /** Its status counts who uses it: deleting an object in use is refused, or warned of, so admission is asked. */
@@ -31,19 +31,19 @@ export interface HookedKind {
   readonly kind: string
   readonly plural: string
   readonly children: readonly Child[]
-  readonly related: readonly Resource[]
+  readonly related: readonly WatchedResource[]
 }
 
 export const group = 'gatehouse.dev'
 export const apiVersion = `${group}/v1beta1`
 
 /** API group of an apiVersion; '' for core. */
-export function groupOf(resource: Pick<Resource, 'apiVersion'>): string {
+export function groupOf(resource: Pick<WatchedResource, 'apiVersion'>): string {
   return resource.apiVersion.includes('/') ? (resource.apiVersion.split('/')[0] ?? '') : ''
 }
 
 /** Each resource once, sorted by group and plural. */
-export function distinct<R extends Resource>(resources: readonly R[]): readonly R[] {
+export function distinct<R extends WatchedResource>(resources: readonly R[]): readonly R[] {
   const byKey = new Map(resources.map((one) => [`${groupOf(one)} ${one.resource} ${one.apiVersion}`, one]))
   return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, one]) => one)
 }

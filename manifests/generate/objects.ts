@@ -1,10 +1,10 @@
 /**
  * Names, labels and small shapes that several manifests share.
  */
-import { group, groupOf, type Resource } from './kinds.ts'
+import { group, groupOf, type WatchedResource } from './kinds.ts'
 import type { Json, Values } from './values.ts'
 
-export interface Manifest {
+export interface GeneratedManifest {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: {
@@ -58,7 +58,7 @@ export const containerSecurity = {
   capabilities: { drop: ['ALL'] },
 } as const
 
-export interface Rule {
+export interface RbacRule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
   readonly verbs: readonly string[]
@@ -67,10 +67,10 @@ export interface Rule {
 
 /** One rule per API group. */
 export function rules(
-  resources: readonly Resource[],
+  resources: readonly WatchedResource[],
   verbs: readonly string[],
   subresource = '',
-): readonly Rule[] {
+): readonly RbacRule[] {
   const groups = Map.groupBy(resources, groupOf)
   return [...groups].map(([apiGroup, members]) => ({
     apiGroups: [apiGroup],

@@ -6,7 +6,7 @@ import {
   containerSecurity,
   instanceLabel,
   labels,
-  type Manifest,
+  type GeneratedManifest,
   names,
   podSecurity,
   selector,
@@ -15,7 +15,7 @@ import { metacontrollerRbac } from './rbac.ts'
 import type { Values } from './values.ts'
 
 /** For the Prometheus operator; scrapes over TLS, trusting the authority in the certificate's Secret. */
-export function monitoring(values: Values): readonly Manifest[] {
+export function monitoring(values: Values): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: 'monitoring.coreos.com/v1',
@@ -45,7 +45,7 @@ export function monitoring(values: Values): readonly Manifest[] {
  * A private Metacontroller that runs our CompositeControllers only. Its definitions (CRDs) are Metacontroller's own and
  * are installed from its release. One pod: two would work against each other without leader election.
  */
-export function metacontroller(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
+export function metacontroller(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
   const metadata = {
     name: names.metacontroller,
     namespace: values.namespace,

@@ -5,8 +5,8 @@
  * whatever a generated Role grants must be among these rules already.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
-import { apiVersion, distinct, group, type HookedKind, type Kind } from './kinds.ts'
-import { labels, type Manifest, names, rules } from './objects.ts'
+import { apiVersion, distinct, group, type HookedKind, type ManifestKind } from './kinds.ts'
+import { labels, type GeneratedManifest, names, rules } from './objects.ts'
 import type { Values } from './values.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
@@ -14,12 +14,15 @@ const read = ['get', 'list', 'watch'] as const
 const own = [...read, 'create', 'update', 'patch', 'delete'] as const
 
 /** Rights of the hooks server: it writes the Events that a hook cannot return. */
-export function hooksRbac(values: Values): readonly Manifest[] {
+export function hooksRbac(values: Values): readonly GeneratedManifest[] {
   const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
   return clusterRole('hooks', names.hooks, role, values)
 }
 
-export function metacontrollerRbac(kinds: readonly HookedKind[], values: Values): readonly Manifest[] {
+export function metacontrollerRbac(
+  kinds: readonly HookedKind[],
+  values: Values,
+): readonly GeneratedManifest[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))
   const childKeys = new Set(children.map((one) => `${one.apiVersion} ${one.resource}`))
@@ -50,7 +53,7 @@ export function metacontrollerRbac(kinds: readonly HookedKind[], values: Values)
 }
 
 /** Roles for people: added to the built-in view, edit and admin roles. */
-export function userRoles(kinds: readonly Kind[], values: Values): readonly Manifest[] {
+export function userRoles(kinds: readonly ManifestKind[], values: Values): readonly GeneratedManifest[] {
   const resources = kinds.map((kind) => kind.plural)
   const aggregate = (to: readonly string[]) =>
     Object.fromEntries(to.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true']))
@@ -83,7 +86,7 @@ function clusterRole(
   name: string,
   role: readonly object[],
   values: Values,
-): readonly Manifest[] {
+): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: rbac,

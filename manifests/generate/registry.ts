@@ -3,13 +3,13 @@
  */
 import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'
-import type { HookedKind, Kind } from './kinds.ts'
+import type { HookedKind, ManifestKind } from './kinds.ts'
 
 /** What a status says of who uses the object: of a group, its members. */
 const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.status.serverCount'])
 
 /** Every kind of the API, sorted by name. */
-export function allKinds(): readonly Kind[] {
+export function allKinds(): readonly ManifestKind[] {
   return kinds.map(({ kind, plural, columns }) => ({
     kind,
     plural,

@@ -10,7 +10,7 @@ import {
   filled,
   hooksPort,
   labels,
-  type Manifest,
+  type GeneratedManifest,
   names,
   podSecurity,
   selector,
@@ -20,7 +20,7 @@ import type { Values } from './values.ts'
 const tlsFolder = '/etc/gatehouse-hooks/tls'
 
 /** Only the plain manifests make their namespace; a chart is installed into one. */
-export function namespace(values: Values): readonly Manifest[] {
+export function namespace(values: Values): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: 'v1',
@@ -37,7 +37,7 @@ export function namespace(values: Values): readonly Manifest[] {
   ]
 }
 
-export function hooksServer(values: Values): readonly Manifest[] {
+export function hooksServer(values: Values): readonly GeneratedManifest[] {
   const metadata = { name: names.hooks, namespace: values.namespace, labels: labels(values, 'hooks') }
   return [
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
@@ -149,7 +149,7 @@ export function networkPolicy(
   values: Values,
   component: 'hooks' | 'certificates',
   ingress: readonly object[],
-): Manifest {
+): GeneratedManifest {
   const dns = dnsPorts.flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ protocol, port })))
   const api = apiPorts.map((port) => ({ protocol: 'TCP', port }))
   return {

@@ -10,7 +10,7 @@ import type { Sessions } from './tokens/sessions.ts'
 import type { Upstream } from './upstream/upstream.ts'
 import type { Urls } from './urls.ts'
 
-export interface Context {
+export interface AuthServerContext {
   readonly config: AuthServerConfig
   readonly urls: Urls
   readonly state: State
@@ -29,7 +29,7 @@ export interface Context {
   readonly addressOf: (exchange: Exchange) => string
 }
 
-export function nowSec(context: Pick<Context, 'now'>): number {
+export function nowSec(context: Pick<AuthServerContext, 'now'>): number {
   return Math.floor(context.now() / 1000)
 }
 
@@ -37,10 +37,10 @@ export function nowSec(context: Pick<Context, 'now'>): number {
  * True for the providers that nobody can leave out: the first, which says who the user is, and the one whose token
  * policies read, without which they refuse everything.
  */
-export function isRequired({ config, upstreams }: Context, name: string): boolean {
+export function isRequired({ config, upstreams }: AuthServerContext, name: string): boolean {
   return name === upstreams[0]?.name || name === config.primaryUpstreamProvider
 }
 
-export function upstreamNamed(context: Context, name: string): Upstream | undefined {
+export function upstreamNamed(context: AuthServerContext, name: string): Upstream | undefined {
   return context.upstreams.find((upstream) => upstream.name === name)
 }

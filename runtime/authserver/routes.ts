@@ -9,7 +9,7 @@
  */
 import type { Exchange, Stage } from '../net/index.ts'
 import { errorPage } from './consent/pages.ts'
-import type { Context } from './context.ts'
+import type { AuthServerContext } from './context.ts'
 import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from './endpoints/responses.ts'
 import { changeAccounts, showAccounts } from './endpoints/accounts.ts'
 import { authorize } from './endpoints/authorize.ts'
@@ -22,7 +22,7 @@ import { token } from './endpoints/token.ts'
 import { introspect, revoke, userinfo } from './endpoints/token-state.ts'
 import { paths } from './urls.ts'
 
-type Handler = (exchange: Exchange, context: Context) => Promise<void>
+type Handler = (exchange: Exchange, context: AuthServerContext) => Promise<void>
 
 interface Endpoint {
   readonly methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handler>>>
@@ -48,7 +48,7 @@ const registration: Endpoint = { methods: { POST: register }, for: 'clients' }
 const returning: Endpoint = { methods: { GET: callback }, for: 'users' }
 
 /** Builds the lookup: path as sent, without query, to the stage that handles it. */
-export function makeRoutes(context: Context): (path: string) => Stage<Exchange> | undefined {
+export function makeRoutes(context: AuthServerContext): (path: string) => Stage<Exchange> | undefined {
   const { config, urls } = context
   const table = new Map<string, Stage<Exchange>>()
   const bases = new Set([urls.base, new URL(urls.authorize).pathname.slice(0, -paths.authorize.length), ''])
@@ -83,7 +83,7 @@ export function makeRoutes(context: Context): (path: string) => Stage<Exchange> 
   }
 }
 
-async function response(exchange: Exchange, endpoint: Endpoint, context: Context): Promise<void> {
+async function response(exchange: Exchange, endpoint: Endpoint, context: AuthServerContext): Promise<void> {
   const { req, res } = exchange
   const allow = allowed(endpoint)
   if (endpoint.for === 'clients') {
@@ -94,7 +94,7 @@ async function response(exchange: Exchange, endpoint: Endpoint, context: Context
   const handler = handlerFor(endpoint, req.method)
   if (!handler) return sendEmpty(exchange, 405, { Allow: allow.join(', ') })
   const source = context.addressOf(exchange)
-  const emit: Context['emit'] = (event) => context.emit({ ...event, source })
+  const emit: AuthServerContext['emit'] = (event) => context.emit({ ...event, source })
   try {
     await handler(exchange, { ...context, emit })
   } catch (error) {
@@ -136,7 +136,7 @@ function preflight(exchange: Exchange, allow: readonly string[]): void {
 }
 
 /** Browsers get a sentence, clients JSON. Causes go to the log only. */
-function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context: Context): void {
+function refuse(exchange: Exchange, endpoint: Endpoint, error: unknown, context: AuthServerContext): void {
   const failure = toOAuthError(error)
   if (failure.status >= 500) {
     context.log.error('a request to the authorization server failed', {

@@ -26,7 +26,7 @@ import type { Store } from '../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from './clients/cimd.ts'
 import { makeClientDirectory } from './clients/directory.ts'
-import type { Context } from './context.ts'
+import type { AuthServerContext } from './context.ts'
 import type { AuthServerEvent } from './events.ts'
 import { take } from './limits.ts'
 import { makeRoutes } from './routes.ts'
@@ -38,7 +38,7 @@ import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { makeOAuth2Upstream } from './upstream/oauth2.ts'
 import { makeOidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
-import { makeUpstreamTokenStore, type UpstreamTokenSource } from './upstream/token-store.ts'
+import { makeUpstreamTokenStore, type StoredUpstreamTokens } from './upstream/token-store.ts'
 import { makeUrls } from './urls.ts'
 import { shownClient, sessionHash } from './events.ts'
 
@@ -70,7 +70,7 @@ export interface AuthServer {
   readonly accountsUrl: string
   /** For runtime/incoming: verifies this server's tokens without asking anybody. */
   readonly keys: Keys
-  readonly upstreamTokens: UpstreamTokenSource
+  readonly upstreamTokens: StoredUpstreamTokens
   /** False when the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>
   /** What keeps this server from working right now; empty when it is ready. */
@@ -133,7 +133,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
       mayFetch: async (host, caller) => (await take(parts.store, 'document', { caller, host })) === 0,
     })
-  const context: Context = {
+  const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
     state,

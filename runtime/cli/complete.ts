@@ -8,13 +8,13 @@ import type { Command, Option } from 'commander'
 import { NamedArgument } from './command.ts'
 
 /** One candidate: the word, and a line about it. */
-export interface Candidate {
+export interface Completion {
   readonly word: string
   readonly about: string
 }
 
 /** Candidates for the last of `words`, which may be ''. `words` begins after the name of the program. */
-export function candidates(program: Command, words: readonly string[]): Candidate[] {
+export function candidates(program: Command, words: readonly string[]): Completion[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
   if (before.includes('--')) return []
@@ -58,31 +58,31 @@ function takesValue(option: Option): boolean {
   return option.required || option.optional
 }
 
-function valuesOf(option: Option): Candidate[] {
+function valuesOf(option: Option): Completion[] {
   return (option.argChoices ?? []).map((word) => ({ word, about: '' }))
 }
 
-function commandsOf(command: Command): Candidate[] {
+function commandsOf(command: Command): Completion[] {
   return command
     .createHelp()
     .visibleCommands(command)
     .map((one) => ({ word: one.name(), about: one.summary() || one.description() }))
 }
 
-function optionsOf(command: Command): Candidate[] {
+function optionsOf(command: Command): Completion[] {
   return command
     .createHelp()
     .visibleOptions(command)
     .map((option) => ({ word: option.long ?? option.short ?? '', about: option.description }))
 }
 
-function argumentsOf(command: Command): Candidate[] {
+function argumentsOf(command: Command): Completion[] {
   return command.registeredArguments.flatMap((argument) => {
     const words = argument instanceof NamedArgument ? argument.names() : (argument.argChoices ?? [])
     return words.map((word) => ({ word, about: '' }))
   })
 }
 
-function starting(typed: string, all: readonly Candidate[]): Candidate[] {
+function starting(typed: string, all: readonly Completion[]): Completion[] {
   return all.filter(({ word }) => word.startsWith(typed))
 }

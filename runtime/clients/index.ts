@@ -3,12 +3,17 @@
  * them and taken out. Pure: reading and writing files is the caller's.
  */
 export { type ClientId, clientIds, clientRow, isClientId } from './catalog/clients.ts'
-export type { Platform, Scope } from './catalog/client-row.ts'
+export type { Platform, FileScope } from './catalog/client-row.ts'
 export { type Host, type Location, locationsOf } from './catalog/locations.ts'
 export { connectionEntry, needsProgram } from './connect/entry.ts'
 export { maskedDiff } from './connect/masked-diff.ts'
 export { snippetOf } from './connect/snippet.ts'
-export { type Conversion, type ConvertedEntry, convertEntries, type Outcome } from './convert/convert.ts'
+export {
+  type Conversion,
+  type ConvertedEntry,
+  convertEntries,
+  type ConversionOutcome,
+} from './convert/convert.ts'
 export { type FolderFile, folderFiles } from './convert/folder.ts'
 export { objectName } from './convert/names.ts'
 export type { ConvertOptions } from './convert/options.ts'
@@ -17,9 +22,9 @@ export { isSecret, secretInUrl } from './convert/secrets.ts'
 export { runnerImages } from './convert/server.ts'
 export { quoteCommand } from './convert/quote.ts'
 export { decodeText, encodeText, type FileText, maxFileBytes } from './document/text.ts'
-export { applyChanges, type Change, invertChanges } from './edit/changes.ts'
+export { applyChanges, type TextChange, invertChanges } from './edit/changes.ts'
 export { dropEntry, type Edit, type EditTarget, entryAt, putEntry } from './edit/edit.ts'
-export { type ClientEntry, type Program, referencesOf } from './entries/entry.ts'
+export { type ClientEntry, type EntryProgram, referencesOf } from './entries/entry.ts'
 export { shown } from './entries/members.ts'
 export { packageName } from './entries/package.ts'
 export { readEntries } from './entries/read.ts'

@@ -2,14 +2,14 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-export interface Place {
+export interface ExecutablePlace {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
   readonly platform: string
 }
 
 /** True for a path to an executable file, or the name of one in PATH. */
-export function canStart(program: string, { env, cwd, platform }: Place): boolean {
+export function canStart(program: string, { env, cwd, platform }: ExecutablePlace): boolean {
   const isPath = isAbsolute(program) || /[/\\]/.test(program)
   const folders = isPath ? [isAbsolute(program) ? '' : cwd] : (env['PATH'] ?? '').split(delimiter)
   const endings = platform === 'win32' ? ['', '.exe', '.cmd', '.bat'] : ['']

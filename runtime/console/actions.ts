@@ -1,6 +1,6 @@
 /** The rows of the API about sessions, settings and tries, and everything that does something. */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { Session } from './api.ts'
+import type { ListedSession } from './api.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { backendRows } from './data/backends.ts'
 import { configView } from './data/config.ts'
@@ -69,7 +69,7 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
 }
 
 /** Those of the visitor, or all, in the order of their hashes. */
-function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly Session[] {
+function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ListedSession[] {
   const rows = view.sessions().map((facts) => sessionRow(facts, visitor.caller.key))
   return rows
     .filter(({ mine }) => mine || permissions.has('sessions.all'))

@@ -48,7 +48,7 @@ export type Permission =
   | 'try'
 
 /** Every list. `next` is an opaque cursor; absent on the last page. */
-export interface Page<T> {
+export interface ListPage<T> {
   readonly items: readonly T[]
   readonly next?: string
   readonly replica: string
@@ -87,11 +87,11 @@ export interface Overview {
   }
   readonly minutes: readonly Minute[]
   readonly sessions: number
-  readonly problems: readonly Problem[]
-  readonly backends: readonly Backend[]
+  readonly problems: readonly ProblemView[]
+  readonly backends: readonly BackendView[]
 }
 
-export interface Problem {
+export interface ProblemView {
   readonly type: string
   readonly backend?: string
   readonly since: string
@@ -101,7 +101,7 @@ export interface Problem {
 }
 
 /** GET `backends` lists these. */
-export interface Backend {
+export interface BackendView {
   readonly name: string
   readonly health: Health
   readonly since?: string
@@ -122,7 +122,7 @@ export interface Backend {
 }
 
 /** `unpinned`: nothing is compared, because pinning is off or the backend has no lock. */
-export type PinState = 'unpinned' | 'pinned' | 'new' | 'changed'
+export type ToolPinState = 'unpinned' | 'pinned' | 'new' | 'changed'
 
 /** GET `tools?text&backend&pin&cursor&limit` lists these; GET `tools/{name}` gives a `ToolDetail`. */
 export interface Tool {
@@ -142,14 +142,14 @@ export interface Tool {
   }
   /** Estimate: bytes of the definition / 4. */
   readonly tokens: number
-  readonly pin: PinState
+  readonly pin: ToolPinState
   /** Why clients do not see it: the rule, in words. */
   readonly hidden?: string
   /** Hidden or direction-changing characters are in its texts. */
   readonly suspicious: boolean
 }
 
-export interface ToolList extends Page<Tool> {
+export interface ToolList extends ListPage<Tool> {
   readonly total: number
   readonly tokens: number
 }
@@ -165,10 +165,10 @@ export interface ToolDetail extends Tool {
 }
 
 export const outcomes = ['success', 'denied', 'failure', 'error', 'unauthenticated', 'cancelled'] as const
-export type Outcome = (typeof outcomes)[number]
+export type CallResultKind = (typeof outcomes)[number]
 
 /** GET `calls?caller&backend&tool&outcome&from&to&text&cursor&limit` lists these, the newest first. */
-export interface Call {
+export interface CallView {
   readonly id: string
   readonly at: string
   readonly method: string
@@ -181,7 +181,7 @@ export interface Call {
   readonly session?: string
   readonly era?: string
   readonly ms: number
-  readonly outcome: Outcome
+  readonly outcome: CallResultKind
   readonly denied?: { readonly by: DeniedBy; readonly policies?: readonly string[] }
   readonly error?: { readonly code?: number; readonly message?: string }
   readonly payload: 'none' | 'recorded' | 'withheld' | 'evicted'
@@ -191,7 +191,7 @@ export interface Call {
 export type DeniedBy = 'policy' | 'rate_limit' | 'origin' | 'pin'
 
 /** GET `calls/{id}/payload`, for auditors, and for the caller of the call. */
-export interface Payload {
+export interface PayloadView {
   readonly id: string
   readonly arguments?: string
   readonly result?: string
@@ -199,7 +199,7 @@ export interface Payload {
 }
 
 /** GET `sessions` lists these. DELETE `sessions/{hash}` ends one. */
-export interface Session {
+export interface ListedSession {
   readonly hash: string
   readonly caller?: { readonly sub?: string; readonly name?: string }
   readonly client?: string
@@ -223,8 +223,8 @@ export interface Policies {
   readonly problems: readonly string[]
 }
 
-/** POST `policies/explain`; answer: `Explanation`. */
-export interface ExplainQuestion {
+/** POST `policies/explain`; answer: `ExplainResponse`. */
+export interface ExplainRequest {
   /** Claims of the caller in question; the signed-in user when absent. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly action: 'call_tool' | 'get_prompt' | 'read_resource'
@@ -233,7 +233,7 @@ export interface ExplainQuestion {
   readonly arguments?: string
 }
 
-export interface Explanation {
+export interface ExplainResponse {
   readonly decision: 'allow' | 'deny' | 'not_found'
   readonly steps: readonly {
     readonly stage: string
@@ -303,7 +303,7 @@ export type TryEvent =
     }
   | {
       readonly type: 'done'
-      readonly outcome: Outcome
+      readonly outcome: CallResultKind
       readonly ms: number
       /** JSON text of the result, at most 256 KiB. */
       readonly result?: string
@@ -323,7 +323,7 @@ export interface AskAnswer {
  * the member `type`. Calls arrive in batches.
  */
 export type StreamEvent =
-  | { readonly type: 'calls'; readonly items: readonly Call[] }
+  | { readonly type: 'calls'; readonly items: readonly CallView[] }
   | { readonly type: 'health'; readonly backend: string; readonly health: Health; readonly since: string }
   | { readonly type: 'catalog' }
   | { readonly type: 'sessions'; readonly count: number }
@@ -336,19 +336,19 @@ export type StreamEvent =
 export interface Answers {
   readonly me: Me
   readonly overview: Overview
-  readonly backends: Page<Backend>
+  readonly backends: ListPage<BackendView>
   /** POST: checks the backend now. */
-  readonly 'backends/{}/recheck': Backend
+  readonly 'backends/{}/recheck': BackendView
   readonly tools: ToolList
   readonly 'tools/{}': ToolDetail
-  readonly calls: Page<Call>
-  readonly 'calls/{}': Call
-  readonly 'calls/{}/payload': Payload
-  readonly sessions: Page<Session>
+  readonly calls: ListPage<CallView>
+  readonly 'calls/{}': CallView
+  readonly 'calls/{}/payload': PayloadView
+  readonly sessions: ListPage<ListedSession>
   /** DELETE; no content. */
   readonly 'sessions/{}': undefined
   readonly policies: Policies
-  readonly 'policies/explain': Explanation
+  readonly 'policies/explain': ExplainResponse
   readonly config: ConfigView
   readonly connect: Connect
   readonly tries: { readonly id: string }
@@ -361,7 +361,7 @@ export interface Answers {
 
 /** The body of a POST, where there is one. */
 export interface Bodies {
-  readonly 'policies/explain': ExplainQuestion
+  readonly 'policies/explain': ExplainRequest
   readonly tries: TryRequest
   readonly 'tries/{}/answers/{}': AskAnswer
 }

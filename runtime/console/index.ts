@@ -1,4 +1,4 @@
 /** Public API of the web console. */
 export { CallRecorder } from './calls/recorder.ts'
 export { type ConsoleOptions, startConsole } from './start.ts'
-export type { Console } from './server.ts'
+export type { RunningConsole } from './server.ts'

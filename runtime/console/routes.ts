@@ -1,6 +1,6 @@
 /** The console's API, row by row: what answers it is made of the server's view. */
 import type { Log } from '../net/index.ts'
-import type { Access } from './access/visitor.ts'
+import type { VisitorAccess } from './access/visitor.ts'
 import { permissionsOf, type Visitor } from './access/visitor.ts'
 import { actionRoutes } from './actions.ts'
 import type { Me, Overview } from './api.ts'
@@ -16,19 +16,19 @@ import type { Readers } from './stream/reader.ts'
 import type { Tries } from './tries/tries.ts'
 import type { ConsoleView } from './view.ts'
 
-export interface RouteParts {
+export interface ConsoleRouteParts {
   readonly recorder: CallRecorder
   readonly readers: Readers
   readonly tries: Tries
   readonly explain: Explain
   readonly view: ConsoleView
-  readonly access: Access
+  readonly access: VisitorAccess
   readonly version: string
   readonly log: Log
   readonly now: () => number
 }
 
-export function apiRoutes(parts: RouteParts): readonly ApiRoute[] {
+export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
   const { view, recorder, now } = parts
   const facts = () => ({ replica: recorder.replica, now: now() })
   const tools = ({ visitor, exchange }: ApiRequest) => view.tools(visitor.caller, exchange.signal)
@@ -101,7 +101,7 @@ export function apiRoutes(parts: RouteParts): readonly ApiRoute[] {
   ]
 }
 
-function meOf({ view, access, version, recorder }: RouteParts, visitor: Visitor): Me {
+function meOf({ view, access, version, recorder }: ConsoleRouteParts, visitor: Visitor): Me {
   const { user, roles, csrf, freshLogin } = visitor
   return {
     server: view.server,
@@ -116,7 +116,7 @@ function meOf({ view, access, version, recorder }: RouteParts, visitor: Visitor)
   }
 }
 
-async function overviewOf(parts: RouteParts, request: ApiRequest): Promise<Overview> {
+async function overviewOf(parts: ConsoleRouteParts, request: ApiRequest): Promise<Overview> {
   const { view, now, recorder } = parts
   const backends = await backendRows(parts, request)
   return {

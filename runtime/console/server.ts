@@ -7,7 +7,7 @@
 import type { IncomingMessage } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'
 import { Exchange, listen, type Log, pipeline, readBody, sendJson, sendProblem } from '../net/index.ts'
-import type { Access, Visitor } from './access/visitor.ts'
+import type { VisitorAccess, Visitor } from './access/visitor.ts'
 import { permissionsOf } from './access/visitor.ts'
 import { type ApiRoute, findRoute, type FoundRoute } from './http/api-route.ts'
 import { type Assets, readAssets } from './http/assets.ts'
@@ -17,7 +17,7 @@ const apiPrefix = '/api/v1/'
 const maxBodyBytes = 1024 * 1024
 const defaultGraceMs = 2_000
 
-export interface ServeOptions {
+export interface ConsoleServerOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
@@ -25,14 +25,14 @@ export interface ServeOptions {
   readonly basePath: string
   /** Under which address browsers reach it; undefined: under the names of this machine. */
   readonly publicUrl: string | undefined
-  readonly access: Access
+  readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
   /** Folder with the files of the pages. */
   readonly assets: string
   readonly log: Log
 }
 
-export interface Console {
+export interface RunningConsole {
   /** Address to open, without a token. */
   readonly url: string
   close(): Promise<void>
@@ -45,7 +45,7 @@ class ConsoleExchange extends Exchange {
 }
 
 /** Binds and starts serving. Rejects with the system's error when it cannot bind. */
-export async function serveConsole(options: ServeOptions): Promise<Console> {
+export async function serveConsole(options: ConsoleServerOptions): Promise<RunningConsole> {
   const { host, port, basePath, publicUrl, log, access } = options
   const assets = readAssets(options.assets, basePath)
   let origins: ReadonlySet<string> = new Set()
@@ -125,7 +125,11 @@ function authorize({ found, visitor }: ConsoleExchange): void {
   if (fresh && !visitor.freshLogin) throw new GatehouseError('LOGIN_TOO_OLD')
 }
 
-async function dispatch(exchange: ConsoleExchange, options: ServeOptions, assets: Assets): Promise<void> {
+async function dispatch(
+  exchange: ConsoleExchange,
+  options: ConsoleServerOptions,
+  assets: Assets,
+): Promise<void> {
   const { found, visitor, res, req } = exchange
   if (found && visitor) {
     const value: unknown = await found.route.handle({

@@ -8,11 +8,11 @@ import { anonymousAccess } from './access/anonymous.ts'
 import { Issuer } from './access/issuer.ts'
 import { loginAccess } from './access/login.ts'
 import type { RoleRule } from './access/roles.ts'
-import type { Access } from './access/visitor.ts'
+import type { VisitorAccess } from './access/visitor.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import type { Explain } from './data/explain.ts'
 import { apiRoutes } from './routes.ts'
-import { type Console, serveConsole } from './server.ts'
+import { type RunningConsole, serveConsole } from './server.ts'
 import { Hub } from './stream/hub.ts'
 import { Readers } from './stream/reader.ts'
 import { Tries } from './tries/tries.ts'
@@ -59,7 +59,7 @@ export interface OidcOptions {
 }
 
 /** Starts the console of one server. Rejects with the system's error when it cannot bind. */
-export async function startConsole(options: ConsoleOptions): Promise<Console> {
+export async function startConsole(options: ConsoleOptions): Promise<RunningConsole> {
   const { view, recorder, events, version, host, port, assets = builtAssets(), log } = options
   const { basePath = '', publicUrl } = options
   const access = accessOf(options)
@@ -100,7 +100,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
 }
 
 /** Throws INVALID_CONFIG for a login without the address that it comes back to. */
-function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions): Access {
+function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions): VisitorAccess {
   if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
   if (publicUrl === undefined)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl: is required with console.auth' })

@@ -4,10 +4,10 @@
  */
 import type { Ask, AskReply, Era } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
-import type { Problem } from '../observe/index.ts'
-import type { Health, Outcome, TryRequest } from './api.ts'
+import type { OpenProblem } from '../observe/index.ts'
+import type { Health, CallResultKind, TryRequest } from './api.ts'
 
-export interface BackendFacts {
+export interface ConsoleBackend {
   readonly name: string
   readonly transport: string
   readonly authType: string
@@ -44,7 +44,7 @@ export interface ToolFacts {
   readonly pin: 'pinned' | 'new' | 'changed' | undefined
 }
 
-export interface SessionFacts {
+export interface ConsoleSessionFacts {
   readonly hash: string
   /** `Caller.key` of whom it belongs to. */
   readonly owner: string
@@ -87,7 +87,7 @@ export interface Tried {
   readonly caller: Caller
   readonly backend: string
   readonly ms: number
-  readonly outcome: Outcome
+  readonly outcome: CallResultKind
   /** Undefined where no policy was asked. */
   readonly policy: PolicyDecision | undefined
   readonly error?: { readonly code?: number; readonly message: string }
@@ -97,11 +97,11 @@ export interface ConsoleView {
   /** Name of the virtual server. */
   readonly server: string
   /** Sorted by name, the excluded ones included. */
-  backends(): readonly BackendFacts[]
+  backends(): readonly ConsoleBackend[]
   /** What is wrong now, the oldest first. */
-  problems(): readonly Problem[]
+  problems(): readonly OpenProblem[]
   sessionCount(): number
-  sessions(): readonly SessionFacts[]
+  sessions(): readonly ConsoleSessionFacts[]
   /** False when none has this hash. */
   endSession(hash: string): Promise<boolean>
   /** The configuration in force. */

@@ -1,5 +1,13 @@
 /** Public API of the doctor module: checks of every hop between an MCP client and a server, and known identity providers. */
-export { failed, type Finding, ok, type Outcome, type Result, skipped, warning } from './report/finding.ts'
+export {
+  failed,
+  type Finding,
+  ok,
+  type CheckOutcome,
+  type Result,
+  skipped,
+  warning,
+} from './report/finding.ts'
 export { makeClean } from './report/text.ts'
 export { type Check, walk } from './report/walk.ts'
 export { profileNamed, profiles } from './profiles/index.ts'

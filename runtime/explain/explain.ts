@@ -3,7 +3,14 @@
  * credential, backend.
  */
 import { type DecisionExplanation, explainDecision } from '../policy/index.ts'
-import type { BackendFacts, ExplainQuestion, Explanation, Item, Snapshot, Step } from './types.ts'
+import type {
+  ExplainedBackend,
+  ExplainQuestion,
+  Explanation,
+  ExplainedItem,
+  Snapshot,
+  ExplainedStep,
+} from './types.ts'
 
 /** Rejects with INVALID_CONFIG when policies cannot be used, and with INVALID_PARAMS when arguments are no object. */
 export async function explain(snapshot: Snapshot, question: ExplainQuestion): Promise<Explanation> {
@@ -33,19 +40,19 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
   return { decision: decisionOf(steps), target: { backend, original }, steps }
 }
 
-function decisionOf(steps: readonly Step[]): 'allow' | 'deny' {
+function decisionOf(steps: readonly ExplainedStep[]): 'allow' | 'deny' {
   return steps.some(({ verdict }) => verdict === 'stop') ? 'deny' : 'allow'
 }
 
-function pass(stage: Step['stage'], message: string): Step {
+function pass(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'pass', message }
 }
 
-function note(stage: Step['stage'], message: string): Step {
+function note(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'note', message }
 }
 
-function stop(stage: Step['stage'], message: string): Step {
+function stop(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'stop', message }
 }
 
@@ -53,7 +60,7 @@ function stop(stage: Step['stage'], message: string): Step {
 function missingSteps(
   { items, conflicts, backends, prefixes }: Snapshot,
   { action, name }: ExplainQuestion,
-): Step[] {
+): ExplainedStep[] {
   const lost = conflicts.filter((conflict) => conflict.name === name)
   if (lost.length > 0) return lost.map(({ message }) => stop('conflict', message))
   const unknown = backends.filter(
@@ -79,7 +86,7 @@ function bare(name: string, prefixes: Snapshot['prefixes']): string | undefined 
   return prefix === undefined ? undefined : name.slice(prefix.length)
 }
 
-function filterSteps({ searchOnly }: Snapshot, { action, hidden, name }: Item): Step[] {
+function filterSteps({ searchOnly }: Snapshot, { action, hidden, name }: ExplainedItem): ExplainedStep[] {
   if (hidden !== undefined) return [stop('filter', hidden)]
   if (!searchOnly || action !== 'call_tool') return [pass('filter', 'no filter hides it')]
   return [
@@ -95,15 +102,15 @@ const refusals: Readonly<Record<string, string>> = {
   no_lock: 'its backend has no lock, and backends without one are blocked',
 }
 
-function pinSteps({ refused }: Item): Step[] {
+function pinSteps({ refused }: ExplainedItem): ExplainedStep[] {
   return refused === undefined ? [] : [stop('pin', refusals[refused] ?? refused)]
 }
 
 async function policySteps(
   { policies, own }: Snapshot,
   { name, action, claims, subject, arguments: args }: ExplainQuestion,
-  item: Item | undefined,
-): Promise<Step[]> {
+  item: ExplainedItem | undefined,
+): Promise<ExplainedStep[]> {
   if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
   const about = {
     action,
@@ -115,7 +122,7 @@ async function policySteps(
   const call = await explainDecision(policies, { ...about, arguments: args })
   const isGranted = call.decision === 'unmentioned' && own.includes(name)
   if (isGranted) return [pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]
-  const steps: Step[] = [
+  const steps: ExplainedStep[] = [
     { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
   ]
   if (args === undefined) return steps
@@ -134,7 +141,7 @@ function policyText({
   refused,
   policies,
   missing,
-}: DecisionExplanation): Pick<Step, 'message' | 'details'> {
+}: DecisionExplanation): Pick<ExplainedStep, 'message' | 'details'> {
   const verdict = {
     permitted: `permitted by ${determining.join(', ')}`,
     forbidden: `forbidden by ${determining.join(', ') || 'a policy that fails'}`,
@@ -153,13 +160,13 @@ function policyText({
   }
 }
 
-function limitSteps({ limits }: Snapshot, name: string): Step[] {
+function limitSteps({ limits }: Snapshot, name: string): ExplainedStep[] {
   return limits
     .filter(({ tool }) => tool === undefined || tool === name)
     .map(({ text }) => note('limits', text))
 }
 
-function backendSteps(backend: BackendFacts | undefined): Step[] {
+function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (!backend) return []
   const { name, health, since, error, circuit, authType, excluded } = backend
   const reason = `${error === undefined ? '' : `: ${error}`}${since === undefined ? '' : ` (since ${since})`}`

@@ -3,7 +3,7 @@ import type { PolicySet } from '../policy/index.ts'
 
 type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
-export interface Item {
+export interface ExplainedItem {
   readonly action: Action
   /** As clients call it. */
   readonly name: string
@@ -17,7 +17,7 @@ export interface Item {
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
-export interface BackendFacts {
+export interface ExplainedBackend {
   readonly name: string
   readonly health: 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
   /** RFC 3339 time of the last change of health. */
@@ -34,12 +34,12 @@ export interface BackendFacts {
 
 export interface Snapshot {
   readonly server: string
-  readonly items: readonly Item[]
+  readonly items: readonly ExplainedItem[]
   /** Names that could not be offered as they stand. */
   readonly conflicts: readonly { readonly name: string; readonly message: string }[]
   /** Tools of the server itself. */
   readonly own: readonly string[]
-  readonly backends: readonly BackendFacts[]
+  readonly backends: readonly ExplainedBackend[]
   /** Undefined: everybody may do everything. */
   readonly policies?: PolicySet | undefined
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
@@ -62,7 +62,7 @@ export interface ExplainQuestion {
 
 type Stage = 'name' | 'conflict' | 'filter' | 'pin' | 'policy' | 'limits' | 'credential' | 'backend'
 
-export interface Step {
+export interface ExplainedStep {
   readonly stage: Stage
   /** The first `stop` is the reason; later ones would stop the call too. */
   readonly verdict: 'pass' | 'stop' | 'note'
@@ -74,5 +74,5 @@ export interface Explanation {
   readonly decision: 'allow' | 'deny' | 'not_found'
   /** Where the name leads. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined
-  readonly steps: readonly Step[]
+  readonly steps: readonly ExplainedStep[]
 }

@@ -12,7 +12,7 @@ import {
   discoverServer,
   type Fetch,
   introspect,
-  type JsonObject,
+  type JsonRecord,
   type Keys,
   OAuthClientError,
   RemoteKeys,
@@ -78,7 +78,7 @@ export class TokenVerifier {
     return caller
   }
 
-  async #claims(token: string): Promise<JsonObject> {
+  async #claims(token: string): Promise<JsonRecord> {
     const { introspectionUrl } = this.#config
     if (this.#keys !== undefined && looksLikeJwt(token)) {
       try {
@@ -99,7 +99,7 @@ export class TokenVerifier {
     return this.#introspected(token, introspectionUrl)
   }
 
-  async #introspected(token: string, endpoint: string): Promise<JsonObject> {
+  async #introspected(token: string, endpoint: string): Promise<JsonRecord> {
     const { clientId, clientSecret } = this.#config
     const secret = typeof clientSecret === 'function' ? clientSecret() : clientSecret
     const claims = await introspect(endpoint, token, {
@@ -112,7 +112,7 @@ export class TokenVerifier {
   }
 
   /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
-  #checkClaims(claims: JsonObject): void {
+  #checkClaims(claims: JsonRecord): void {
     const nowSec = this.#parts.now() / 1000
     const { exp, nbf, iss, aud } = claims
     if (exp !== undefined && !(typeof exp === 'number' && exp + skewSec > nowSec)) {

@@ -21,7 +21,7 @@ export {
   largeBytes,
   readMembers,
   visitElementsInTurns,
-  type Work,
+  type TurnWork,
   workOn,
 } from './json/turns.ts'
 export { nextShare, shareIsOver } from './json/turn-shares.ts'
@@ -65,4 +65,4 @@ export {
   resultParts,
 } from './write.ts'
 export { encodeEvent, eventParts, keepAliveComment, onOneLine } from './sse.ts'
-export { lastEventIdHeader, type ServerEvent, type SseReader, sseReader } from './sse-reader.ts'
+export { lastEventIdHeader, type SseEvent, type SseReader, sseReader } from './sse-reader.ts'

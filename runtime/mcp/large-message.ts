@@ -3,7 +3,7 @@
  * in a message is read further on at once, and is held to what can be read at once.
  */
 import { JsonError } from './json/scan.ts'
-import { checkUtf8, inTurns, largeBytes, membersOf, readMembers, type Work } from './json/turns.ts'
+import { checkUtf8, inTurns, largeBytes, membersOf, readMembers, type TurnWork } from './json/turns.ts'
 import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 
@@ -20,7 +20,7 @@ export function readServerMessage(body: Buffer | Promise<Buffer>): Message | Pro
   return body.length < largeBytes ? scanMessage(body) : inTurns(read(body))
 }
 
-function* read(body: Buffer): Work<Message> {
+function* read(body: Buffer): TurnWork<Message> {
   if (!(yield* checkUtf8(body))) throw new MessageError('PARSE_ERROR', undefined)
   yield* members(body)
   const message = readMessage(readObject(body))
@@ -39,7 +39,7 @@ function* read(body: Buffer): Work<Message> {
 }
 
 /** Event streams want it so, and a writer of them has no turns for it. */
-function* putOnOneLine(json: Buffer): Work<void> {
+function* putOnOneLine(json: Buffer): TurnWork<void> {
   for (let from = 0; from < json.length; from += lineSlice) {
     const slice = json.subarray(from, from + lineSlice)
     if (slice.includes('\n') || slice.includes('\r')) blankLineEnds(slice)
@@ -47,7 +47,7 @@ function* putOnOneLine(json: Buffer): Work<void> {
   }
 }
 
-function* members(bytes: Buffer): Work<void> {
+function* members(bytes: Buffer): TurnWork<void> {
   try {
     yield* readMembers(bytes)
   } catch (cause) {

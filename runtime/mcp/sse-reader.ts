@@ -7,7 +7,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { Pieces } from '../net/index.ts'
-import { inTurns, joined, largeBytes, madeUtf8, type Work } from './json/turns.ts'
+import { inTurns, joined, largeBytes, madeUtf8, type TurnWork } from './json/turns.ts'
 
 const lf = 0x0a
 const cr = 0x0d
@@ -23,7 +23,7 @@ const shortLine = 32
 const maxValueBytes = 64 * 1024
 
 /** One event. */
-export class ServerEvent {
+export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
   /** Bytes of the data. */
@@ -44,7 +44,7 @@ export class ServerEvent {
     return isUtf8(bytes) ? bytes : Buffer.from(bytes.toString())
   }
 
-  *#large(): Work<Buffer> {
+  *#large(): TurnWork<Buffer> {
     const [first] = this.#pieces
     const bytes = first && this.#pieces.length === 1 ? first : yield* joined(this.#pieces, this.size)
     return yield* madeUtf8(bytes)
@@ -70,7 +70,7 @@ export interface SseReader {
 /** Reads events from chunks of bytes. `maxBytes` bounds the data of an event, finished or not. */
 export function sseReader(
   maxBytes: number,
-  onEvent: (event: ServerEvent) => void,
+  onEvent: (event: SseEvent) => void,
   onRetry?: (retryMs: number) => void,
 ): SseReader {
   return new Reader(maxBytes, onEvent, onRetry)
@@ -79,7 +79,7 @@ export function sseReader(
 class Reader implements SseReader {
   overflowed = false
   readonly #maxBytes: number
-  readonly #onEvent: (event: ServerEvent) => void
+  readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   /** How many bytes of the byte order mark are still possible at the beginning; 0 after it. */
   #mark = byteOrderMark.length
@@ -100,7 +100,7 @@ class Reader implements SseReader {
 
   constructor(
     maxBytes: number,
-    onEvent: (event: ServerEvent) => void,
+    onEvent: (event: SseEvent) => void,
     onRetry: ((retryMs: number) => void) | undefined,
   ) {
     this.#maxBytes = maxBytes
@@ -219,7 +219,7 @@ class Reader implements SseReader {
 
   #dispatch(): void {
     const event =
-      this.#lines > 0 ? new ServerEvent(this.#id, this.#event, this.#data.take(), this.#data.size) : undefined
+      this.#lines > 0 ? new SseEvent(this.#id, this.#event, this.#data.take(), this.#data.size) : undefined
     this.#id = undefined
     this.#event = undefined
     this.#lines = 0

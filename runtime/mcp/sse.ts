@@ -3,7 +3,7 @@
  * that no payload can end an event early or begin a second one.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */
-export interface EventFields {
+export interface SseFields {
   readonly event?: string
   readonly id?: string
   readonly retryMs?: number
@@ -19,16 +19,16 @@ const messageHead = Buffer.from('event: message\ndata: ')
 export const keepAliveComment: Buffer = Buffer.from(': keep-alive\n\n')
 
 /** One event. `data` is JSON text, or text without line ends; so are the fields. */
-export function encodeEvent(data: Buffer, fields: EventFields = {}): Buffer {
+export function encodeEvent(data: Buffer, fields: SseFields = {}): Buffer {
   return Buffer.concat(eventParts([data], fields))
 }
 
 /** As encodeEvent, in pieces: large data is not copied. */
-export function eventParts(data: readonly Buffer[], fields: EventFields = {}): Buffer[] {
+export function eventParts(data: readonly Buffer[], fields: SseFields = {}): Buffer[] {
   return [headOf(fields), ...data.map(onOneLine), eventEnd]
 }
 
-function headOf({ event, id, retryMs }: EventFields): Buffer {
+function headOf({ event, id, retryMs }: SseFields): Buffer {
   if (event === undefined && id === undefined && retryMs === undefined) return messageHead
   let head = `event: ${event ?? 'message'}\n`
   if (id !== undefined) head += `id: ${id}\n`

@@ -11,10 +11,10 @@ import { convertAuthzFile, isAuthzFile } from './files/authz-file.ts'
 import { convertRunConfig, isRunConfig } from './files/run-config.ts'
 import { convertVmcpFile, isVmcpFile } from './files/vmcp-file.ts'
 import type { MigrationOptions, ObjectContext } from './objects/context.ts'
-import type { Draft } from './objects/draft.ts'
+import type { MigrationDraft } from './objects/draft.ts'
 import { absentKinds, kindRules } from './objects/kinds.ts'
 import { convertObject } from './objects/object.ts'
-import { type Outcome, outcomeOf, type Row } from './report/row.ts'
+import { type MigrationOutcome, outcomeOf, type MigrationRow } from './report/row.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
@@ -29,8 +29,8 @@ export interface Migrated {
   readonly line: number
   /** What it is: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
   readonly subject: string
-  readonly outcome: Outcome
-  readonly rows: readonly (Row & { readonly line: number })[]
+  readonly outcome: MigrationOutcome
+  readonly rows: readonly (MigrationRow & { readonly line: number })[]
   /** `Kind/name` of what is written for it; empty when nothing is. */
   readonly made: readonly string[]
 }
@@ -72,10 +72,10 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
 
 interface One {
   readonly subject: string
-  readonly outcome: Outcome
+  readonly outcome: MigrationOutcome
   /** What is written, when anything is. */
   readonly draft: Fields | undefined
-  readonly shown: readonly Row[]
+  readonly shown: readonly MigrationRow[]
 }
 
 function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One {
@@ -115,7 +115,7 @@ function ofKind(doc: Fields, context: ObjectContext): One {
       }
 }
 
-function result(subject: string, { doc, rows }: Draft): One {
+function result(subject: string, { doc, rows }: MigrationDraft): One {
   return { subject, outcome: outcomeOf(rows), draft: doc, shown: rows }
 }
 

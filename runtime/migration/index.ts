@@ -3,4 +3,4 @@
  * configurations of servers, and files of policies. Pure: reading and writing is the caller's.
  */
 export { type Migrated, type Migration, migrate, type SourceDocument } from './convert.ts'
-export type { Effect, Outcome } from './report/row.ts'
+export type { FieldEffect, MigrationOutcome } from './report/row.ts'

@@ -8,8 +8,8 @@
  * Source: V8, src/objects/ordered-hash-table (NextTable).
  */
 export class InFlight<T> {
-  #first: Entry<T> | undefined
-  #last: Entry<T> | undefined
+  #first: InFlightEntry<T> | undefined
+  #last: InFlightEntry<T> | undefined
   #size = 0
 
   get size(): number {
@@ -17,8 +17,8 @@ export class InFlight<T> {
   }
 
   /** Adds at the end. The result is what `remove` takes. */
-  add(value: T): Entry<T> {
-    const entry: Entry<T> = { value, previous: this.#last, next: undefined, isIn: true }
+  add(value: T): InFlightEntry<T> {
+    const entry: InFlightEntry<T> = { value, previous: this.#last, next: undefined, isIn: true }
     if (this.#last) this.#last.next = entry
     else this.#first = entry
     this.#last = entry
@@ -27,7 +27,7 @@ export class InFlight<T> {
   }
 
   /** False when it was removed before. */
-  remove(entry: Entry<T>): boolean {
+  remove(entry: InFlightEntry<T>): boolean {
     if (!entry.isIn) return false
     const { previous, next } = entry
     if (previous) previous.next = next
@@ -55,9 +55,9 @@ export class InFlight<T> {
   }
 }
 
-export interface Entry<T> {
+export interface InFlightEntry<T> {
   readonly value: T
-  previous: Entry<T> | undefined
-  next: Entry<T> | undefined
+  previous: InFlightEntry<T> | undefined
+  next: InFlightEntry<T> | undefined
   isIn: boolean
 }

@@ -11,19 +11,19 @@ import { OAuthClientError } from './client-error.ts'
 export type { Fetch }
 
 /** What every call of this module needs. */
-export interface CallOptions {
+export interface OAuthCallOptions {
   readonly fetch: Fetch
   readonly signal?: AbortSignal | undefined
 }
 
-export type JsonObject = Readonly<Record<string, unknown>>
+export type JsonRecord = Readonly<Record<string, unknown>>
 
 /** Calls; rejects with OAuthClientError `unreachable` when no response came. `what` names the peer in the message. */
 export async function send(
   what: string,
   url: string,
   init: FetchInit,
-  options: CallOptions,
+  options: OAuthCallOptions,
 ): Promise<Response> {
   try {
     return await options.fetch(url, { redirect: 'manual', ...init, signal: options.signal })
@@ -53,7 +53,7 @@ export async function readJson(
   what: string,
   response: Response,
   expected: readonly number[] = [200],
-): Promise<JsonObject> {
+): Promise<JsonRecord> {
   const text = await response.text()
   const body = parseObject(response, text)
   if (!expected.includes(response.status)) throw refusal(what, response, body)
@@ -64,7 +64,7 @@ export async function readJson(
   return body
 }
 
-function parseObject(response: Response, text: string): JsonObject | undefined {
+function parseObject(response: Response, text: string): JsonRecord | undefined {
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
   try {
@@ -75,7 +75,7 @@ function parseObject(response: Response, text: string): JsonObject | undefined {
   }
 }
 
-function refusal(what: string, response: Response, body: JsonObject | undefined): OAuthClientError {
+function refusal(what: string, response: Response, body: JsonRecord | undefined): OAuthClientError {
   const { status } = response
   const error = errorCode(body?.['error'])
   const details = {
@@ -114,21 +114,21 @@ function retryAfter(response: Response): number | undefined {
 }
 
 /** A member that must be a non-empty string when present. */
-export function optionalString(what: string, body: JsonObject, name: string): string | undefined {
+export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string' && value !== '') return value
   throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a non-empty string`)
 }
 
-export function requiredString(what: string, body: JsonObject, name: string): string {
+export function requiredString(what: string, body: JsonRecord, name: string): string {
   const value = optionalString(what, body, name)
   if (value === undefined) throw new OAuthClientError('protocol', `${what} sent no ${name}`)
   return value
 }
 
 /** A member that must be an array of strings when present. */
-export function optionalStrings(what: string, body: JsonObject, name: string): readonly string[] | undefined {
+export function optionalStrings(what: string, body: JsonRecord, name: string): readonly string[] | undefined {
   const value = body[name]
   if (value === undefined || value === null) return undefined
   if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value

@@ -9,7 +9,7 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type CallOptions, type Fetch, type JsonObject, send } from './call.ts'
+export { type OAuthCallOptions, type Fetch, type JsonRecord, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
@@ -18,7 +18,7 @@ export { introspect } from './introspection.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'
 export {
-  type ClientMetadata,
+  type RegistrationRequest,
   registerClient,
   registeredClient,
   type Registration,

@@ -5,7 +5,7 @@
  * Without credentials the request carries none. Source: RFC 7662.
  */
 import * as oauth from 'oauth4webapi'
-import { type CallOptions, type JsonObject, readJson, send } from './call.ts'
+import { type OAuthCallOptions, type JsonRecord, readJson, send } from './call.ts'
 import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
 import { OAuthClientError } from './client-error.ts'
 
@@ -15,12 +15,12 @@ const what = 'the introspection endpoint'
 export async function introspect(
   endpoint: string,
   token: string,
-  options: CallOptions & {
+  options: OAuthCallOptions & {
     readonly client?: OAuthClient | undefined
     /** introspection_endpoint_auth_methods_supported, when known. */
     readonly authMethods?: readonly string[] | undefined
   },
-): Promise<JsonObject | undefined> {
+): Promise<JsonRecord | undefined> {
   const { client } = options
   const auth = client ? clientAuth(client, chooseAuthMethod(client, options.authMethods)) : () => {}
   const response = await oauth.introspectionRequest(

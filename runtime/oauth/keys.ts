@@ -8,7 +8,7 @@
  */
 import { isFields } from '../../schemas/index.ts'
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
-import { type CallOptions, readJson, send } from './call.ts'
+import { type OAuthCallOptions, readJson, send } from './call.ts'
 import { OAuthClientError } from './client-error.ts'
 
 /** Where a verifier takes keys from. */
@@ -42,7 +42,7 @@ export function localKeys(read: () => JSONWebKeySet): Keys {
   }
 }
 
-export interface RemoteKeysOptions extends CallOptions {
+export interface RemoteKeysOptions extends OAuthCallOptions {
   /** Finds the URL of the key set, for instance by discovery; asked before every fetch. */
   readonly locate: () => Promise<string>
   /** Milliseconds, default Date.now. */

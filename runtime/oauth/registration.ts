@@ -6,8 +6,8 @@
  * Source: RFC 7591, RFC 7592; MCP 2026-07-28 authorization (application_type).
  */
 import {
-  type CallOptions,
-  type JsonObject,
+  type OAuthCallOptions,
+  type JsonRecord,
   optionalString,
   optionalStrings,
   readJson,
@@ -18,7 +18,7 @@ import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './c
 import { OAuthClientError } from './client-error.ts'
 
 /** RFC 7591 client metadata by its own names. */
-export interface ClientMetadata {
+export interface RegistrationRequest {
   readonly redirect_uris: readonly string[]
   readonly client_name?: string
   readonly client_uri?: string
@@ -56,8 +56,8 @@ const what = 'the registration endpoint'
  */
 export async function registerClient(
   endpoint: string,
-  metadata: ClientMetadata,
-  options: CallOptions & {
+  metadata: RegistrationRequest,
+  options: OAuthCallOptions & {
     /** Presented as Bearer. */
     readonly initialAccessToken?: string | undefined
   },
@@ -84,8 +84,8 @@ export async function registerClient(
  */
 export async function updateRegistration(
   registration: Registration,
-  metadata: ClientMetadata,
-  options: CallOptions,
+  metadata: RegistrationRequest,
+  options: OAuthCallOptions,
 ): Promise<Registration> {
   const { clientId, clientSecret, registrationAccessToken, registrationClientUri } = registration
   if (registrationAccessToken === undefined || registrationClientUri === undefined) {
@@ -117,7 +117,7 @@ export async function updateRegistration(
   }
 }
 
-function readRegistration(body: JsonObject): Registration {
+function readRegistration(body: JsonRecord): Registration {
   const clientSecret = optionalString(what, body, 'client_secret')
   const authMethod = optionalString(what, body, 'token_endpoint_auth_method')
   if (authMethod !== undefined && !isClientAuthMethod(authMethod)) {

@@ -7,7 +7,14 @@
  * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707.
  */
 import * as oauth from 'oauth4webapi'
-import { type CallOptions, type JsonObject, optionalString, readJson, requiredString, send } from './call.ts'
+import {
+  type OAuthCallOptions,
+  type JsonRecord,
+  optionalString,
+  readJson,
+  requiredString,
+  send,
+} from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
 import { OAuthClientError } from './client-error.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
@@ -26,14 +33,14 @@ export interface TokenSet {
   readonly issuedTokenType?: string | undefined
 }
 
-export interface TokenRequestOptions extends CallOptions {
+export interface TokenRequestOptions extends OAuthCallOptions {
   readonly server: ServerMetadata
   /** Absent: the request names no client (some exchanges need none). */
   readonly client?: OAuthClient | undefined
   /** Milliseconds, default Date.now. */
   readonly now?: (() => number) | undefined
   /** Turns a non-standard answer into the standard members before it is read. */
-  readonly map?: ((body: JsonObject) => JsonObject) | undefined
+  readonly map?: ((body: JsonRecord) => JsonRecord) | undefined
   /** Token types taken besides bearer, lower case (`n_a` for an assertion). */
   readonly tokenTypes?: readonly string[] | undefined
   /** Further form parameters. */
@@ -172,7 +179,7 @@ async function tokenRequest(
   }
 }
 
-function readTokens(raw: JsonObject, options: TokenRequestOptions): TokenSet {
+function readTokens(raw: JsonRecord, options: TokenRequestOptions): TokenSet {
   const body = options.map ? options.map(raw) : raw
   const tokenType = requiredString(what, body, 'token_type').toLowerCase()
   if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {

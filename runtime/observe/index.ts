@@ -1,5 +1,5 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
-export { type Audit, makeAudit } from './audit/audit.ts'
+export { type AuditTrail, makeAudit } from './audit/audit.ts'
 export {
   backendLabel,
   countEvents,
@@ -7,7 +7,7 @@ export {
   failureText,
   logEvents,
   makeEvents,
-  type Problem,
+  type OpenProblem,
 } from './events/index.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
@@ -24,5 +24,5 @@ export type { BackendCalls } from './telemetry/backend-calls.ts'
 export type { Metrics } from './telemetry/metrics.ts'
 export { rateLimitRecorder } from './telemetry/rate-limits.ts'
 export { telemetryViolations } from './telemetry/settings.ts'
-export { makeTelemetry, noTelemetry, type Telemetry } from './telemetry/telemetry.ts'
+export { makeTelemetry, noTelemetry, type Instruments } from './telemetry/telemetry.ts'
 export type { SpanHandle, Tracer } from './telemetry/tracer.ts'

@@ -10,16 +10,16 @@ import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 
 /** Members of a credential, for instance `accessToken`. */
-export type Credential = Readonly<Record<string, string>>
+export type CredentialHeaders = Readonly<Record<string, string>>
 
 /** Which credential a request carries. */
 export interface Used {
   readonly key: string
-  readonly credential: Credential
+  readonly credential: CredentialHeaders
 }
 
 export interface Obtained {
-  readonly credential: Credential
+  readonly credential: CredentialHeaders
   /** Unix milliseconds; undefined when the issuer did not say. */
   readonly expiresAt?: number | undefined
 }
@@ -32,14 +32,14 @@ const unknownLifetimeMs = 60_000
 const minAgeMs = 5_000
 
 interface Entry {
-  readonly credential: Credential
+  readonly credential: CredentialHeaders
   readonly obtainedAt: number
   readonly until: number
 }
 
 export class CredentialCache {
   readonly #entries = new LRUCache<string, Entry>({ max: maxEntries })
-  readonly #flights = new Map<string, Promise<Credential>>()
+  readonly #flights = new Map<string, Promise<CredentialHeaders>>()
   readonly #now: () => number
 
   constructor(now: () => number = Date.now) {
@@ -57,7 +57,7 @@ export class CredentialCache {
     marginMs: number,
     obtain: () => Promise<Obtained>,
     signal?: AbortSignal,
-  ): Promise<Credential> {
+  ): Promise<CredentialHeaders> {
     signal?.throwIfAborted()
     const entry = this.#entries.get(key)
     if (entry !== undefined && this.#now() < entry.until) return entry.credential
@@ -73,7 +73,7 @@ export class CredentialCache {
    * The credential was refused. Forgets it, unless a newer one has taken its place. True when the next `get` gives
    * another one; false when this one was obtained only just now, which then stays.
    */
-  refused(key: string, credential: Credential): boolean {
+  refused(key: string, credential: CredentialHeaders): boolean {
     const entry = this.#entries.get(key)
     if (entry?.credential !== credential) return true
     if (this.#now() - entry.obtainedAt < minAgeMs) return false
@@ -84,7 +84,7 @@ export class CredentialCache {
     return this.#entries.size
   }
 
-  async #obtain(key: string, marginMs: number, obtain: () => Promise<Obtained>): Promise<Credential> {
+  async #obtain(key: string, marginMs: number, obtain: () => Promise<Obtained>): Promise<CredentialHeaders> {
     const { credential, expiresAt } = await obtain()
     const now = this.#now()
     const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now

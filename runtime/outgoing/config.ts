@@ -9,7 +9,7 @@ import type * as schema from '../../schemas/index.ts'
 import type { Violation } from '../../schemas/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 import type { CredentialCache } from './cache.ts'
-import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
+import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import type { Fetch, Log } from '../net/index.ts'
 
 type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
@@ -48,7 +48,7 @@ export interface StrategyModule {
   /** With paths relative to the strategy object. */
   problems(config: StrategyConfig, parts: StrategyParts): readonly Violation[]
   /** Called only when there are no problems. */
-  make(config: StrategyConfig, parts: StrategyParts): OutgoingStrategy
+  make(config: StrategyConfig, parts: StrategyParts): CredentialStrategy
 }
 
 /** Errors of a secret that is given as literal or by variable. `required` wants one of the two. */

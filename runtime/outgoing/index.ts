@@ -1,5 +1,5 @@
 /** Public API of the outgoing module: how we authenticate to a backend. */
 export type { StrategyConfig } from './config.ts'
-export { makeOutgoing, type Outgoing } from './registry.ts'
+export { makeOutgoing, type StrategyRegistry } from './registry.ts'
 export { accountAdvice } from './subject.ts'
-export type { OutgoingRequest, OutgoingStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'
+export type { OutgoingRequest, CredentialStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'

@@ -13,7 +13,7 @@ import { cloudSts } from './strategies/cloud-sts.ts'
 import type { StrategyConfig, StrategyModule, StrategyParts } from './config.ts'
 import { headerInjection } from './strategies/header-injection.ts'
 import { obo } from './strategies/obo.ts'
-import type { OutgoingStrategy, UpstreamTokens } from './strategy.ts'
+import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import { regionalEndpoint } from './aws/sts.ts'
 import { tokenExchange } from './strategies/token-exchange.ts'
 import { unauthenticated } from './strategies/unauthenticated.ts'
@@ -53,16 +53,16 @@ export interface OutgoingParts {
   readonly stsEndpoint?: ((region: string) => string) | undefined
 }
 
-export interface Outgoing {
+export interface StrategyRegistry {
   /** Throws GatehouseError INVALID_CONFIG with every error, each below `field`. */
-  strategy(config: StrategyConfig, field?: string): OutgoingStrategy
+  strategy(config: StrategyConfig, field?: string): CredentialStrategy
   /** The same errors as lines; empty when `strategy` would succeed. */
   problems(config: StrategyConfig, field?: string): readonly string[]
   close(): Promise<void>
 }
 
 /** Token endpoints are the operator's words, so private addresses are allowed; https but for loopback. */
-export function makeOutgoing(from: OutgoingParts = {}): Outgoing {
+export function makeOutgoing(from: OutgoingParts = {}): StrategyRegistry {
   const now = from.now ?? Date.now
   const shared = { proxy: from.proxy, ca: from.ca, maxRedirects: 0 }
   const secure = makeFetch(shared)

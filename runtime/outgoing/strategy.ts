@@ -17,7 +17,7 @@ export interface OutgoingRequest {
   readonly body?: Uint8Array | undefined
 }
 
-export interface OutgoingStrategy {
+export interface CredentialStrategy {
   readonly type: string
   /** True when what is sent depends on who asks; such responses must not be shared between callers. */
   readonly perCaller: boolean

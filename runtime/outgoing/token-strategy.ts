@@ -7,7 +7,7 @@ import type { OAuthClient, TokenSet } from '../oauth/index.ts'
 import { CredentialCache, type Obtained, type Used } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
-import { dropCallerToken, type OutgoingRequest, type OutgoingStrategy, setBearer } from './strategy.ts'
+import { dropCallerToken, type OutgoingRequest, type CredentialStrategy, setBearer } from './strategy.ts'
 import { type SubjectToken, subjectToken } from './subject.ts'
 
 /** Before expiry. */
@@ -27,7 +27,7 @@ export interface TokenStrategyRules {
   readonly marginMs?: number | undefined
 }
 
-export class TokenStrategy implements OutgoingStrategy {
+export class TokenStrategy implements CredentialStrategy {
   readonly type: string
   readonly perCaller = true
   readonly headerNames: readonly string[]

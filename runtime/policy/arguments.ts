@@ -20,7 +20,7 @@ export interface RequestAttributes {
 }
 
 /** Which attributes are of interest. */
-export interface Wanted {
+export interface WantedArguments {
   has(name: string): boolean
   /** The wanted names that are equal to a name but for case, without the name itself. */
   variantsOf(name: string): readonly string[]
@@ -30,7 +30,7 @@ export interface Wanted {
  * Throws INVALID_PARAMS when the arguments are no object or hold a member twice. `raw` is JSON text, `maxText` the longest
  * text that is told.
  */
-export function argumentAttributes(raw: Buffer, wanted: Wanted, maxText: number): RequestAttributes {
+export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText: number): RequestAttributes {
   const attributes = new Map<string, CedarValue>()
   const unusable = new Set<string>()
   const budget = new Budget(maxText)
@@ -70,7 +70,7 @@ function scalar(json: Buffer, budget: Budget): CedarValue | undefined {
 }
 
 /** The wanted names of some policies; `all` wants every name. */
-export function wantedNames(names: ReadonlySet<string>, all: boolean): Wanted {
+export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArguments {
   const folded = Map.groupBy(names, fold)
   return {
     has: (name) => all || names.has(name),

@@ -22,7 +22,7 @@ import {
   argumentPrefix,
   argumentAttributes,
   type RequestAttributes,
-  type Wanted,
+  type WantedArguments,
   wantedNames,
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
@@ -33,7 +33,7 @@ import { type Action, type AccessRequest, hintNames, originAttributes, resourceO
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { longestText } from './cedar/values.ts'
-import { type Decision, maxListed, undecided, type Verdict } from './verdict.ts'
+import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './verdict.ts'
 
 export interface Authorizer {
   /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
@@ -43,9 +43,9 @@ export interface Authorizer {
   /** Names of attributes that come with a request (claims, arguments) and that some policy reads. */
   readonly reads: ReadonlySet<string>
   /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
-  decide(subject: PolicySubject, question: AccessRequest): Decision
+  decide(subject: PolicySubject, question: AccessRequest): CedarDecision
   /** The decision with its reasons. Throws like `decide`. */
-  verdict(subject: PolicySubject, question: AccessRequest): Verdict
+  verdict(subject: PolicySubject, question: AccessRequest): PolicyVerdict
   /** True when what is known of the thing named (a tool's hints, where it comes from) can change the decision. */
   readsFacts(subject: PolicySubject, question: AccessRequest): boolean
   /** What the engine is told for a question. Throws like `decide`. */
@@ -61,7 +61,7 @@ export interface Evidence {
   readonly target: PolicyTarget
 }
 
-export type { Decision, Verdict }
+export type { CedarDecision, PolicyVerdict }
 
 export interface AuthorizerConfig extends Omit<RuntimeAuthz, 'type'> {
   /** Claims that also appear as the set `claimset_<name>`. */
@@ -131,13 +131,13 @@ class CedarAuthorizer implements Authorizer {
   readonly #argumentPolicies: readonly Policy[]
   readonly #hintPolicies: readonly Policy[]
   readonly #originPolicies: readonly Policy[]
-  readonly #wanted: Wanted
+  readonly #wanted: WantedArguments
   readonly #maxText: number
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
   readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
   readonly #violations: EvaluationErrors
-  readonly #memo = new LRUCache<string, Verdict>({
+  readonly #memo = new LRUCache<string, PolicyVerdict>({
     maxSize: memoBytes,
     sizeCalculation: ({ reason, errors, missing }, key) =>
       160 + 2 * key.length + 64 * (reason.length + errors.length + missing.length),
@@ -235,11 +235,11 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  decide(subject: PolicySubject, question: AccessRequest): Decision {
+  decide(subject: PolicySubject, question: AccessRequest): CedarDecision {
     return this.verdict(subject, question).decision
   }
 
-  verdict(subject: PolicySubject, question: AccessRequest): Verdict {
+  verdict(subject: PolicySubject, question: AccessRequest): PolicyVerdict {
     if (subject.denyAll || !this.#canBeNamed(question)) return undecided
     const given = this.#argumentsOf(subject, question)
     const memorable =
@@ -299,7 +299,11 @@ class CedarAuthorizer implements Authorizer {
   }
 
   /** Undefined when the engine failed, which another time it may not. */
-  #evaluate(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): Verdict | undefined {
+  #evaluate(
+    subject: PolicySubject,
+    question: AccessRequest,
+    given: RequestAttributes,
+  ): PolicyVerdict | undefined {
     const unheard = this.#unheard(subject, question, given)
     if (unheard) {
       this.#violations.untold(unheard.policy, unheard.attribute)

@@ -19,7 +19,7 @@ import type { Policy } from './cedar/policies.ts'
 import { mayApply } from './cedar/policies.ts'
 import type { AccessRequest, Action } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
-import type { Decision } from './verdict.ts'
+import type { CedarDecision } from './verdict.ts'
 
 /** Policies that are looked at one by one. */
 const maxCandidates = 200
@@ -42,7 +42,7 @@ export interface PolicyExplanation {
 }
 
 export interface DecisionExplanation {
-  readonly decision: Decision
+  readonly decision: CedarDecision
   /** Ids of the policies that determined the decision; empty when no policy says anything. */
   readonly determining: readonly string[]
   readonly errors: readonly string[]

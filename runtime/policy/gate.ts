@@ -15,7 +15,7 @@ import { type ListedItem, type ParsedList, parseList, withItems } from './list-f
 import { inputsOf, type InputsMode, type PolicyInputs } from './inputs.ts'
 import { type AccessRequest, accessRequestsOf, type Facts, lists, type Origin, refusal } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
-import { undecided, type Verdict } from './verdict.ts'
+import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
  * What is known of the thing that a request names: the facts, that there is no such thing, or nothing. `later`: the
@@ -39,11 +39,11 @@ export interface DecisionReport {
   /** With the facts that the decision rests on. */
   readonly request: AccessRequest
   readonly allowed: boolean
-  readonly verdict: Verdict
+  readonly verdict: PolicyVerdict
   /** Of the policies in force. */
   readonly digest: string
   /** What the shadow policies would have said; undefined where there are none. */
-  readonly shadow: { readonly allowed: boolean; readonly verdict: Verdict } | undefined
+  readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
   /** What the policies were told, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
 }
@@ -98,7 +98,7 @@ interface Subjects {
 export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
   const pages = new WeakMap<Buffer, Page>()
 
-  function isAllowed({ action, id }: AccessRequest, { decision }: Verdict): boolean {
+  function isAllowed({ action, id }: AccessRequest, { decision }: PolicyVerdict): boolean {
     if (decision === 'permitted') return true
     return decision === 'unmentioned' && action === 'call_tool' && options.granted?.(id) === true
   }

@@ -16,7 +16,7 @@ import { policyIds } from './fixtures.ts'
 import type { InputsMode } from './inputs.ts'
 import { hintNames } from './requests.ts'
 import { type RecordedLine, recordedLine } from './recorded.ts'
-import type { Verdict } from './verdict.ts'
+import type { PolicyVerdict } from './verdict.ts'
 
 export interface Flip {
   /** Number of the line, from 1. */
@@ -102,7 +102,7 @@ export async function replayDecisions(
 }
 
 /** Tools of the gateway itself are permitted without a policy, unless one forbids them. */
-function isAllowed({ decision }: Verdict, line: RecordedLine): boolean {
+function isAllowed({ decision }: PolicyVerdict, line: RecordedLine): boolean {
   return (
     decision === 'permitted' || (decision === 'unmentioned' && line.decision === 'allow' && line.isUnreasoned)
   )
@@ -124,7 +124,7 @@ class Replayer {
 
   async decide(
     line: RecordedLine,
-  ): Promise<{ readonly verdict?: Verdict; readonly lacks: readonly string[] }> {
+  ): Promise<{ readonly verdict?: PolicyVerdict; readonly lacks: readonly string[] }> {
     const uncertain = new Map<string, string>()
     for (const policy of this.#policies) {
       const lack = mayApplyTo(policy, line) ? this.#lackOf(policy, line) : undefined
@@ -217,7 +217,7 @@ function mayApplyTo(policy: Policy, { principal, request }: RecordedLine): boole
 async function verdictOf(
   authorizer: Authorizer,
   { principal, inputs, request }: RecordedLine,
-): Promise<Verdict> {
+): Promise<PolicyVerdict> {
   const { hints } = inputs ?? {}
   const about = { ...request, ...(hints ? { hints } : {}) }
   const question =

@@ -5,7 +5,7 @@
  */
 import { hash } from 'node:crypto'
 import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'
-import type { Attributes } from './cedar/entity.ts'
+import type { CedarAttributes } from './cedar/entity.ts'
 import type { Claims } from './claims.ts'
 import { Budget, toCedar } from './cedar/values.ts'
 
@@ -21,7 +21,7 @@ export interface ClaimRules {
 export interface PolicySubject {
   readonly principal: Uid
   /** Claims that policies read. */
-  readonly attributes: Attributes
+  readonly attributes: CedarAttributes
   readonly parents: readonly Uid[]
   /** Attributes whose value cannot be told to the policies. */
   readonly unusable: ReadonlySet<string>
@@ -85,7 +85,7 @@ function claimAttributes(
   claims: Claims,
   multiValued: readonly string[],
   wants: (attribute: string) => boolean,
-): { attributes: Attributes; unusable: ReadonlySet<string> } {
+): { attributes: CedarAttributes; unusable: ReadonlySet<string> } {
   const attributes: [string, CedarValue][] = []
   const unusable = new Set<string>()
   const budget = new Budget()

@@ -4,10 +4,10 @@
  * `permitted` by a policy; `forbidden` by one, or because it could not be decided; `unmentioned` when no policy says
  * anything, which is a no as well.
  */
-export type Decision = 'permitted' | 'forbidden' | 'unmentioned'
+export type CedarDecision = 'permitted' | 'forbidden' | 'unmentioned'
 
-export interface Verdict {
-  readonly decision: Decision
+export interface PolicyVerdict {
+  readonly decision: CedarDecision
   /** Ids of the policies that determined it, at most `maxListed`. */
   readonly reason: readonly string[]
   /** Ids of the policies that failed, or that read what cannot be told to them. */
@@ -20,4 +20,4 @@ export interface Verdict {
 export const maxListed = 16
 
 /** Where the engine itself failed, or was not asked. */
-export const undecided: Verdict = { decision: 'forbidden', reason: [], errors: [], missing: [] }
+export const undecided: PolicyVerdict = { decision: 'forbidden', reason: [], errors: [], missing: [] }

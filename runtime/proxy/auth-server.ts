@@ -7,7 +7,7 @@
  * is added.
  * Source: docs/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
  */
-import type { ProxyConfig } from '../config/index.ts'
+import type { ProxySettings } from '../config/index.ts'
 import { type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
 import type { StrategyConfig } from '../outgoing/index.ts'
 
@@ -17,11 +17,14 @@ export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'p
 const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
 /** Every error of these settings beside an embedded server, as "field: rule" lines. */
-export function authServerViolations(config: ProxyConfig, server: AuthServerFacts): readonly string[] {
+export function authServerViolations(config: ProxySettings, server: AuthServerFacts): readonly string[] {
   return [...incomingViolations(config, server), ...outgoingViolations(config, server)]
 }
 
-function incomingViolations({ oidc, resourceUrl }: ProxyConfig, server: AuthServerFacts): readonly string[] {
+function incomingViolations(
+  { oidc, resourceUrl }: ProxySettings,
+  server: AuthServerFacts,
+): readonly string[] {
   if (!oidc) return ['oidc: is required beside an embedded authorization server, which issues the tokens']
   const resource = resourceUrl ?? oidc.resource
   if (oidc.audience === undefined && resource === undefined) {
@@ -31,7 +34,7 @@ function incomingViolations({ oidc, resourceUrl }: ProxyConfig, server: AuthServ
 }
 
 function outgoingViolations(
-  { exchange, strategy, passAuthorization, remote, workers }: ProxyConfig,
+  { exchange, strategy, passAuthorization, remote, workers }: ProxySettings,
   { disableUpstreamTokenInjection, upstreams }: AuthServerFacts,
 ): readonly string[] {
   const type = exchange ? 'token_exchange' : strategy?.type
@@ -55,7 +58,7 @@ function outgoingViolations(
 }
 
 /** The swap for the upstream's token; undefined when the settings say otherwise. */
-export function swapStrategy(config: ProxyConfig, server: AuthServerFacts): StrategyConfig | undefined {
+export function swapStrategy(config: ProxySettings, server: AuthServerFacts): StrategyConfig | undefined {
   const [upstream] = server.upstreams
   const own =
     config.exchange ?? config.strategy ?? (config.remote.kind === 'none' ? undefined : config.remote)

@@ -8,7 +8,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
 import { type Challenge, findChallenge, parseChallenges } from '../oauth/index.ts'
-import type { OutgoingRequest, OutgoingStrategy } from '../outgoing/index.ts'
+import type { OutgoingRequest, CredentialStrategy } from '../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
 /** Where the token of the proxy's own login comes from: the login itself, or the process that holds it. */
@@ -27,7 +27,7 @@ export interface TokenSource {
 
 type HeaderValue = string | string[] | undefined
 
-export interface Credential {
+export interface TargetCredential {
   /** Lower-case names of the headers it sets; a client's headers of these names are never forwarded. */
   readonly headerNames: readonly string[]
   /** True when the proxy holds the credential itself: the target's challenges are not shown to clients then. */
@@ -52,7 +52,7 @@ const noLines: readonly string[] = []
  * The proxy's own login. A client's own credential passes as long as the target wants no login, and always where the
  * login is only offered.
  */
-export function loginCredential(login: TokenSource, offered = false): Credential {
+export function loginCredential(login: TokenSource, offered = false): TargetCredential {
   function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
     exchange.usedToken = token
     if (token !== undefined) return ['Authorization', `Bearer ${token}`]
@@ -82,7 +82,7 @@ function bearerOf(challenge: HeaderValue): ReturnType<typeof findChallenge> {
 }
 
 /** A strategy. Where nobody is authenticated, the bearer token that the client sent stands for it. */
-export function strategyCredential(strategy: OutgoingStrategy): Credential {
+export function strategyCredential(strategy: CredentialStrategy): TargetCredential {
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {
     exchange.outgoing = request
     await strategy.apply(request, callerOf(exchange), exchange.signal)

@@ -4,7 +4,7 @@
  * Source: docs/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { type ProxyConfig, type ProxyOidc, rotatingSecret } from '../config/index.ts'
+import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../incoming/index.ts'
 import { type Caller, type Fetch, type Log, makeFetch, type ProxyEnvironment } from '../net/index.ts'
 import type { ProxyAddress } from './server.ts'
@@ -14,7 +14,7 @@ import type { ProxyAddress } from './server.ts'
  * authorization server nothing is fetched, and revoked grants are refused.
  */
 export function incomingFor(
-  { oidc, resourceUrl, host, proxyEnvironment }: ProxyConfig,
+  { oidc, resourceUrl, host, proxyEnvironment }: ProxySettings,
   log: Log,
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
@@ -58,7 +58,7 @@ export function incomingFor(
 
 /** Fetches for a key set that wants a token itself (an API server's), read again for each call. */
 function keyFetches(
-  oidc: ProxyOidc,
+  oidc: IncomingOidc,
   proxy: ProxyEnvironment,
 ): { keys: Fetch; introspection: Fetch } | undefined {
   const path = oidc.jwksAuthTokenPath

@@ -11,7 +11,7 @@ import {
   metricText,
   processText,
   proxyMetrics,
-  type Sample,
+  type MetricSample,
   serverMetrics,
 } from '../../schemas/metrics/index.ts'
 import {
@@ -104,7 +104,7 @@ export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(
     serverMetrics.authServerSecretUses,
-    uses.flatMap(({ position, records, refreshTokens }): Sample[] => [
+    uses.flatMap(({ position, records, refreshTokens }): MetricSample[] => [
       [records, { secret: position, kind: 'records' }],
       [refreshTokens, { secret: position, kind: 'refresh_tokens' }],
     ]),
@@ -166,7 +166,7 @@ function add(map: Map<string, number>, labels: string, value: number): void {
   map.set(labels, (map.get(labels) ?? 0) + value)
 }
 
-function* samplesOf(counts: ReadonlyMap<string, number>): Generator<Sample> {
+function* samplesOf(counts: ReadonlyMap<string, number>): Generator<MetricSample> {
   for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
 }
 

@@ -13,7 +13,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
 import type { TokenSource } from './credential.ts'
-import type { Target } from './forward/target.ts'
+import type { TargetAddress } from './forward/target.ts'
 
 const maxFailures = 5
 const askTimeoutMs = 5_000
@@ -41,7 +41,7 @@ export interface Readiness extends TargetWatch {
 }
 
 export interface ReadinessParts {
-  readonly target: Target
+  readonly target: TargetAddress
   readonly dispatcher: Dispatcher
   /** The login without which requests are refused. */
   readonly login?: Pick<TokenSource, 'token'> | undefined

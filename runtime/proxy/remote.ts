@@ -4,16 +4,21 @@
  *
  * Source: docs/specification/proxy-command.md#rules, rules 1 to 7.
  */
-import type { ExchangeSettings, OAuthSettings, ProxyConfig } from '../config/index.ts'
+import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../config/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
-import { makeOutgoing, type Outgoing, type StrategyConfig, type UpstreamTokens } from '../outgoing/index.ts'
+import {
+  makeOutgoing,
+  type StrategyRegistry,
+  type StrategyConfig,
+  type UpstreamTokens,
+} from '../outgoing/index.ts'
 import { swapStrategy } from './auth-server.ts'
-import { type Credential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
+import { type TargetCredential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
 import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
 import { persistInDirectory, persistNothing } from './login/persisted.ts'
-import { Login } from './login/login.ts'
+import { TargetLogin } from './login/login.ts'
 import type { RunParts } from './run-parts.ts'
 
 /** Names of our own secrets; no variable is called so. */
@@ -22,8 +27,8 @@ const exchangeName = '#exchange'
 /** Name that the proxy's own login has as an upstream provider. */
 const loginProvider = 'login'
 
-export interface Remote {
-  readonly credential: Credential | undefined
+export interface RemoteTarget {
+  readonly credential: TargetCredential | undefined
   /** The login without which no request can be served. */
   readonly login: TokenSource | undefined
   start(): Promise<void>
@@ -31,10 +36,10 @@ export interface Remote {
 }
 
 export async function makeRemote(
-  config: ProxyConfig,
+  config: ProxySettings,
   parts: RunParts,
   dispatcher: Dispatcher,
-): Promise<Remote> {
+): Promise<RemoteTarget> {
   const { remote, exchange } = config
   const login =
     remote.kind === 'oauth' && !parts.tokens ? await makeLogin(config, remote, parts, dispatcher) : undefined
@@ -70,11 +75,11 @@ export async function makeRemote(
 }
 
 function credentialFor(
-  config: ProxyConfig,
-  outgoing: Outgoing,
+  config: ProxySettings,
+  outgoing: StrategyRegistry,
   login: TokenSource | undefined,
   authServer: EmbeddedAuthServer | undefined,
-): Credential | undefined {
+): TargetCredential | undefined {
   const { remote, exchange } = config
   const swap = authServer && swapStrategy(config, authServer.config)
   if (swap) return strategyCredential(outgoing.strategy(swap, 'the embedded authorization server'))
@@ -121,14 +126,14 @@ function upstreamOf(login: TokenSource): UpstreamTokens {
 }
 
 export interface MadeLogin {
-  readonly login: Login
+  readonly login: TargetLogin
   readonly fetch: LoginFetch
   readonly stop: AbortController
 }
 
 /** The login with its own connections; not started. */
 export async function makeLogin(
-  config: ProxyConfig,
+  config: ProxySettings,
   settings: OAuthSettings,
   parts: RunParts,
   dispatcher: Dispatcher,
@@ -141,7 +146,7 @@ export async function makeLogin(
     proxy: config.proxyEnvironment,
   })
   const stop = new AbortController()
-  const login = new Login({
+  const login = new TargetLogin({
     settings,
     target: config.target,
     dispatcher,

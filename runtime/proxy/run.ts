@@ -7,7 +7,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { GatehouseError } from '../../schemas/index.ts'
-import { type ProxyConfig, vmcpEnvironment } from '../config/index.ts'
+import { type ProxySettings, vmcpEnvironment } from '../config/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, makeDispatcher, unbracket } from '../net/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
@@ -25,7 +25,7 @@ export interface RunningCommand extends RunningProxy {
 }
 
 /** Binds and serves. Rejects with INVALID_CONFIG, or with the system's error when the address cannot be bound. */
-export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<RunningCommand> {
+export async function runProxy(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   const { log, authServer } = parts
   if (authServer) checkAuthServer(config, authServer)
   for (const warning of config.warnings) log.warn(warning)
@@ -94,7 +94,7 @@ export async function runProxy(config: ProxyConfig, parts: RunParts): Promise<Ru
   }
 }
 
-function checkAuthServer(config: ProxyConfig, { config: server }: EmbeddedAuthServer): void {
+function checkAuthServer(config: ProxySettings, { config: server }: EmbeddedAuthServer): void {
   const problems = authServerViolations(config, server)
   if (problems.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: problems.join('\n') })
 }
@@ -112,7 +112,7 @@ export async function resolveHost(host: string): Promise<string> {
   throw new GatehouseError('INVALID_CONFIG', { detail: `invalid host: ${host}` })
 }
 
-function publicHosts({ resourceUrl }: ProxyConfig): ReadonlySet<string> {
+function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
 }
 
@@ -124,7 +124,7 @@ function moreMetrics({ authServer, events }: RunParts): () => string {
 
 /** Where sessions are shared between replicas, when the file says so. */
 async function sessionStoreOf(
-  { sessionStorage }: ProxyConfig,
+  { sessionStorage }: ProxySettings,
   { secret, log }: RunParts,
 ): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined

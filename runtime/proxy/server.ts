@@ -21,7 +21,7 @@ import {
   repeatedSingleton,
 } from '../net/index.ts'
 import { makeRecover } from './refusals.ts'
-import type { Credential, TokenSource } from './credential.ts'
+import type { TargetCredential, TokenSource } from './credential.ts'
 import { ProxyExchange, type Upgrade } from './exchange.ts'
 import { makeForwarder } from './forward/forwarder.ts'
 import { checkBody, makeSessionGate, refuseStatelessMethod } from './session/protocol-check.ts'
@@ -30,7 +30,7 @@ import { makeRequestLog, type RequestObserver } from './request-log.ts'
 import { makeHeaderRules } from './forward/request-headers.ts'
 import { makeRoutes } from './routes.ts'
 import { makeSessionTable, type SessionTableOptions } from './session/sessions.ts'
-import type { Target } from './forward/target.ts'
+import type { TargetAddress } from './forward/target.ts'
 
 export interface ProxyAddress {
   readonly port: number
@@ -39,7 +39,7 @@ export interface ProxyAddress {
 }
 
 export interface ProxyOptions {
-  readonly target: Target
+  readonly target: TargetAddress
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
@@ -53,7 +53,7 @@ export interface ProxyOptions {
    * reaches the port may use it.
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
-  readonly credential?: Credential | undefined
+  readonly credential?: TargetCredential | undefined
   /** The login without which requests are refused: this proxy is not ready before it has a token. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]

@@ -3,13 +3,13 @@ import { ModuleError } from '../../schemas/index.ts'
 
 export type Args = readonly string[]
 /** What a command does to the data: a replica may serve one that reads. */
-export type Access = 'read' | 'write'
+export type CommandAccess = 'read' | 'write'
 
 /** What the three client classes have in common, as far as it is used. */
-export interface Client {
+export interface RedisClient {
   connect(): Promise<unknown>
   destroy(): void
-  send(key: string | undefined, access: Access, args: Args, timeoutMs: number): Promise<unknown>
+  send(key: string | undefined, access: CommandAccess, args: Args, timeoutMs: number): Promise<unknown>
   /** Whether a command would be written at once. */
   ready(): boolean
   onError(listener: (error: unknown) => void): void

@@ -3,17 +3,21 @@
  * programs have no Redis.
  */
 import { createClient, createCluster, createSentinel, ErrorReply } from '@redis/client'
-import { backoffMs, type Client, ReplyError } from './redis-client.ts'
-import { parseAddr, type RedisConfig, type RedisTls } from './redis-config.ts'
+import { backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
+import { parseAddr, type RedisConfig, type RedisTlsConfig } from './redis-config.ts'
 
 /** Connects when `connect` is called. Replies that are errors are thrown as ReplyError. */
-export function makeClient(config: RedisConfig): Client {
+export function makeClient(config: RedisConfig): RedisClient {
   if (config.sentinel) return sentinelClient(config, config.sentinel)
   const address = parseAddr(config.addr ?? '')
   return config.clusterMode ? clusterClient(config, address) : standaloneClient(config, address)
 }
 
-function socket(config: RedisConfig, tls: RedisTls | undefined, more: { host?: string; port?: number } = {}) {
+function socket(
+  config: RedisConfig,
+  tls: RedisTlsConfig | undefined,
+  more: { host?: string; port?: number } = {},
+) {
   const base = {
     ...more,
     connectTimeout: config.dialTimeoutMs ?? 5000,
@@ -41,7 +45,7 @@ function node(config: RedisConfig) {
   }
 }
 
-function standaloneClient(config: RedisConfig, address: { host: string; port: number }): Client {
+function standaloneClient(config: RedisConfig, address: { host: string; port: number }): RedisClient {
   const client = createClient({ ...node(config), socket: socket(config, config.tls, address) })
   return {
     connect: () => client.connect(),
@@ -52,7 +56,7 @@ function standaloneClient(config: RedisConfig, address: { host: string; port: nu
   }
 }
 
-function clusterClient(config: RedisConfig, address: { host: string; port: number }): Client {
+function clusterClient(config: RedisConfig, address: { host: string; port: number }): RedisClient {
   const client = createCluster({
     rootNodes: [{ socket: socket(config, config.tls, address) }],
     defaults: { ...node(config), socket: socket(config, config.tls) },
@@ -67,7 +71,7 @@ function clusterClient(config: RedisConfig, address: { host: string; port: numbe
   }
 }
 
-function sentinelClient(config: RedisConfig, sentinel: NonNullable<RedisConfig['sentinel']>): Client {
+function sentinelClient(config: RedisConfig, sentinel: NonNullable<RedisConfig['sentinel']>): RedisClient {
   const client = createSentinel({
     name: sentinel.masterName,
     sentinelRootNodes: sentinel.addrs.map(parseAddr),

@@ -1,7 +1,7 @@
 /** How Redis is reached: the settings, their checks and addresses. */
 import { GatehouseError } from '../../schemas/index.ts'
 
-export interface RedisTls {
+export interface RedisTlsConfig {
   /** CA certificates, PEM. Absent: the system's roots. */
   readonly ca?: string
   readonly insecureSkipVerify?: boolean
@@ -19,9 +19,9 @@ export interface RedisConfig {
   readonly username?: string
   readonly password?: string
   /** Presence enables TLS to master and cluster nodes. */
-  readonly tls?: RedisTls
+  readonly tls?: RedisTlsConfig
   /** Presence enables TLS to the Sentinels. */
-  readonly sentinelTls?: RedisTls
+  readonly sentinelTls?: RedisTlsConfig
   /** Default 5000. */
   readonly dialTimeoutMs?: number
   /** Default 3000. */

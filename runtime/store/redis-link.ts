@@ -10,7 +10,7 @@
  * Source: docs/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
  */
 import { GatehouseError, ModuleError } from '../../schemas/index.ts'
-import { type Access, type Args, backoffMs, type Client, ReplyError } from './redis-client.ts'
+import { type CommandAccess, type Args, backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
 import type { RedisConfig } from './redis-config.ts'
 
 interface LinkChange {
@@ -30,8 +30,8 @@ export class RedisLink {
   readonly #writeMs: number
   readonly #onChange: (change: LinkChange) => void
   readonly #closing = new AbortController()
-  #client: Client | undefined
-  #connected: Promise<Client>
+  #client: RedisClient | undefined
+  #connected: Promise<RedisClient>
   #up = true
   #responses = 0
 
@@ -44,10 +44,10 @@ export class RedisLink {
   }
 
   /** Sends one command. `key` routes it in a cluster. Throws `STORE_DOWN`; error replies of the server are thrown as is. */
-  async send(key: string | undefined, access: Access, args: Args): Promise<unknown> {
+  async send(key: string | undefined, access: CommandAccess, args: Args): Promise<unknown> {
     if (this.#closing.signal.aborted) throw down(new Error('the store is closed'))
     const seen = this.#responses
-    let client: Client | undefined
+    let client: RedisClient | undefined
     try {
       client = await this.#whenConnected()
       const timeoutMs = client.ready() ? this.#readMs : this.#writeMs + this.#readMs
@@ -69,18 +69,18 @@ export class RedisLink {
     this.#client?.destroy()
   }
 
-  async #whenConnected(): Promise<Client> {
+  async #whenConnected(): Promise<RedisClient> {
     return this.#client ?? deadline(this.#connected, this.#writeMs)
   }
 
-  #replace(client: Client): void {
+  #replace(client: RedisClient): void {
     if (client !== this.#client) return
     this.#client = undefined
     client.destroy()
     this.#connected = this.#connect()
   }
 
-  async #connect(): Promise<Client> {
+  async #connect(): Promise<RedisClient> {
     const { makeClient } = await import('./redis-clients.ts')
     for (let tries = 0; ; tries++) {
       if (this.#closing.signal.aborted) return new Promise(() => {})

@@ -6,10 +6,10 @@
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
-import { type Access, ReplyError } from './redis-client.ts'
+import { type CommandAccess, ReplyError } from './redis-client.ts'
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { type LinkOptions, RedisLink } from './redis-link.ts'
-import { type Script, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
+import { type RedisScript, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
 import {
   checkBuckets,
   checkTtl,
@@ -53,7 +53,12 @@ function inOneSlot(prefix: string): string {
   return `${prefix}{${tag}}:`
 }
 
-async function evaluate(link: RedisLink, script: Script, keys: readonly string[], args: readonly string[]) {
+async function evaluate(
+  link: RedisLink,
+  script: RedisScript,
+  keys: readonly string[],
+  args: readonly string[],
+) {
   const rest = [String(keys.length), ...keys, ...args]
   try {
     return await link.send(keys[0], 'write', ['EVALSHA', script.sha1, ...rest])
@@ -65,8 +70,12 @@ async function evaluate(link: RedisLink, script: Script, keys: readonly string[]
 
 /** The store under one prefix. Closing it leaves the connection to the others. */
 function view(link: RedisLink, prefix: string): Store {
-  const command = async (access: Access, name: string, key: string, ...args: string[]): Promise<unknown> =>
-    guard(link.send(prefix + key, access, [name, prefix + key, ...args]))
+  const command = async (
+    access: CommandAccess,
+    name: string,
+    key: string,
+    ...args: string[]
+  ): Promise<unknown> => guard(link.send(prefix + key, access, [name, prefix + key, ...args]))
   const get = async (key: string): Promise<string | undefined> => text(await command('read', 'GET', key))
 
   return {

@@ -6,12 +6,12 @@
  */
 import { createHash } from 'node:crypto'
 
-export interface Script {
+export interface RedisScript {
   readonly source: string
   readonly sha1: string
 }
 
-const script = (source: string): Script => ({
+const script = (source: string): RedisScript => ({
   source,
   sha1: createHash('sha1').update(source).digest('hex'),
 })

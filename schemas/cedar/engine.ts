@@ -10,7 +10,7 @@ import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 
-export type Engine = Pick<
+export type CedarEngine = Pick<
   typeof Cedar,
   | 'checkParseEntities'
   | 'checkParsePolicySet'
@@ -43,7 +43,7 @@ export class EngineFailure extends ModuleError {
 }
 
 interface Loaded {
-  readonly engine: Engine
+  readonly engine: CedarEngine
   /** Takes the module out of the cache: left there, it would give the same instance for ever. */
   readonly forget: () => void
 }
@@ -52,7 +52,7 @@ let present: Loaded | undefined
 let failures = 0
 
 /** Calls the engine. Throws EngineFailure when it fails; `use` must do nothing else that can throw. */
-export function callEngine<T>(use: (engine: Engine) => T): T {
+export function callEngine<T>(use: (engine: CedarEngine) => T): T {
   const loaded = (present ??= load())
   try {
     return use(loaded.engine)
@@ -89,7 +89,7 @@ function load(): Loaded {
   const require = createRequire(import.meta.url)
   try {
     const path = require.resolve(packageName)
-    return { engine: require(packageName) as Engine, forget: () => delete require.cache[path] }
+    return { engine: require(packageName) as CedarEngine, forget: () => delete require.cache[path] }
   } catch (cause) {
     failures += 1
     throw new EngineFailure(cause, { loaded: false })
@@ -104,14 +104,14 @@ function drop(): void {
 
 /** The engine frees no prepared set, so after so many it is replaced. */
 const maxPrepared = 100
-const prepared = new WeakMap<Engine, Set<string>>()
+const prepared = new WeakMap<CedarEngine, Set<string>>()
 
 /**
  * Makes a set of policies ready in the present engine, unless it is already. Throws EngineFailure. The response is what the
  * engine says against it.
  */
 export function prepare(
-  engine: Engine,
+  engine: CedarEngine,
   id: string,
   policies: Readonly<Record<string, string>>,
 ): readonly EngineError[] {

@@ -4,7 +4,6 @@
 import type * as filled from './types.ts'
 import type {
   AuditEventType,
-  Backend,
   BackendAuth,
   BasicAuthConfig,
   BasicAuthStrategy,
@@ -12,6 +11,7 @@ import type {
   BearerTokenStrategy,
   Condition,
   ConfigStatus,
+  ConfiguredBackend,
   ConsoleRole,
   DcrConfig,
   DcrFile,
@@ -79,7 +79,6 @@ import type {
 
 export type {
   AuditEventType,
-  Backend,
   BackendAuth,
   BasicAuthConfig,
   BasicAuthStrategy,
@@ -87,6 +86,7 @@ export type {
   BearerTokenStrategy,
   Condition,
   ConfigStatus,
+  ConfiguredBackend,
   ConsoleRole,
   DcrConfig,
   DcrFile,

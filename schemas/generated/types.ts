@@ -192,22 +192,6 @@ export type AuthzInline = {
   readonly primaryUpstreamProvider?: string
 }
 
-/** A backend MCP server. */
-export type Backend = {
-  /** Name of the backend, as in the group; selects its authentication. */
-  readonly name: string
-  /** URL of the backend. */
-  readonly url: string
-  /** Transport of the backend. */
-  readonly transport: "sse" | "streamable-http"
-  /** entry means a direct remote MCP server. */
-  readonly type?: "entry" | ""
-  /** PEM file with trust anchors; only for type entry. */
-  readonly caBundlePath?: string
-  /** Metadata; the key group is set by the service. */
-  readonly metadata?: { readonly [name: string]: string }
-}
-
 /** Authentication to a backend. */
 export type BackendAuth = {
   /** discovered: what the backend itself refers to; externalAuthConfigRef: the configuration named here. */
@@ -370,6 +354,22 @@ export type ConfigStatus = {
   readonly referenceCount?: number
   /** Workloads that reference this object. */
   readonly referencingWorkloads?: readonly WorkloadReference[]
+}
+
+/** A backend MCP server. */
+export type ConfiguredBackend = {
+  /** Name of the backend, as in the group; selects its authentication. */
+  readonly name: string
+  /** URL of the backend. */
+  readonly url: string
+  /** Transport of the backend. */
+  readonly transport: "sse" | "streamable-http"
+  /** entry means a direct remote MCP server. */
+  readonly type?: "entry" | ""
+  /** PEM file with trust anchors; only for type entry. */
+  readonly caBundlePath?: string
+  /** Metadata; the key group is set by the service. */
+  readonly metadata?: { readonly [name: string]: string }
 }
 
 /** Settings of conflictResolution: the form of prefixes, or the order of priority. */
@@ -2296,7 +2296,7 @@ export type VirtualMCPConfig = {
   /** Audit log: one record per MCP operation. Off unless enabled. */
   readonly audit?: Audit
   /** Backends that are not members of the group; used when outgoingAuth.source is inline. */
-  readonly backends?: readonly Backend[]
+  readonly backends?: readonly ConfiguredBackend[]
   /** The tool execute_tool_script, with which clients run Starlark scripts over the tools they may use. Off unless enabled. */
   readonly codeMode?: CodeMode
   /** Workflows to offer as tools: names of VirtualMCPCompositeToolDefinitions in the same namespace. */

@@ -11,7 +11,7 @@ export { processSamples, processText } from './process.ts'
 export { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
 export { type MetricRow, prometheusName } from './row.ts'
 export { durationBounds, serverMetrics } from './server.ts'
-export { histogramText, type HistogramSample, metricsType, metricText, type Sample } from './text.ts'
+export { histogramText, type HistogramSample, metricsType, metricText, type MetricSample } from './text.ts'
 
 export type Program = 'vmcp' | 'proxy' | 'authserver' | 'hooks'
 

@@ -1,12 +1,12 @@
 /** What every program tells of itself. Read at each scrape. */
 import { readdirSync } from 'node:fs'
 import { processMetrics } from './programs.ts'
-import { metricText, type Sample } from './text.ts'
+import { metricText, type MetricSample } from './text.ts'
 
 /** When this process started, Unix seconds; the same in every scrape. */
 const startedAt = Math.round(performance.timeOrigin) / 1_000
 
-export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly Sample[] }
+export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly MetricSample[] }
 
 export function processSamples(version: string): ProcessSamples {
   const { user, system } = process.cpuUsage()

@@ -16,10 +16,10 @@ export interface HistogramSample {
   readonly count: number
 }
 
-export type Sample = readonly [value: number, labels?: LabelValues]
+export type MetricSample = readonly [value: number, labels?: LabelValues]
 
 /** A counter or gauge with all its series. */
-export function metricText(row: MetricRow, samples: Iterable<Sample>): string {
+export function metricText(row: MetricRow, samples: Iterable<MetricSample>): string {
   const name = prometheusName(row)
   const lines = [...samples].map(([value, labels = {}]) => `${name}${labelText(labels)} ${value}`)
   return family(row, name, lines)

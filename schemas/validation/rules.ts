@@ -7,7 +7,7 @@ import { rules } from '../generated/rules.ts'
 import { isFields } from './fields.ts'
 import { childSchema, eachChild, resolved } from './bundle.ts'
 import { below, type Violation } from './violations.ts'
-import type { Rule, Schema } from '../schema.ts'
+import type { CelRule, Schema } from '../schema.ts'
 
 /**
  * Problems of `value`, whose path is `path`. `known` are the problems that the schema already gave: a rule about a
@@ -64,7 +64,12 @@ function isRuled(schema: Schema, value: unknown): boolean {
   return schema.type === 'object' ? isFields(value) : typeof value === schema.type
 }
 
-function check(rule: Rule, self: unknown, path: string, known: readonly Violation[]): Violation | undefined {
+function check(
+  rule: CelRule,
+  self: unknown,
+  path: string,
+  known: readonly Violation[],
+): Violation | undefined {
   if (known.some((problem) => concerns(rule, path, problem.path))) return undefined
   const problem = {
     path: path + (path === '' ? (rule.fieldPath ?? '').slice(1) : (rule.fieldPath ?? '')),
@@ -79,7 +84,7 @@ function check(rule: Rule, self: unknown, path: string, known: readonly Violatio
 }
 
 /** True when a known problem lies at the ruled value itself or at a field that the rule reads. */
-function concerns(rule: Rule, path: string, problem: string): boolean {
+function concerns(rule: CelRule, path: string, problem: string): boolean {
   if (problem === path) return true
   if (!problem.startsWith(path)) return false
   const rest = problem.slice(path.length)

@@ -14,7 +14,7 @@ import { nearest } from '../../runtime/vmcp/optimizer/nearest.ts'
 import { buildIndex, type ToolIndex } from '../../runtime/vmcp/optimizer/tool-index.ts'
 import type { VisibleTools } from '../../runtime/vmcp/optimizer/visible-tools.ts'
 import { searchWords } from '../../runtime/vmcp/optimizer/words.ts'
-import { type Client, ownOperation, type Perform } from '../../runtime/vmcp/pipeline/operation.ts'
+import { type OperationClient, ownOperation, type Perform } from '../../runtime/vmcp/pipeline/operation.ts'
 
 const DIMENSIONS = 384
 const VOCABULARY = 3_000
@@ -158,7 +158,7 @@ function finder({ pages }: VisibleTools): () => Promise<unknown> {
   }
 }
 
-const client: Client = {
+const client: OperationClient = {
   era: 'session',
   protocolVersion: '2025-11-25',
   caller: makeCaller({ issuer: 'i', subject: 's', claims: { sub: 's' } }),

@@ -9,8 +9,8 @@ import {
   decode,
   encode,
   execute,
-  JsonError,
-  Meter,
+  JsonTextError,
+  ScriptMeter,
   readJson,
   StarlarkError,
   universalNames,
@@ -23,7 +23,7 @@ const NAMES = new Set(universalNames.keys())
 
 /** The outcome as text. Fails the property for anything but a value or a StarlarkError. */
 async function outcome(script: string): Promise<string> {
-  const meter = new Meter(LIMITS)
+  const meter = new ScriptMeter(LIMITS)
   try {
     const program = compile(script, NAMES)
     const value = await execute(
@@ -279,7 +279,7 @@ t.test('scripts: a well-formed one stays within its limits and gives the same tw
 t.test('scripts: what can be read is read again from its printed form', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (json) => {
-      const meter = new Meter(LIMITS)
+      const meter = new ScriptMeter(LIMITS)
       const printed = decode(repr(readJson(encode(JSON.stringify(json)), meter), meter))
       return decode(await outcome(`return ${printed}`)) === printed
     }),
@@ -292,7 +292,7 @@ t.test('JSON: what was read is written as it was meant', (t) => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (json) => {
       const text = JSON.stringify(json)
-      const meter = new Meter(LIMITS)
+      const meter = new ScriptMeter(LIMITS)
       const again: unknown = JSON.parse(decode(writeJson(readJson(encode(text), meter), meter)))
       return JSON.stringify(again) === JSON.stringify(JSON.parse(text))
     }),
@@ -301,9 +301,9 @@ t.test('JSON: what was read is written as it was meant', (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 50 }), (text) => {
       try {
-        readJson(encode(text), new Meter(LIMITS))
+        readJson(encode(text), new ScriptMeter(LIMITS))
       } catch (error) {
-        if (!(error instanceof JsonError)) throw error
+        if (!(error instanceof JsonTextError)) throw error
       }
     }),
   )

@@ -9,7 +9,7 @@ import {
   EvaluationError,
   expand,
   isSingleAction,
-  Meter,
+  TemplateMeter,
   parseJson,
   type TemplateValue,
   valueOf,
@@ -34,7 +34,7 @@ function parsed(text: string): Template | undefined {
 function survives(template: Template, data: TemplateValue): boolean {
   for (const work of [expand, ...(isSingleAction(template) ? [valueOf] : [])]) {
     try {
-      work(template, data, new Meter(limits))
+      work(template, data, new TemplateMeter(limits))
     } catch (error) {
       if (!(error instanceof EvaluationError || error instanceof WorkLimitError)) return false
     }
@@ -88,7 +88,7 @@ const { template: nested } = fc.letrec<{ template: string }>((tie) => ({
   ),
 }))
 const data = fc.json().map((text) => {
-  const value = parseJson(text, new Meter(defaultLimits))
+  const value = parseJson(text, new TemplateMeter(defaultLimits))
   return { a: value, b: { c: value }, n: 3n }
 })
 
@@ -112,6 +112,9 @@ t.test('template: whatever parses can be worked out, or fails by its own error',
 t.test('template: a text without actions is itself', async () => {
   const plain = fc.string({ unit: 'binary' }).filter((text) => !text.includes('{{') && text.isWellFormed())
   fc.assert(
-    fc.property(plain, (text) => expand(parseTemplate(text), null, new Meter(defaultLimits)) === text),
+    fc.property(
+      plain,
+      (text) => expand(parseTemplate(text), null, new TemplateMeter(defaultLimits)) === text,
+    ),
   )
 })

@@ -10,7 +10,7 @@ import { InMemoryTransport as Transport1 } from '@modelcontextprotocol/sdk/inMem
 import fc from 'fast-check'
 import t from 'tap'
 import { checkItem } from '../../runtime/vmcp/catalog/items/check.ts'
-import type { Kind } from '../../runtime/vmcp/catalog/types.ts'
+import type { ItemKind } from '../../runtime/vmcp/catalog/types.ts'
 
 t.setTimeout(600_000)
 
@@ -155,7 +155,7 @@ const annotations = object({
   ),
 })
 
-const items: Readonly<Record<Kind, Json>> = {
+const items: Readonly<Record<ItemKind, Json>> = {
   tools: object({
     name: text('a', 'b', 'c', ''),
     ...described,
@@ -202,7 +202,7 @@ const LISTS = {
 interface Peer {
   readonly era: 'session' | 'stateless'
   /** Reads a list from the JSON text of its items; rejects when the library refuses it. */
-  read(kind: Kind, json: string): Promise<unknown[]>
+  read(kind: ItemKind, json: string): Promise<unknown[]>
 }
 
 const CAPABILITIES = { tools: {}, resources: {}, prompts: {} }
@@ -243,7 +243,7 @@ async function serve(wire: Wire, list: () => string): Promise<void> {
 
 async function listWith(
   client: Pick<Client2, 'listTools' | 'listResources' | 'listResourceTemplates' | 'listPrompts'>,
-  kind: Kind,
+  kind: ItemKind,
 ): Promise<unknown[]> {
   switch (kind) {
     case 'tools':
@@ -279,12 +279,12 @@ async function peer(name: 'sdk1' | 'sdk2-session' | 'sdk2-stateless'): Promise<P
 }
 
 /** The result of a list request as the gateway gives it. */
-function result(kind: Kind, era: Peer['era'], found: readonly string[]): string {
+function result(kind: ItemKind, era: Peer['era'], found: readonly string[]): string {
   const stateless = era === 'stateless' ? '"resultType":"complete","ttlMs":0,"cacheScope":"private",' : ''
   return `{${stateless}"${LISTS[kind].member}":[${found.join(',')}]}`
 }
 
-for (const kind of Object.keys(items) as Kind[]) {
+for (const kind of Object.keys(items) as ItemKind[]) {
   t.test(`${kind}: every client reads what is left, and nothing readable is left out`, async (t) => {
     const peers = await Promise.all((['sdk1', 'sdk2-session', 'sdk2-stateless'] as const).map(peer))
     for (const { era, read } of peers)

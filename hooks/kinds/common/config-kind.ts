@@ -12,7 +12,7 @@ import {
   type Kinds,
   type SecretRef,
 } from '../../../schemas/index.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext, SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
@@ -35,7 +35,7 @@ export interface ConfigKind<K extends KindName>
   /** ConfigMap with trust anchors that the object names. Called on a valid object. */
   readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
   /** Errors and conditions beyond the manifest's own problems. Called on a valid object. */
-  readonly check?: (context: SyncContext<K>) => Failure | undefined
+  readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
 
 export function configKind<K extends KindName>(kind: ConfigKind<K>): KindHooks<K> {
@@ -88,7 +88,7 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
   return { status, children: [] }
 }
 
-function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): Failure | undefined {
+function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncFailure | undefined {
   const own = kind.check?.(context)
   const bundle = kind.caBundle?.(context.parent)
   const anchors = bundle && checkCaBundle(context, bundle)

@@ -5,7 +5,7 @@ import type { EmbeddingServer, ModelCache } from '../../../schemas/index.ts'
 import { canonicalQuantity } from '../../children/quantity.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { service, serviceAccount } from '../../children/objects.ts'
-import { type EnvVar, httpProbe, type PodTemplate, pullSecrets } from '../../children/pod.ts'
+import { type ContainerEnvVar, httpProbe, type PodTemplateSpec, pullSecrets } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
 import { statefulSet } from '../../children/workload.ts'
@@ -30,7 +30,7 @@ export function podTemplate(context: Context): PodTemplateResult {
   const metadata = overrides?.podTemplateMetadataOverrides
   const cached = claimTemplates(context).length > 0
   const revision = spec.hfTokenSecretRef && context.secretRevision([spec.hfTokenSecretRef])
-  const generated: PodTemplate = {
+  const generated: PodTemplateSpec = {
     metadata: {
       labels: { ...metadata?.labels, ...selector },
       annotations: {
@@ -70,8 +70,8 @@ export function podTemplate(context: Context): PodTemplateResult {
   return mergePodTemplate(generated, spec.podTemplateSpec, container, selector)
 }
 
-function environment({ spec }: EmbeddingServer, cached: boolean): EnvVar[] {
-  const own: EnvVar[] = [
+function environment({ spec }: EmbeddingServer, cached: boolean): ContainerEnvVar[] {
+  const own: ContainerEnvVar[] = [
     { name: 'MODEL_ID', value: spec.model },
     { name: 'HF_HOME', value: dataDirectory },
     ...(cached ? [] : [{ name: 'HUGGINGFACE_HUB_CACHE', value: dataDirectory }]),
@@ -79,7 +79,7 @@ function environment({ spec }: EmbeddingServer, cached: boolean): EnvVar[] {
       ? [{ name: 'HF_TOKEN', valueFrom: { secretKeyRef: spec.hfTokenSecretRef } }]
       : []),
   ]
-  const given = (spec.env ?? []).map(({ name, value }): EnvVar => ({ name, value }))
+  const given = (spec.env ?? []).map(({ name, value }): ContainerEnvVar => ({ name, value }))
   const byName = new Map([...own, ...given].map((entry) => [entry.name, entry]))
   return [...byName.values()].sort((a, b) => byText(a.name, b.name))
 }

@@ -7,7 +7,7 @@
 import { childKinds } from '../../sync/child-kinds.ts'
 import { desiredWorkload, workloadState } from '../../children/workload.ts'
 import { sizeFailure } from '../../children/size.ts'
-import { type Failure, statusOf } from '../../sync/conditions.ts'
+import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -65,7 +65,7 @@ function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
   return respond(context, violations.length === 0 ? children : undefined, violations)
 }
 
-function secretFailure(context: Context): Failure | undefined {
+function secretFailure(context: Context): SyncFailure | undefined {
   const ref = context.parent.spec.hfTokenSecretRef
   const missing = ref ? context.missingSecrets([ref]) : []
   return missing.length > 0
@@ -76,7 +76,7 @@ function secretFailure(context: Context): Failure | undefined {
 function respond(
   context: Context,
   desired: SyncResponse['children'] | undefined,
-  violations: readonly Failure[],
+  violations: readonly SyncFailure[],
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
@@ -108,7 +108,11 @@ function respond(
   }
 }
 
-function phaseOf(context: Context, state: ReturnType<typeof workloadState>, violations: readonly Failure[]) {
+function phaseOf(
+  context: Context,
+  state: ReturnType<typeof workloadState>,
+  violations: readonly SyncFailure[],
+) {
   if (isTerminating(context.stored))
     return { phase: 'Terminating', message: 'The embedding server is being deleted' }
   if (violations.length > 0)

@@ -3,7 +3,7 @@
  *
  * Type obo is checked here and not at admission: without a handler it is EnterpriseRequired, with one its rules count.
  */
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import { configKind } from '../common/config-kind.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import {
@@ -29,7 +29,7 @@ export const mcpExternalAuthConfig = configKind({
   check,
 })
 
-function check(context: SyncContext<'MCPExternalAuthConfig'>): Failure | undefined {
+function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | undefined {
   const { spec } = context.parent
   if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
   if (spec.type !== 'obo') return undefined

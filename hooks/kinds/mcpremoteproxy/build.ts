@@ -4,24 +4,24 @@
 import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { sizeFailure } from '../../children/size.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
-import { type ProxyConfig, front } from '../common/proxy/config.ts'
+import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { specFailure, templateFailure } from '../../references/resolve.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
 export const app = 'mcpremoteproxy'
 
-export interface Built {
+export interface BuiltRemoteProxy {
   readonly children: readonly KubeObject[] | undefined
-  readonly violations: readonly Failure[]
-  readonly hashes: ProxyConfig['hashes']
+  readonly violations: readonly SyncFailure[]
+  readonly hashes: BuiltProxyConfig['hashes']
 }
 
 /** Address of the proxy with the path of its MCP endpoint. */
@@ -35,7 +35,7 @@ export function addressOf({ name, namespace, settings, parent }: Context): strin
   return base + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
 }
 
-export function build(context: Context): Built {
+export function build(context: Context): BuiltRemoteProxy {
   const { conditions, parent } = context
   const { spec } = parent
   const invalid = specFailure(context.problems, reasonOf(context))
@@ -86,11 +86,11 @@ const configurationReasons: ReadonlySet<string> = new Set([
   'ExternalAuthConfigNotFound',
 ])
 
-function configurationFailure(violations: readonly Failure[]): Failure | undefined {
+function configurationFailure(violations: readonly SyncFailure[]): SyncFailure | undefined {
   return violations.find(({ reason }) => configurationReasons.has(reason))
 }
 
-function checkConfiguration({ conditions }: Context, failure: Failure | undefined): void {
+function checkConfiguration({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('ConfigurationValid', failure, 'ConfigurationValid', 'The configuration is valid')
   conditions.check(
     'AuthConfigured',
@@ -100,7 +100,7 @@ function checkConfiguration({ conditions }: Context, failure: Failure | undefine
   )
 }
 
-function checkHeaders(context: Context, needs: PodNeeds): Failure | undefined {
+function checkHeaders(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const refs = (context.parent.spec.headerForward?.addHeadersFromSecret ?? []).map(
     ({ valueSecretRef }) => valueSecretRef,
   )

@@ -3,7 +3,7 @@
  */
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
-import { type Failure, statusOf } from '../../sync/conditions.ts'
+import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -13,11 +13,11 @@ import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { addressOf, app, type Built } from './build.ts'
+import { addressOf, app, type BuiltRemoteProxy } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
-export function respond(context: Context, built: Built): SyncResponse {
+export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse {
   const name = remoteProxyNames(context.name).proxy
   const proxy = workloadState(
     context.child('Deployment', name),
@@ -43,7 +43,7 @@ export function respond(context: Context, built: Built): SyncResponse {
   }
 }
 
-function phaseOf(context: Context, proxy: WorkloadState | undefined, violations: readonly Failure[]) {
+function phaseOf(context: Context, proxy: WorkloadState | undefined, violations: readonly SyncFailure[]) {
   if (isTerminating(context.stored))
     return phase('Terminating', 'DeploymentNotReady', 'The proxy is being deleted')
   if (violations.length > 0) {

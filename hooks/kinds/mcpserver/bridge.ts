@@ -12,7 +12,7 @@ import { escaped } from '../../children/literal.ts'
 import { runtimeContainerSecurity } from '../../children/security.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { serverNames } from '../../children/names.ts'
-import type { Part } from '../../runtime-config/part.ts'
+import type { ConfigPart } from '../../runtime-config/part.ts'
 import { proxyFile } from '../common/proxy/paths.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { serverContainer, serverPort } from './container.ts'
@@ -38,7 +38,7 @@ const runtimeCommand = [
 ] as const
 
 /** The bridge of a stdio server; undefined for other transports, and where a local command stands in for the image. */
-export function bridgeOf(context: SyncContext<'MCPServer'>): Part<Bridge | undefined> {
+export function bridgeOf(context: SyncContext<'MCPServer'>): ConfigPart<Bridge | undefined> {
   const { parent, settings } = context
   if (parent.spec.transport !== 'stdio' || settings.localCommands) return { value: undefined }
   const own = ownContainer(parent.spec.podTemplateSpec)

@@ -4,13 +4,13 @@
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { sizeFailure } from '../../children/size.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { KubeObject } from '../../kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
-import { type ProxyConfig, front } from '../common/proxy/config.ts'
+import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { specFailure, templateFailure } from '../../references/resolve.ts'
 import { bridgeOf } from './bridge.ts'
@@ -19,11 +19,11 @@ import { networkPolicy } from './network.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-export interface Built {
+export interface BuiltServer {
   /** Undefined when something needed is broken: what runs stays. */
   readonly children: readonly KubeObject[] | undefined
-  readonly violations: readonly Failure[]
-  readonly hashes: ProxyConfig['hashes']
+  readonly violations: readonly SyncFailure[]
+  readonly hashes: BuiltProxyConfig['hashes']
 }
 
 /** What clients see: stdio servers are offered as proxyMode says, others as they are. */
@@ -38,7 +38,7 @@ export function addressOf(context: Context): string {
   return base + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
 }
 
-export function build(context: Context): Built {
+export function build(context: Context): BuiltServer {
   const { conditions, parent } = context
   const invalid = specFailure(context.problems, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
@@ -149,7 +149,7 @@ function checkRateLimits({ conditions, parent }: Context): void {
   } else conditions.set('RateLimitConfigValid', 'True', 'RateLimitNotApplicable', 'No rate limits are set')
 }
 
-function checkSecrets(context: Context): Failure | undefined {
+function checkSecrets(context: Context): SyncFailure | undefined {
   const missing = context.missingSecrets(context.parent.spec.secrets ?? [])
   if (missing.length === 0) return undefined
   return { reason: 'SecretNotFound', message: `spec.secrets: not found: ${missing.join('; ')}` }

@@ -6,12 +6,12 @@ import type { MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../children/objects.ts'
 import {
-  type Container,
-  type EnvVar,
-  type PodTemplate,
+  type ContainerSpec,
+  type ContainerEnvVar,
+  type PodTemplateSpec,
   pullSecrets,
   unlessEmpty,
-  type Volume,
+  type VolumeSpec,
 } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, serverContainerSecurity } from '../../children/security.ts'
@@ -49,7 +49,7 @@ export function serverTemplate(
   const { spec } = parent
   const selector = selectorLabels(app, name, 'server')
   const volumes = spec.volumes ?? []
-  const container: Container = {
+  const container: ContainerSpec = {
     name: serverContainer,
     image: spec.image,
     ...unlessEmpty('args', spec.args ?? []),
@@ -63,7 +63,7 @@ export function serverTemplate(
     readinessProbe: { tcpSocket: { port: 'http' }, periodSeconds: 5 },
     securityContext: serverContainerSecurity(settings),
   }
-  const generated: PodTemplate = {
+  const generated: PodTemplateSpec = {
     metadata: {
       labels: selector,
       annotations: { ...restartAnnotations(context), 'gatehouse.dev/runconfig-checksum': revision },
@@ -77,7 +77,7 @@ export function serverTemplate(
       containers: [container],
       ...unlessEmpty(
         'volumes',
-        volumes.map(({ name, hostPath }): Volume => ({ name, hostPath: { path: hostPath } })),
+        volumes.map(({ name, hostPath }): VolumeSpec => ({ name, hostPath: { path: hostPath } })),
       ),
     },
   }
@@ -85,10 +85,10 @@ export function serverTemplate(
   return merged.template && bridge ? { template: bridge.apply(merged.template) } : merged
 }
 
-function serverEnvironment({ spec }: MCPServer): EnvVar[] {
-  const literal = (spec.env ?? []).map(({ name, value }): EnvVar => ({ name, value }))
+function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
+  const literal = (spec.env ?? []).map(({ name, value }): ContainerEnvVar => ({ name, value }))
   const secret = (spec.secrets ?? []).map(
-    ({ name, key, targetEnvName }): EnvVar => ({
+    ({ name, key, targetEnvName }): ContainerEnvVar => ({
       name: targetEnvName ?? key,
       valueFrom: { secretKeyRef: { name, key } },
     }),

@@ -6,7 +6,7 @@
  * beyond that cannot be enforced here, and the condition says so.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { jsonIn } from '../../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
@@ -28,7 +28,7 @@ const nowhere: Outbound = { ports: [], open: [] }
 /** The policy, and the error of a profile that cannot be read: then nothing goes out. */
 export function networkPolicy(context: Context): {
   readonly policy: KubeObject
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 } {
   const { name, namespace } = context
   const profile = outboundOf(context)
@@ -58,7 +58,7 @@ function egressPorts(ports: readonly number[]) {
   ]
 }
 
-function setCondition(context: Context, { open }: Outbound, failure: Failure | undefined): void {
+function setCondition(context: Context, { open }: Outbound, failure: SyncFailure | undefined): void {
   if (failure) context.conditions.set('PermissionProfileApplied', 'False', failure.reason, failure.message)
   else if (open.length > 0) {
     const message = `A NetworkPolicy cannot enforce: ${open.join(', ')}`
@@ -74,7 +74,7 @@ function setCondition(context: Context, { open }: Outbound, failure: Failure | u
 
 function outboundOf(context: Context): {
   readonly outbound?: Outbound
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 } {
   const { permissionProfile } = context.parent.spec
   if (!permissionProfile) return { outbound: anywhere, failure: undefined }

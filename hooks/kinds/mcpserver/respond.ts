@@ -3,7 +3,7 @@
  */
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
-import { type Failure, statusOf } from '../../sync/conditions.ts'
+import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -13,12 +13,12 @@ import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { addressOf, type Built } from './build.ts'
+import { addressOf, type BuiltServer } from './build.ts'
 import { app } from './children.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-export function respond(context: Context, built: Built): SyncResponse {
+export function respond(context: Context, built: BuiltServer): SyncResponse {
   const workloads = workloadsOf(context, built)
   const [proxy] = workloads
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
@@ -44,7 +44,7 @@ export function respond(context: Context, built: Built): SyncResponse {
 
 type Workloads = readonly [proxy: WorkloadState | undefined, server: WorkloadState | undefined]
 
-function workloadsOf(context: Context, { children }: Built): Workloads {
+function workloadsOf(context: Context, { children }: BuiltServer): Workloads {
   const { proxy, server } = serverNames(context.name)
   return [
     workloadState(context.child('Deployment', proxy), desiredWorkload(children, 'Deployment', proxy)),
@@ -55,7 +55,7 @@ function workloadsOf(context: Context, { children }: Built): Workloads {
 function phaseOf(
   context: Context,
   workloads: Workloads,
-  violations: readonly Failure[],
+  violations: readonly SyncFailure[],
 ): { phase: string; message: string; ready: boolean } {
   const [proxy, server] = workloads
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')

@@ -4,7 +4,7 @@
  * Every reference is one hop away and checked here, so that a virtual server needs no more than the phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
-import { type Failure } from '../../sync/conditions.ts'
+import { type SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
@@ -60,7 +60,7 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
 
 const authReasons = { notFound: 'AuthConfigNotFound', notValid: 'InvalidExternalAuthConfig' }
 
-const summary: Failure = {
+const summary: SyncFailure = {
   reason: 'ReferencesNotReady',
   message: 'The entry cannot be used; the other conditions say why',
 }

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { authServerFile } from '../../../schemas/index.ts'
 import type { PodTemplateResult } from '../../children/pod-template.ts'
 import { sizeFailure } from '../../children/size.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { Strategy } from '../../externalauth/index.ts'
 import type { KubeObject, StringMap } from '../../kube.ts'
@@ -31,7 +31,7 @@ import { checkSessions, checkSessionSecret } from './config/sessions.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export interface Built {
+export interface BuiltVirtualServer {
   /** Undefined when something needed is broken: what runs stays. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
@@ -39,7 +39,7 @@ export interface Built {
   readonly defaultStrategy?: Strategy | undefined
   /** SHA-256 of config.yaml, hex; undefined when there is none. */
   readonly checksum: string | undefined
-  readonly violations: readonly Failure[]
+  readonly violations: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
@@ -48,7 +48,7 @@ export function addressOf({ name, namespace, settings }: Context): string {
   return `${serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)}/mcp`
 }
 
-export function build(context: Context): Built {
+export function build(context: Context): BuiltVirtualServer {
   const invalid = specFailure(context.problems, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid) {
@@ -81,11 +81,11 @@ export function build(context: Context): Built {
   return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, violations: [], hashes }
 }
 
-function failureOf({ violations }: PodTemplateResult): Failure | undefined {
+function failureOf({ violations }: PodTemplateResult): SyncFailure | undefined {
   return violations && { reason: 'InvalidPodTemplateSpec', message: violations.join('; ') }
 }
 
-function checkTemplate({ conditions }: Context, failure: Failure | undefined): void {
+function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }
 

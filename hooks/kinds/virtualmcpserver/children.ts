@@ -5,7 +5,7 @@
  */
 import { ownLabels, reportLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
-import { httpProbe, type PodTemplate, pullSecrets } from '../../children/pod.ts'
+import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../children/pod.ts'
 import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'
@@ -28,7 +28,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   const names = virtualServerNames(name)
   const selector = selectorLabels(app, name)
   const debug = spec.config?.operational?.logLevel === 'debug'
-  const generated: PodTemplate = {
+  const generated: PodTemplateSpec = {
     metadata: { labels: selector, annotations: { [restartAnnotation]: restartHash } },
     spec: {
       serviceAccountName: spec.serviceAccount ?? names.account,

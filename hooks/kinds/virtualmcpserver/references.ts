@@ -11,11 +11,11 @@ import {
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
-import type { Failure } from '../../sync/conditions.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
-import { type Part, failed } from '../../runtime-config/part.ts'
+import { type ConfigPart, failed } from '../../runtime-config/part.ts'
 import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
 import {
   configCalled,
@@ -29,14 +29,14 @@ import { reservedNames } from './reserved.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-export function checkGroup(context: Context): Failure | undefined {
+export function checkGroup(context: Context): SyncFailure | undefined {
   const failure = groupFailure(context, context.parent.spec.groupRef.name)
   context.conditions.check('GroupRefValidated', failure, 'GroupRefValid', 'The group exists and is ready')
   return failure
 }
 
 /** Inline workflows and referenced ones, by name. */
-export function compositeTools(context: Context): Part<readonly CompositeTool[]> {
+export function compositeTools(context: Context): ConfigPart<readonly CompositeTool[]> {
   const { compositeTools: inline = [], compositeToolRefs: refs = [] } = context.parent.spec.config ?? {}
   const part = withReferenced(context, inline, refs)
   if (refs.length > 0) {
@@ -54,7 +54,7 @@ function withReferenced(
   context: Context,
   inline: readonly CompositeTool[],
   refs: readonly { readonly name: string }[],
-): Part<readonly CompositeTool[]> {
+): ConfigPart<readonly CompositeTool[]> {
   const tools = [...inline]
   for (const { name } of refs) {
     const definition = context.find('VirtualMCPCompositeToolDefinition', name)
@@ -92,7 +92,7 @@ function sumViolation(tools: readonly CompositeTool[], inline: number): string |
 }
 
 /** The optimizer's settings with the address of the embedding server; undefined without one. */
-export function optimizer(context: Context): Part<Optimizer | undefined> {
+export function optimizer(context: Context): ConfigPart<Optimizer | undefined> {
   const { config, embeddingServerRef } = context.parent.spec
   const own = config?.optimizer
   if (!embeddingServerRef) return { value: own }
@@ -124,7 +124,7 @@ const optimizerDefaults: Optimizer = {
   semanticDistanceThreshold: '1.0',
 }
 
-function embeddingUrl(context: Context, name: string): Part<string> {
+function embeddingUrl(context: Context, name: string): ConfigPart<string> {
   const server = context.find('EmbeddingServer', name)
   if (!server) return failed('EmbeddingServerNotFound', `EmbeddingServer ${name} does not exist`)
   const { phase, readyReplicas, url } = fieldsOf(server['status'])
@@ -142,17 +142,17 @@ function embeddingUrl(context: Context, name: string): Part<string> {
 export interface AggregationResult {
   readonly aggregation: Aggregation
   /** Why a backend cannot be used, by its name: without its filter it would show all of its tools. */
-  readonly failures: ReadonlyMap<string, Failure>
+  readonly failures: ReadonlyMap<string, SyncFailure>
 }
 
 /** Aggregation with every MCPToolConfig put in; a reference replaces filter and overrides. */
 export function aggregation(context: Context): AggregationResult {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []
-  const failures = new Map<string, Failure>()
+  const failures = new Map<string, SyncFailure>()
   const reserved = reservedNames(context.parent.spec)
   /** The server leaves out the tools alone. */
-  const taken: Failure[] = []
+  const taken: SyncFailure[] = []
   let isReferring = false
   for (const entry of own.tools ?? []) {
     const { toolConfigRef, ...rest } = entry
@@ -183,7 +183,7 @@ export function aggregation(context: Context): AggregationResult {
   return { aggregation: { ...own, ...(own.tools && { tools }) }, failures }
 }
 
-function checkToolConfigs({ conditions }: Context, failures: readonly Failure[]): void {
+function checkToolConfigs({ conditions }: Context, failures: readonly SyncFailure[]): void {
   const [first] = failures
   const message = [...new Set(failures.map((failure) => failure.message))].join('; ')
   const failure = first && { reason: first.reason, message }
@@ -198,7 +198,7 @@ const aggregationDefaults: Aggregation = {
 }
 
 export interface TelemetryResult {
-  readonly telemetry: Part<Telemetry | undefined>
+  readonly telemetry: ConfigPart<Telemetry | undefined>
   readonly hash: string | undefined
 }
 

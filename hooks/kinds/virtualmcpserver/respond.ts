@@ -4,7 +4,7 @@
 import { parseDuration } from '../../../schemas/index.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
-import { type Failure, statusOf } from '../../sync/conditions.ts'
+import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
 import { conflictCondition, unmanagedObjectError } from '../../sync/conflicts.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
@@ -15,7 +15,7 @@ import { definedFields } from '../../children/defined.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import type { ResolvedBackend } from './config/backends.ts'
-import { addressOf, type Built } from './build.ts'
+import { addressOf, type BuiltVirtualServer } from './build.ts'
 import { backendStatuses, type Phase, phaseOf, routableCount } from './status/health.ts'
 import { app } from './paths.ts'
 import { checkExcluded } from './status/excluded.ts'
@@ -26,7 +26,7 @@ type Context = SyncContext<'VirtualMCPServer'>
 /** Errors that pass by themselves. */
 const waiting: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
 
-export function respond(context: Context, built: Built): SyncResponse {
+export function respond(context: Context, built: BuiltVirtualServer): SyncResponse {
   const names = virtualServerNames(context.name)
   const pods = workloadState(
     context.child('Deployment', names.server),
@@ -90,7 +90,7 @@ function reportInterval({ parent }: Context): number {
   return parseDuration(interval ?? '30s')
 }
 
-function blocked(violations: readonly Failure[]): Phase {
+function blocked(violations: readonly SyncFailure[]): Phase {
   const message = violations.map((failure) => failure.message).join('; ')
   const pending = violations.every((failure) => waiting.has(failure.reason))
   return {
@@ -101,12 +101,15 @@ function blocked(violations: readonly Failure[]): Phase {
   }
 }
 
-function setDiscovery(context: Context, count: number, { checksum }: Built): void {
+function setDiscovery(context: Context, count: number, { checksum }: BuiltVirtualServer): void {
   if (checksum === undefined) return
   context.conditions.set('BackendsDiscovered', 'True', 'BackendsDiscovered', `${count} backends in the group`)
 }
 
 /** Undefined while the strategy is not known: a broken reference is not "unauthenticated". */
-function authTypeOf({ defaultStrategy }: Built, { strategy, failure }: ResolvedBackend): string | undefined {
+function authTypeOf(
+  { defaultStrategy }: BuiltVirtualServer,
+  { strategy, failure }: ResolvedBackend,
+): string | undefined {
   return failure ? undefined : ((strategy ?? defaultStrategy)?.type ?? 'unauthenticated')
 }

@@ -9,18 +9,18 @@
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { AuthServerConfig, CimdConfig } from '../../config/index.ts'
+import type { AuthServerConfig, CimdSettings } from '../../config/index.ts'
 import { isLoopbackHost, type Log } from '../../net/index.ts'
-import { isClientDocumentUrl, isTransient, type JsonObject } from '../../oauth/index.ts'
+import { isClientDocumentUrl, isTransient, type JsonRecord } from '../../oauth/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import type { RegisteredClient } from '../storage/records.ts'
 import { readClientMetadata } from './metadata.ts'
 
 export interface CimdParts {
   readonly config: AuthServerConfig
-  readonly cimd: CimdConfig
+  readonly cimd: CimdSettings
   /** Fetches a document with every guard on. */
-  readonly fetchDocument: (url: string) => Promise<JsonObject>
+  readonly fetchDocument: (url: string) => Promise<JsonRecord>
   /** Whether another fetch from this host, for this network address, is allowed right now. */
   readonly mayFetch: (host: string, caller: string | undefined) => Promise<boolean>
   readonly now: () => number
@@ -101,7 +101,7 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   return { accepts, find }
 }
 
-function read(clientId: string, document: JsonObject, parts: CimdParts): RegisteredClient {
+function read(clientId: string, document: JsonRecord, parts: CimdParts): RegisteredClient {
   if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
     throw new OAuthError('invalid_client_metadata', 'client_name is required')
   }

@@ -14,7 +14,7 @@ import { redirectUriViolation } from './redirect-uri.ts'
 import { clientScopes, parseScope } from './scopes.ts'
 
 /** Members as they arrived, not yet believed. */
-export type ClientMetadata = Readonly<Record<string, unknown>>
+export type ClientMetadataDocument = Readonly<Record<string, unknown>>
 
 export type ClientTraits = Omit<
   RegisteredClient,
@@ -26,7 +26,7 @@ const maxRedirects = 10
 
 /** Throws OAuthError invalid_client_metadata or invalid_redirect_uri. */
 export function readClientMetadata(
-  metadata: ClientMetadata,
+  metadata: ClientMetadataDocument,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
   rules: { readonly privateSchemes: boolean },
 ): ClientTraits {
@@ -56,7 +56,7 @@ function refuse(text: string): OAuthError {
 }
 
 /** Absent means native here: MCP clients are installed clients unless they say otherwise. */
-function readApplicationType(metadata: ClientMetadata): 'native' | 'web' {
+function readApplicationType(metadata: ClientMetadataDocument): 'native' | 'web' {
   const value = metadata['application_type']
   if (value === undefined || value === null || value === 'native') return 'native'
   if (value === 'web') return 'web'
@@ -64,7 +64,7 @@ function readApplicationType(metadata: ClientMetadata): 'native' | 'web' {
 }
 
 function readRedirectUris(
-  metadata: ClientMetadata,
+  metadata: ClientMetadataDocument,
   rules: { applicationType: 'native' | 'web'; privateSchemes: boolean },
 ): readonly string[] {
   const fail = (text: string): OAuthError => new OAuthError('invalid_redirect_uri', text)
@@ -81,7 +81,7 @@ function readRedirectUris(
 
 /** The supported ones of a list; it is fine to ask for more, but the needed one must be there. */
 function narrowed(
-  metadata: ClientMetadata,
+  metadata: ClientMetadataDocument,
   member: string,
   supported: readonly string[],
   needed: string,
@@ -98,7 +98,7 @@ function narrowed(
 
 /** A string or, as some clients send it, a list. */
 function readScopes(
-  metadata: ClientMetadata,
+  metadata: ClientMetadataDocument,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
 ): readonly string[] {
   const value = metadata['scope']
@@ -130,7 +130,7 @@ function withoutJoiners(text: string): string {
 
 /** `strip` takes out what is legitimate although it is invisible. */
 function shortText(
-  metadata: ClientMetadata,
+  metadata: ClientMetadataDocument,
   member: string,
   max: number,
   strip: (text: string) => string = (text) => text,

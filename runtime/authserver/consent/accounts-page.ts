@@ -3,8 +3,8 @@
  *
  * States are words, not only colours; every button says in full what it does and for which client.
  */
-import { type Html, html, type Page, page } from '../../net/index.ts'
-import type { Context } from '../context.ts'
+import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
+import type { AuthServerContext } from '../context.ts'
 import { providerTargets } from './pages.ts'
 
 export interface Account {
@@ -40,7 +40,7 @@ export interface AccountsParts {
   readonly who: string | undefined
 }
 
-export function accountsPage(context: Context, parts: AccountsParts): Page {
+export function accountsPage(context: AuthServerContext, parts: AccountsParts): HtmlPage {
   const { clients, over, problem, who } = parts
   const action = context.urls.accounts
   const body = html`<h1>Connected accounts</h1>
@@ -55,7 +55,7 @@ ${over.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></le
   return page('Connected accounts', body, providerTargets(context))
 }
 
-export function leftPage(): Page {
+export function leftPage(): HtmlPage {
   const body = html`<h1>You are signed out of this browser</h1>
 <p>Your clients stay signed in. To see them here, sign in from one of them again.</p>`
   return page('Signed out of this browser', body)

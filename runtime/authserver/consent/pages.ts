@@ -5,9 +5,9 @@
  * the description) is shown as fact, because that is what a user can check.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
-import { type Html, html, type Page, page } from '../../net/index.ts'
+import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
-import { type Context, isRequired } from '../context.ts'
+import { type AuthServerContext, isRequired } from '../context.ts'
 import type { AuthRequest, Confirmation, User } from '../storage/records.ts'
 
 export interface FormParts {
@@ -26,9 +26,9 @@ const scopeTexts: ReadonlyMap<string, string> = new Map([
 
 export function consentPage(
   request: AuthRequest,
-  context: Context,
+  context: AuthServerContext,
   parts: FormParts & { readonly user?: User },
-): Page {
+): HtmlPage {
   const name = request.clientName ?? 'A client without a name'
   const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
 ${signedInAs(parts.user)}
@@ -74,7 +74,7 @@ function hidden(parts: FormParts): Html {
 }
 
 /** Which services the user will sign in to; the first may be over already, and those that nothing needs may be left out. */
-function providers(context: Context, signedIn: boolean): Html | undefined {
+function providers(context: AuthServerContext, signedIn: boolean): Html | undefined {
   const [first, ...others] = context.upstreams
   if (others.length === 0) {
     return signedIn ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
@@ -90,7 +90,7 @@ ${others.map(({ name, host }) =>
 ${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this client. You can connect it later on the page of connected accounts.</p>`}`
 }
 
-export function providerPage(waiting: Confirmation, context: Context, parts: FormParts): Page {
+export function providerPage(waiting: Confirmation, context: AuthServerContext, parts: FormParts): HtmlPage {
   const failed = waiting.failed ?? ''
   const body = html`<h1>${failed} could not be connected</h1>
 <p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
@@ -106,14 +106,14 @@ ${hidden(parts)}
 }
 
 /** Everything a form may lead to: the providers and whatever they redirect through, this server, and the client. */
-function targets(request: AuthRequest, context: Context): readonly string[] {
+function targets(request: AuthRequest, context: AuthServerContext): readonly string[] {
   const redirect = new URL(request.redirectUri)
   const client = /^https?:$/.test(redirect.protocol) ? redirect.origin : redirect.protocol
   return [...providerTargets(context), client]
 }
 
 /** As far as the providers, whatever they redirect through, and back here. */
-export function providerTargets(context: Context): readonly string[] {
+export function providerTargets(context: AuthServerContext): readonly string[] {
   const origins = context.upstreams
     .map((upstream) => upstream.origin)
     .filter((origin) => origin !== undefined)
@@ -121,7 +121,7 @@ export function providerTargets(context: Context): readonly string[] {
 }
 
 /** A client's request that failed before anybody agreed to anything: the user decides whether to go where it says. */
-export function leavingPage(host: string, location: string): Page {
+export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>
 <dl><div><dt>Address</dt><dd>${host}</dd></div></dl>
@@ -131,7 +131,7 @@ export function leavingPage(host: string, location: string): Page {
 }
 
 /** For users: what went wrong, in one sentence, and nothing else. */
-export function errorPage(text: string): Page {
+export function errorPage(text: string): HtmlPage {
   const sentence = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? '' : '.'}`
   return page('Sign-in is not possible', html`<h1>Sign-in is not possible</h1><p>${sentence}</p>`)
 }

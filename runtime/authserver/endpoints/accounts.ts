@@ -11,10 +11,10 @@ import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
 import { type Account, accountsPage, leftPage, type ConnectedClient } from '../consent/accounts-page.ts'
 import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { withdrawConsents } from '../consent/memory.ts'
-import { type Context, nowSec, upstreamNamed } from '../context.ts'
+import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
 import { limit, loginMs } from '../limits.ts'
-import type { Connection, LoginSession } from '../storage/records.ts'
+import type { UpstreamConnection, LoginSession } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { rowKey } from '../storage/state.ts'
 import { isSynthesized, userOf } from '../upstream/user.ts'
@@ -29,7 +29,7 @@ interface Visitor {
   readonly userId: string
 }
 
-async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor> {
+async function visitorOf(exchange: Exchange, context: AuthServerContext): Promise<Visitor> {
   const signIn = readSignIn(exchange, context.urls.secure)
   const known = signIn === undefined ? undefined : await context.state.signIns.get(signIn)
   if (signIn !== undefined && known) return { signIn, userId: known.userId }
@@ -41,7 +41,7 @@ async function visitorOf(exchange: Exchange, context: Context): Promise<Visitor>
 }
 
 /** GET: the page. `problem` names a provider that could not be connected just now. */
-export async function showAccounts(exchange: Exchange, context: Context): Promise<void> {
+export async function showAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const { userId } = await visitorOf(exchange, context)
   const sessions = await context.sessions.of(userId)
   const clients = await Promise.all(sessions.map((session) => connectedClientOf(session, context)))
@@ -72,14 +72,17 @@ const handleOf = (session: LoginSession): string => hashed(`accounts ${session.i
 /** A client as users know it: by its own name, or by the host that describes it. */
 async function nameOf(
   clientId: string,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<{ readonly name: string; readonly described: boolean }> {
   if (clientId.includes('://')) return { name: shownClient(clientId), described: true }
   const client = await context.state.clients.get(clientId)
   return { name: client?.name ?? 'A client without a name', described: false }
 }
 
-async function connectedClientOf(session: LoginSession, context: Context): Promise<ConnectedClient> {
+async function connectedClientOf(
+  session: LoginSession,
+  context: AuthServerContext,
+): Promise<ConnectedClient> {
   return {
     handle: handleOf(session),
     ...(await nameOf(session.clientId, context)),
@@ -97,7 +100,7 @@ async function accountOf(
   session: LoginSession,
   name: string,
   host: string,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Omit<Account, 'mayConnect'>> {
   const row = await context.state.rows.get(rowKey(session.id, name))
   if (!row || row.userId !== session.userId || row.clientId !== session.clientId) {
@@ -111,7 +114,7 @@ async function accountOf(
 }
 
 /** POST: connect (or renew), disconnect, end everything of one client, or leave this browser. */
-export async function changeAccounts(exchange: Exchange, context: Context): Promise<void> {
+export async function changeAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   const visitor = await visitorOf(exchange, context)
   checkForm(exchange, formSubject(visitor.userId), form, context)
@@ -144,14 +147,14 @@ export async function changeAccounts(exchange: Exchange, context: Context): Prom
 }
 
 /** Nobody is signed in in this browser any more; what clients may do is as it was. */
-async function leave(exchange: Exchange, { signIn }: Visitor, context: Context): Promise<void> {
+async function leave(exchange: Exchange, { signIn }: Visitor, context: AuthServerContext): Promise<void> {
   await context.state.signIns.delete(signIn)
   const page = leftPage()
   const cookies = { 'Set-Cookie': [noSignInCookie(context.urls.secure)] }
   sendPage(exchange, 200, page.html, { ...page.headers, ...cookies })
 }
 
-function tell(context: Context, session: LoginSession, reason: string, upstream?: string): void {
+function tell(context: AuthServerContext, session: LoginSession, reason: string, upstream?: string): void {
   context.emit({
     type: 'grant_ended',
     outcome: 'success',
@@ -168,7 +171,7 @@ async function begin(
   session: LoginSession,
   browserId: string,
   upstream: Upstream,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<string> {
   const { state, codeVerifier, codeChallenge, nonce } = makeLoginSecrets()
   let location: string
@@ -195,10 +198,10 @@ async function begin(
 /** The provider's answer: its tokens become those of the client. Returns where the browser goes. */
 export async function finishConnection(
   exchange: Exchange,
-  waiting: Connection,
+  waiting: UpstreamConnection,
   upstream: Upstream,
   finish: (proof: LoginProof) => Promise<Finished>,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<string> {
   const { codeVerifier, nonce, sessionId, userId } = waiting
   const about = { userId, upstream: upstream.name, sessionHash: sessionHash(sessionId) }
@@ -226,7 +229,7 @@ export async function finishConnection(
 }
 
 /** What the provider refused is shown on the page; anything else is thrown on. */
-function problemAt(upstream: Upstream, error: unknown, context: Context): string {
+function problemAt(upstream: Upstream, error: unknown, context: AuthServerContext): string {
   if (!(error instanceof OAuthClientError)) throw error
   context.log.warn('an account could not be connected', { upstream: upstream.name, err: error })
   return `${context.urls.accounts}?problem=${upstream.name}`

@@ -12,7 +12,7 @@ import { canonicalResource } from '../../oauth/index.ts'
 import { isUnownedRedirect, matchesRedirectUri, redirectHost } from '../clients/redirect-uri.ts'
 import { parseScope, within } from '../clients/scopes.ts'
 import { leavingPage } from '../consent/pages.ts'
-import type { Context } from '../context.ts'
+import type { AuthServerContext } from '../context.ts'
 import { limit, loginMs } from '../limits.ts'
 import type { AuthRequest, RegisteredClient } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
@@ -32,7 +32,7 @@ interface Draft {
   maxAgeSec: number | undefined
 }
 
-type AuthorizeStep = (draft: Draft, context: Context) => void | Promise<void>
+type AuthorizeStep = (draft: Draft, context: AuthServerContext) => void | Promise<void>
 
 /** Errors are shown to the user: there is no one else who may be told. */
 const beforeRedirect: readonly AuthorizeStep[] = [limitRate, findClient, matchRedirect]
@@ -50,7 +50,7 @@ const afterRedirect: readonly AuthorizeStep[] = [
 ]
 
 /** GET with a query, or POST with a form (OpenID Connect Core section 3.1.2.1). */
-export async function authorize(exchange: Exchange, context: Context): Promise<void> {
+export async function authorize(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const parameters = exchange.req.method === 'POST' ? await formOf(exchange) : queryOf(exchange)
   const draft: Draft = { exchange, parameters, scopes: [], resources: [], prompt: [], maxAgeSec: undefined }
   for (const step of beforeRedirect) await step(draft, context)
@@ -88,11 +88,11 @@ function mustAsk({ exchange, parameters }: Draft, redirectUri: string): boolean 
   )
 }
 
-async function limitRate({ exchange }: Draft, context: Context): Promise<void> {
+async function limitRate({ exchange }: Draft, context: AuthServerContext): Promise<void> {
   await limit(context.state.store, 'authorize', context.addressOf(exchange))
 }
 
-async function findClient(draft: Draft, context: Context): Promise<void> {
+async function findClient(draft: Draft, context: AuthServerContext): Promise<void> {
   const { parameters, exchange } = draft
   if (parameters.all('client_id').length > 1) throw new OAuthError('invalid_request', 'client_id is repeated')
   const client = await context.clients.find(parameters.require('client_id'), context.addressOf(exchange))
@@ -196,7 +196,7 @@ function checkScopes(draft: Draft): void {
 }
 
 /** RFC 8707: each must be a resource that is served here; the configured spelling is what tokens carry. */
-function checkResources(draft: Draft, context: Context): void {
+function checkResources(draft: Draft, context: AuthServerContext): void {
   draft.resources = resourcesOf(draft.parameters, context)
 }
 
@@ -204,7 +204,7 @@ function checkResources(draft: Draft, context: Context): void {
 const maxResources = 100
 
 /** The requested resources as they are configured. Throws OAuthError invalid_target. */
-export function resourcesOf(parameters: Parameters, context: Context): readonly string[] {
+export function resourcesOf(parameters: Parameters, context: AuthServerContext): readonly string[] {
   const { allowedAudiences } = context.config
   const requested = parameters.all('resource')
   if (requested.length > maxResources)
@@ -261,7 +261,7 @@ async function remember(
   client: RegisteredClient,
   redirectUri: string,
   state: string | undefined,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<string> {
   const { parameters, scopes, resources } = draft
   const nonce = parameters.get('nonce')

@@ -8,10 +8,10 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { readBrowser, readSignIn } from '../consent/cookies.ts'
-import { type Context, nowSec, upstreamNamed } from '../context.ts'
+import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import { OAuthClientError } from '../../oauth/index.ts'
-import type { Connection, UpstreamStep } from '../storage/records.ts'
+import type { UpstreamConnection, UpstreamStep } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { advance, upstreamStepFailed, type Next, withUpstreamStep } from '../upstream/steps.ts'
 import { userOf } from '../upstream/user.ts'
@@ -20,7 +20,7 @@ import { finishConnection } from './accounts.ts'
 import { goneError, sendNext } from './consent.ts'
 import { OAuthError } from './oauth-error.ts'
 
-export async function callback(exchange: Exchange, context: Context): Promise<void> {
+export async function callback(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const response = { path: exchange.path, parameters: new URLSearchParams(exchange.query) }
   const waiting = await takeWaiting(response.parameters, context)
   const browserId = checkBrowser(exchange, waiting, context)
@@ -40,8 +40,8 @@ export async function callback(exchange: Exchange, context: Context): Promise<vo
 /** What this response is for: an upstream step of a login, or an account that is being connected. */
 async function takeWaiting(
   parameters: URLSearchParams,
-  context: Context,
-): Promise<UpstreamStep | Connection> {
+  context: AuthServerContext,
+): Promise<UpstreamStep | UpstreamConnection> {
   const states = parameters.getAll('state')
   const [state] = states
   if (state === undefined || state === '' || states.length > 1) {
@@ -60,7 +60,7 @@ async function takeWaiting(
 function checkBrowser(
   exchange: Exchange,
   waiting: Pick<UpstreamStep, 'browser' | 'provider'>,
-  context: Context,
+  context: AuthServerContext,
 ): string {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
   if (id !== undefined && hashed(id) === waiting.browser) return id
@@ -81,7 +81,7 @@ function checkBrowser(
 function checkSender(
   { path, parameters }: { readonly path: string; readonly parameters: URLSearchParams },
   upstream: Upstream,
-  { config, upstreams }: Context,
+  { config, upstreams }: AuthServerContext,
 ): void {
   const at = config.upstreams.filter(({ redirectUri }) => new URL(redirectUri).pathname === path)
   const iss = parameters.get('iss')
@@ -95,7 +95,7 @@ async function finishUpstreamStep(
   step: UpstreamStep,
   finish: (proof: LoginProof) => Promise<Finished>,
   signedIn: string | undefined,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Next> {
   const { maxAgeSec, prompt } = step.request
   const first = step.user === undefined

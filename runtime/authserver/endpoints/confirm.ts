@@ -7,7 +7,7 @@
 import type { Exchange } from '../../net/index.ts'
 import { makeForm, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { consentPage, providerPage } from '../consent/pages.ts'
-import { type Context, upstreamNamed } from '../context.ts'
+import { type AuthServerContext, upstreamNamed } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { Confirmation } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
@@ -22,7 +22,7 @@ import { sendPage } from './responses.ts'
 import { checkForm, chosenProviders, goneError, sendNext } from './consent.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 
-export async function showConfirmation(exchange: Exchange, context: Context): Promise<void> {
+export async function showConfirmation(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const handle = queryOf(exchange).get('request') ?? ''
   const waiting = await context.state.confirmations.get(handle)
   if (!waiting || browserOf(exchange, waiting, context) === undefined) throw goneError()
@@ -35,7 +35,7 @@ export async function showConfirmation(exchange: Exchange, context: Context): Pr
   sendPage(exchange, 200, page.html, { ...page.headers, 'Set-Cookie': [form.cookie] })
 }
 
-export async function submitConfirmation(exchange: Exchange, context: Context): Promise<void> {
+export async function submitConfirmation(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   const handle = form.get('request') ?? ''
   checkForm(exchange, handle, form, context)
@@ -47,7 +47,11 @@ export async function submitConfirmation(exchange: Exchange, context: Context): 
 }
 
 /** The browser's id when the login belongs to it. */
-function browserOf(exchange: Exchange, waiting: Confirmation, context: Context): string | undefined {
+function browserOf(
+  exchange: Exchange,
+  waiting: Confirmation,
+  context: AuthServerContext,
+): string | undefined {
   const id = readBrowser(exchange, context.keys(), context.urls.secure)
   return id !== undefined && hashed(id) === waiting.browser ? id : undefined
 }
@@ -56,7 +60,7 @@ async function decide(
   form: Parameters,
   waiting: Confirmation,
   signedIn: string | undefined,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Next> {
   const { request, chosen, browser, obtained, user, failed } = waiting
   const action = form.get('action')

@@ -18,7 +18,7 @@ import {
 } from '../consent/cookies.ts'
 import { findConsent } from '../consent/memory.ts'
 import { consentPage } from '../consent/pages.ts'
-import { type Context, isRequired } from '../context.ts'
+import { type AuthServerContext, isRequired } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { AuthRequest } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
@@ -36,7 +36,7 @@ export function goneError(): OAuthError {
 }
 
 /** GET: the page, or straight on when there is nothing to ask. */
-export async function showConsent(exchange: Exchange, context: Context): Promise<void> {
+export async function showConsent(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const handle = queryOf(exchange).get('request') ?? ''
   const request = await context.state.requests.get(handle)
   if (!request) throw goneError()
@@ -62,7 +62,7 @@ interface Skip {
 async function maySkip(
   exchange: Exchange,
   request: AuthRequest,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Skip | string | undefined> {
   const all = context.upstreams.map((upstream) => upstream.name)
   if (!context.config.consent) return { chosen: all }
@@ -84,7 +84,7 @@ async function maySkip(
 }
 
 /** POST: the user's answer. */
-export async function submitConsent(exchange: Exchange, context: Context): Promise<void> {
+export async function submitConsent(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   const handle = form.get('request') ?? ''
   checkForm(exchange, handle, form, context)
@@ -102,7 +102,12 @@ export async function submitConsent(exchange: Exchange, context: Context): Promi
 }
 
 /** A form counts only from the page that this browser was shown, sent by that page itself. */
-export function checkForm(exchange: Exchange, subject: string, form: Parameters, context: Context): void {
+export function checkForm(
+  exchange: Exchange,
+  subject: string,
+  form: Parameters,
+  context: AuthServerContext,
+): void {
   const { origin } = exchange.req.headers
   const site = exchange.req.headers['sec-fetch-site']
   // Pages are sent without referrer, so browsers say "null" here for our own forms too; the token decides then.
@@ -117,7 +122,7 @@ export function checkForm(exchange: Exchange, subject: string, form: Parameters,
 }
 
 /** The providers that cannot be left out, and those that were ticked. */
-export function chosenProviders(form: Parameters, context: Context): readonly string[] {
+export function chosenProviders(form: Parameters, context: AuthServerContext): readonly string[] {
   const ticked = form.all('provider')
   return context.upstreams
     .map(({ name }) => name)
@@ -128,7 +133,7 @@ async function goOn(
   exchange: Exchange,
   request: AuthRequest,
   agreed: Pick<LoginUnderWay, 'chosen' | 'consentOf' | 'approvedAtMs'>,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<void> {
   const { secure } = context.urls
   const keys = context.keys()
@@ -140,7 +145,12 @@ async function goOn(
 }
 
 /** Sends the browser where its login goes on, with the cookies that go with it. */
-export function sendNext(exchange: Exchange, next: Next, browserId: string, context: Context): void {
+export function sendNext(
+  exchange: Exchange,
+  next: Next,
+  browserId: string,
+  context: AuthServerContext,
+): void {
   const { secure } = context.urls
   const keys = context.keys()
   const cookies = [

@@ -3,12 +3,12 @@
  * Source: RFC 8414 section 2, OpenID Connect Discovery section 3, RFC 9207 section 3, RFC 7517; docs/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { Context } from '../context.ts'
+import type { AuthServerContext } from '../context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
 /** RFC 8414. */
-function serverMetadata(context: Context): Record<string, unknown> {
+function serverMetadata(context: AuthServerContext): Record<string, unknown> {
   const { config, urls } = context
   const methods = clientAuthMethods(context)
   return {
@@ -37,7 +37,7 @@ function serverMetadata(context: Context): Record<string, unknown> {
 }
 
 /** The same with what OpenID Connect Discovery adds. */
-function openidMetadata(context: Context): Record<string, unknown> {
+function openidMetadata(context: AuthServerContext): Record<string, unknown> {
   return {
     ...serverMetadata(context),
     userinfo_endpoint: context.urls.userinfo,
@@ -51,20 +51,20 @@ function openidMetadata(context: Context): Record<string, unknown> {
   }
 }
 
-function clientAuthMethods({ config }: Context): readonly string[] {
+function clientAuthMethods({ config }: AuthServerContext): readonly string[] {
   return config.registration.enabled && config.registration.confidentialClients
     ? ['none', 'client_secret_basic', 'client_secret_post']
     : ['none']
 }
 
-export async function showServerMetadata(exchange: Exchange, context: Context): Promise<void> {
+export async function showServerMetadata(exchange: Exchange, context: AuthServerContext): Promise<void> {
   sendDocument(exchange, serverMetadata(context))
 }
 
-export async function showOpenidMetadata(exchange: Exchange, context: Context): Promise<void> {
+export async function showOpenidMetadata(exchange: Exchange, context: AuthServerContext): Promise<void> {
   sendDocument(exchange, openidMetadata(context))
 }
 
-export async function showKeys(exchange: Exchange, context: Context): Promise<void> {
+export async function showKeys(exchange: Exchange, context: AuthServerContext): Promise<void> {
   sendDocument(exchange, context.keys().jwks)
 }

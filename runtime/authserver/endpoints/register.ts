@@ -12,9 +12,9 @@
 import { isFields } from '../../../schemas/index.ts'
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type Exchange, readBody } from '../../net/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
 import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
-import type { Context } from '../context.ts'
+import type { AuthServerContext } from '../context.ts'
 import { nowSec } from '../context.ts'
 import { limit, unusedClientMs, usedClientMs } from '../limits.ts'
 import type { RegisteredClient } from '../storage/records.ts'
@@ -26,7 +26,7 @@ import { OAuthError } from './oauth-error.ts'
 const maxRecord = 16_384
 
 /** POST /oauth/register. */
-export async function register(exchange: Exchange, context: Context): Promise<void> {
+export async function register(exchange: Exchange, context: AuthServerContext): Promise<void> {
   await limit(context.state.store, 'register', context.addressOf(exchange))
   const metadata = await readMetadata(exchange)
   const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
@@ -53,7 +53,11 @@ export async function register(exchange: Exchange, context: Context): Promise<vo
 }
 
 /** GET, PUT, DELETE /oauth/register/{client_id} (RFC 7592). */
-export async function manage(exchange: Exchange, clientId: string, context: Context): Promise<void> {
+export async function manage(
+  exchange: Exchange,
+  clientId: string,
+  context: AuthServerContext,
+): Promise<void> {
   const presented = bearerToken(exchange)
   const seen = await context.state.clients.read(clientId)
   // A client that does not exist and a wrong token look the same (RFC 7592 section 2.1).
@@ -110,7 +114,7 @@ function fits(client: RegisteredClient, presented: string): boolean {
   return timingSafeEqual(Buffer.from(client.managementHash), Buffer.from(hashed(presented)))
 }
 
-async function readMetadata(exchange: Exchange): Promise<JsonObject> {
+async function readMetadata(exchange: Exchange): Promise<JsonRecord> {
   await readBody(exchange, maxBodyBytes)
   const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
   const refusal = new OAuthError(
@@ -127,7 +131,7 @@ async function readMetadata(exchange: Exchange): Promise<JsonObject> {
   throw refusal
 }
 
-function readAuthMethod(metadata: JsonObject, context: Context): RegisteredClient['authMethod'] {
+function readAuthMethod(metadata: JsonRecord, context: AuthServerContext): RegisteredClient['authMethod'] {
   const { confidentialClients } = context.config.registration
   const wanted = metadata['token_endpoint_auth_method']
   switch (wanted) {
@@ -153,7 +157,11 @@ function checkSize(client: RegisteredClient): void {
 }
 
 /** RFC 7591 section 3.2.1, RFC 7592 section 3. */
-function describe(client: RegisteredClient, context: Context, management: string): Record<string, unknown> {
+function describe(
+  client: RegisteredClient,
+  context: AuthServerContext,
+  management: string,
+): Record<string, unknown> {
   return {
     client_id: client.id,
     client_id_issued_at: client.issuedAtSec,
@@ -173,7 +181,7 @@ function describe(client: RegisteredClient, context: Context, management: string
 }
 
 function emit(
-  context: Context,
+  context: AuthServerContext,
   type: 'client_registered' | 'client_updated' | 'client_deleted',
   client: RegisteredClient,
 ): void {

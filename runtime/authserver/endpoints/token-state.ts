@@ -6,7 +6,7 @@
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { type Context, nowSec } from '../context.ts'
+import { type AuthServerContext, nowSec } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { personal } from '../tokens/jwt.ts'
@@ -16,7 +16,7 @@ import { bearerToken, formOf, type Parameters, readBodyIfAny, refuseRepeated } f
 import { OAuthError } from './oauth-error.ts'
 
 /** POST /oauth/revoke: either kind of token ends its grant, and with the last grant the upstream tokens. */
-export async function revoke(exchange: Exchange, context: Context): Promise<void> {
+export async function revoke(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   refuseRepeated(form)
   const client = await context.clients.authenticate(exchange, form)
@@ -44,7 +44,7 @@ interface Found {
 }
 
 /** The grant behind a token. An old refresh token of a living family names it as well. */
-async function grantOf(token: string, context: Context): Promise<Found | undefined> {
+async function grantOf(token: string, context: AuthServerContext): Promise<Found | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
@@ -55,7 +55,7 @@ async function grantOf(token: string, context: Context): Promise<Found | undefin
 }
 
 /** POST /oauth/introspect: by a confidential client, or by any client with its own access token as Bearer. */
-export async function introspect(exchange: Exchange, context: Context): Promise<void> {
+export async function introspect(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   refuseRepeated(form)
   const requester = await authenticateRequester(exchange, form, context)
@@ -72,7 +72,7 @@ interface Requester {
 async function authenticateRequester(
   exchange: Exchange,
   form: Parameters,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Requester> {
   const presented = bearerToken(exchange)
   if (presented !== undefined) {
@@ -97,7 +97,7 @@ async function authenticateRequester(
 async function describeToken(
   token: string,
   requester: Requester,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<Record<string, unknown> | undefined> {
   const mine = (clientId: string, userId: string): boolean =>
     clientId === requester.clientId && (requester.userId === undefined || requester.userId === userId)
@@ -133,7 +133,7 @@ async function describeToken(
 }
 
 /** GET or POST /oauth/userinfo. */
-export async function userinfo(exchange: Exchange, context: Context): Promise<void> {
+export async function userinfo(exchange: Exchange, context: AuthServerContext): Promise<void> {
   await readBodyIfAny(exchange)
   const claims = await bearerClaims(exchange, context)
   const scopes = claims.scope.split(' ')
@@ -146,7 +146,7 @@ export async function userinfo(exchange: Exchange, context: Context): Promise<vo
   sendPrivate(exchange, 200, { sub: claims.sub, ...personal(scopes, session ?? {}) })
 }
 
-async function bearerClaims(exchange: Exchange, context: Context): Promise<AccessTokenClaims> {
+async function bearerClaims(exchange: Exchange, context: AuthServerContext): Promise<AccessTokenClaims> {
   const presented = bearerToken(exchange)
   const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
   if (claims) return claims

@@ -6,17 +6,17 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { parseScope } from '../clients/scopes.ts'
-import { type Context, nowSec } from '../context.ts'
+import { type AuthServerContext, nowSec } from '../context.ts'
 import { sessionHash, shownClient } from '../events.ts'
 import type { RegisteredClient } from '../storage/records.ts'
-import type { Requester, Granted, Narrowing } from '../tokens/grants.ts'
+import type { TokenRequester, Granted, Narrowing } from '../tokens/grants.ts'
 import { type IdTokenRequest, signAccessToken, signIdToken } from '../tokens/jwt.ts'
 import { sendPrivate } from './responses.ts'
 import { resourcesOf } from './authorize.ts'
 import { formOf, type Parameters, refuseRepeated } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
-type GrantHandler = (form: Parameters, by: Requester, context: Context) => Promise<Granted>
+type GrantHandler = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<Granted>
 
 /** Every grant this server knows; anything else is unsupported_grant_type. */
 const handlers: ReadonlyMap<string, GrantHandler> = new Map([
@@ -26,7 +26,7 @@ const handlers: ReadonlyMap<string, GrantHandler> = new Map([
 
 export const grantTypesSupported: readonly string[] = [...handlers.keys()]
 
-export async function token(exchange: Exchange, context: Context): Promise<void> {
+export async function token(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await formOf(exchange)
   refuseRepeated(form)
   const grantType = form.require('grant_type')
@@ -56,7 +56,11 @@ function stillRegistered(granted: Granted, client: RegisteredClient): Granted {
   return { ...granted, scopes: granted.scopes.filter((scope) => client.scopes.includes(scope)) }
 }
 
-async function redeemCode(form: Parameters, requester: Requester, context: Context): Promise<Granted> {
+async function redeemCode(
+  form: Parameters,
+  requester: TokenRequester,
+  context: AuthServerContext,
+): Promise<Granted> {
   const code = form.require('code')
   const codeVerifier = form.require('code_verifier')
   if (!/^[\w.~-]{43,128}$/.test(codeVerifier)) {
@@ -67,7 +71,11 @@ async function redeemCode(form: Parameters, requester: Requester, context: Conte
   return context.grants.redeem(code, by, { scopes: undefined, resources: resourcesOf(form, context) })
 }
 
-async function useRefreshToken(form: Parameters, by: Requester, context: Context): Promise<Granted> {
+async function useRefreshToken(
+  form: Parameters,
+  by: TokenRequester,
+  context: AuthServerContext,
+): Promise<Granted> {
   const scope = form.get('scope')
   const wanted: Narrowing = {
     scopes: scope === undefined ? undefined : parseScope(scope),
@@ -77,7 +85,7 @@ async function useRefreshToken(form: Parameters, by: Requester, context: Context
 }
 
 /** RFC 6749 section 5.1. */
-async function tokenResponse(granted: Granted, context: Context): Promise<Record<string, unknown>> {
+async function tokenResponse(granted: Granted, context: AuthServerContext): Promise<Record<string, unknown>> {
   const { grant, scopes, audience, refreshToken } = granted
   const lifeSec = Math.floor(context.config.accessTokenMs / 1000)
   const common = { grant, scopes, issuer: context.config.issuer, nowSec: nowSec(context), lifeSec }
@@ -96,7 +104,7 @@ async function idToken(
   granted: Granted,
   accessToken: string,
   common: Pick<IdTokenRequest, 'grant' | 'scopes' | 'issuer' | 'nowSec' | 'lifeSec'>,
-  context: Context,
+  context: AuthServerContext,
 ): Promise<string> {
   const personal = granted.scopes.includes('profile') || granted.scopes.includes('email')
   const session = personal ? await context.sessions.get(granted.grant.sessionId) : undefined

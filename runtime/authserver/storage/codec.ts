@@ -6,20 +6,20 @@
  */
 
 /** Returns the value when it has the shape, else undefined. */
-export type Shape<T> = (value: unknown) => T | undefined
+export type RecordShape<T> = (value: unknown) => T | undefined
 
-export const text: Shape<string> = (value) => (typeof value === 'string' ? value : undefined)
+export const text: RecordShape<string> = (value) => (typeof value === 'string' ? value : undefined)
 
-export const count: Shape<number> = (value) =>
+export const count: RecordShape<number> = (value) =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined
 
-export const flag: Shape<boolean> = (value) => (typeof value === 'boolean' ? value : undefined)
+export const flag: RecordShape<boolean> = (value) => (typeof value === 'boolean' ? value : undefined)
 
-export function oneOf<const T extends string>(...values: readonly T[]): Shape<T> {
+export function oneOf<const T extends string>(...values: readonly T[]): RecordShape<T> {
   return (value) => values.find((candidate) => candidate === value)
 }
 
-export function list<T>(item: Shape<T>): Shape<readonly T[]> {
+export function list<T>(item: RecordShape<T>): RecordShape<readonly T[]> {
   return (value) => {
     if (!Array.isArray(value)) return undefined
     const items = value.map(item)
@@ -28,25 +28,25 @@ export function list<T>(item: Shape<T>): Shape<readonly T[]> {
 }
 
 interface Optional<T> {
-  readonly optional: Shape<T>
+  readonly optional: RecordShape<T>
 }
 
 /** A member that may be absent. */
-export function maybe<T>(shape: Shape<T>): Optional<T> {
+export function maybe<T>(shape: RecordShape<T>): Optional<T> {
   return { optional: shape }
 }
 
-type Member = Shape<unknown> | Optional<unknown>
+type Member = RecordShape<unknown> | Optional<unknown>
 type Members = Readonly<Record<string, Member>>
 type OptionalKeys<M> = { [K in keyof M]: M[K] extends Optional<unknown> ? K : never }[keyof M]
 
 /** The type that a set of members describes. */
 export type Of<M> = {
-  readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends Shape<infer T> ? T : never
+  readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends RecordShape<infer T> ? T : never
 } & { readonly [K in OptionalKeys<M>]?: M[K] extends Optional<infer T> ? T : never }
 
 /** An object with these members; others are dropped. */
-export function record<const M extends Members>(members: M): Shape<Of<M>> {
+export function record<const M extends Members>(members: M): RecordShape<Of<M>> {
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
     const source = new Map<string, unknown>(Object.entries(value))
@@ -65,7 +65,7 @@ export function record<const M extends Members>(members: M): Shape<Of<M>> {
 }
 
 /** Parses JSON text into the shape; undefined for anything else. */
-export function decode<T>(shape: Shape<T>, json: string | undefined): T | undefined {
+export function decode<T>(shape: RecordShape<T>, json: string | undefined): T | undefined {
   if (json === undefined) return undefined
   try {
     return shape(JSON.parse(json))

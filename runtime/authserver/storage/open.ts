@@ -1,10 +1,10 @@
 /** Opens the store that the configuration names; the host closes it. */
-import type { AuthServerStorage } from '../../config/index.ts'
+import type { StorageSettings } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../store/index.ts'
 
 /** Connects in the background; whether it is there is readiness. Throws INVALID_CONFIG. */
-export function openAuthServerStore(storage: AuthServerStorage, log: Log): Store {
+export function openAuthServerStore(storage: StorageSettings, log: Log): Store {
   if (storage.type === 'memory') return makeMemoryStore()
   return makeRedisStore(storage.redis, {
     onChange: ({ up, cause }) =>

@@ -63,7 +63,7 @@ const upstreamTokenMembers = {
   obtainedAtMs: count,
 }
 const upstreamTokens = record(upstreamTokenMembers)
-export type UpstreamTokens = Of<typeof upstreamTokenMembers>
+export type UpstreamTokensRecord = Of<typeof upstreamTokenMembers>
 
 const user = record({
   userId: text,
@@ -102,7 +102,7 @@ export const connection = record({
   sessionId: text,
   userId: text,
 })
-export type Connection = NonNullable<ReturnType<typeof connection>>
+export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
 /** A login that waits for a response of the user who turned out to be there. */
 export const confirmation = record({
@@ -143,7 +143,7 @@ export const code = record({
   nonce: maybe(text),
   expiresAtMs: count,
 })
-export type Code = NonNullable<ReturnType<typeof code>>
+export type StoredCode = NonNullable<ReturnType<typeof code>>
 
 /** A refresh family: the newest generation, and when it came to be. */
 export const family = record({
@@ -172,7 +172,7 @@ export type LoginSession = NonNullable<ReturnType<typeof session>>
 
 /** Tokens of one provider in one session, bound to user and client. */
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
-export type Row = NonNullable<ReturnType<typeof row>>
+export type StoredRow = NonNullable<ReturnType<typeof row>>
 
 /** Who a browser is signed in as: made when a login is complete, again each time. */
 export const signIn = record({ userId: text })

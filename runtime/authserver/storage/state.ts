@@ -13,7 +13,7 @@ import {
   sealStore,
 } from '../../store/index.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { decode, type Shape, text } from './codec.ts'
+import { decode, type RecordShape, text } from './codec.ts'
 import * as records from './records.ts'
 
 export interface Seen<T> {
@@ -51,7 +51,11 @@ function life(ttlMs: number): number {
   return Math.max(1, Math.ceil(ttlMs))
 }
 
-function repository<T>(store: Store, shape: Shape<T>, more: Pick<SetOptions, 'yields'> = {}): Repository<T> {
+function repository<T>(
+  store: Store,
+  shape: RecordShape<T>,
+  more: Pick<SetOptions, 'yields'> = {},
+): Repository<T> {
   return {
     get: async (id) => decode(shape, await store.get(hashed(id))),
     async read(id) {
@@ -86,7 +90,7 @@ export type State = ReturnType<typeof makeState>
 /** All records of one authorization server. `store` is its own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
-  const of = <T>(name: string, shape: Shape<T>, more?: Pick<SetOptions, 'yields'>): Repository<T> =>
+  const of = <T>(name: string, shape: RecordShape<T>, more?: Pick<SetOptions, 'yields'>): Repository<T> =>
     repository(sealed.namespace(`${name}:`), shape, more)
   // Untrusted clients make these; those who are signed in must not find the store full of them.
   const untrusted = { yields: true }

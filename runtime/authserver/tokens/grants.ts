@@ -10,7 +10,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { within } from '../clients/scopes.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
-import type { Code, Family, Grant } from '../storage/records.ts'
+import type { StoredCode, Family, Grant } from '../storage/records.ts'
 import type { Seen, State } from '../storage/state.ts'
 import type { KeyRing } from './key-ring.ts'
 import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque.ts'
@@ -47,18 +47,18 @@ export interface CodeRequest {
 }
 
 /** Who makes a token request. */
-export interface Requester {
+export interface TokenRequester {
   readonly clientId: string
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
 
-export interface Redemption extends Requester {
+export interface Redemption extends TokenRequester {
   readonly redirectUri: string | undefined
   readonly codeVerifier: string
 }
 
-export interface Issued {
+export interface IssuedGrant {
   readonly grant: Grant
   readonly refreshToken: string | undefined
   /** Of the authorization request; only with a code. */
@@ -71,7 +71,7 @@ export interface Narrowing {
   readonly resources: readonly string[]
 }
 
-export interface Granted extends Issued {
+export interface Granted extends IssuedGrant {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
 }
@@ -89,7 +89,7 @@ export function makeGrants(parts: GrantsParts) {
   /** Makes the code for a login that is complete. */
   async function issueCode(grant: Grant, request: CodeRequest): Promise<string> {
     const { code, id } = makeCode(keys())
-    const record: Code = {
+    const record: StoredCode = {
       ...grant,
       used: false,
       redirectUri: request.redirectUri,
@@ -122,7 +122,7 @@ export function makeGrants(parts: GrantsParts) {
     return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
   }
 
-  async function reusedCode(grant: Grant, { source }: Requester): Promise<never> {
+  async function reusedCode(grant: Grant, { source }: TokenRequester): Promise<never> {
     parts.onReuse('code', grant, source)
     await sessions.endGrant(grant.sessionId, grant.grantId)
     throw badCode()
@@ -152,7 +152,7 @@ export function makeGrants(parts: GrantsParts) {
   }
 
   /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
-  async function refresh(token: string, by: Requester, wanted: Narrowing): Promise<Granted> {
+  async function refresh(token: string, by: TokenRequester, wanted: Narrowing): Promise<Granted> {
     const ring = keys()
     const read = readRefreshToken(ring, token)
     if (!read) throw badRefresh()
@@ -173,7 +173,7 @@ export function makeGrants(parts: GrantsParts) {
   async function nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
-    { source }: Requester,
+    { source }: TokenRequester,
     signedBy: string,
   ): Promise<number | undefined> {
     const family = seen.value
@@ -222,12 +222,12 @@ function grantOf(from: Grant): Grant {
 }
 
 /** The token request must repeat the redirect URI exactly as it was sent, or leave it out as it was left out. */
-function redirectFits(code: Code, by: Redemption): boolean {
+function redirectFits(code: StoredCode, by: Redemption): boolean {
   if (by.redirectUri === undefined) return !code.redirectGiven
   return by.redirectUri === code.redirectUri
 }
 
-function verifierFits(code: Code, by: Redemption): boolean {
+function verifierFits(code: StoredCode, by: Redemption): boolean {
   const challenge = createHash('sha256').update(by.codeVerifier, 'ascii').digest()
   const expected = Buffer.from(code.codeChallenge, 'base64url')
   return expected.length === challenge.length && timingSafeEqual(challenge, expected)

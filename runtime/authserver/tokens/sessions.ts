@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { User, LoginSession, UpstreamTokens } from '../storage/records.ts'
+import type { User, LoginSession, UpstreamTokensRecord } from '../storage/records.ts'
 import { key, type Repository, rowKey, type Seen, type State } from '../storage/state.ts'
 import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
@@ -27,7 +27,7 @@ const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may go on accepting tokens of a grant that was ended elsewhere. */
 const livenessMs = 5_000
 
-export interface Claims {
+export interface IssuedClaims {
   readonly tsid: string
   readonly gid: string
   readonly sub: string
@@ -35,7 +35,7 @@ export interface Claims {
 }
 
 /** What a caller's token says about its session; undefined for tokens that are not of this server. */
-export function sessionClaims(caller: Caller): Claims | undefined {
+export function sessionClaims(caller: Caller): IssuedClaims | undefined {
   const { tsid, gid, client_id } = caller.claims
   if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
   return { tsid, gid, client_id, sub: caller.subject }
@@ -85,7 +85,7 @@ export class Sessions {
   async open(
     user: User,
     clientId: string,
-    obtained: readonly UpstreamTokens[],
+    obtained: readonly UpstreamTokensRecord[],
     endsAtMs: number,
   ): Promise<{ sessionId: string; grantId: string }> {
     const grant = { id: randomId(), endsAtMs }
@@ -146,7 +146,7 @@ export class Sessions {
   }
 
   /** Stores what one provider gave for a session that is running. False when it is not, or is another user's. */
-  async connect(sessionId: string, userId: string, tokens: UpstreamTokens): Promise<boolean> {
+  async connect(sessionId: string, userId: string, tokens: UpstreamTokensRecord): Promise<boolean> {
     const session = await this.#change(sessionId, (old) =>
       old.userId === userId && old.grants.length > 0
         ? { ...old, providers: [...new Set([...old.providers, tokens.provider])] }
@@ -156,7 +156,7 @@ export class Sessions {
   }
 
   /** A provider that gave no refresh token this time may have given one before. */
-  #keepRow(session: LoginSession, tokens: UpstreamTokens): Promise<boolean> {
+  #keepRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     if (tokens.refreshToken !== undefined) return this.#putRow(session, tokens)
     const account = { ...tokens, userId: session.userId }
     return exclusively(this.#state, account, async () => {
@@ -167,7 +167,7 @@ export class Sessions {
   }
 
   /** False when the session ended, or the provider was disconnected, while the row was written: then it goes again. */
-  async #putRow(session: LoginSession, tokens: UpstreamTokens): Promise<boolean> {
+  async #putRow(session: LoginSession, tokens: UpstreamTokensRecord): Promise<boolean> {
     const { id, userId, clientId } = session
     const rowId = rowKey(id, tokens.provider)
     await this.#state.rows.put(rowId, { ...tokens, userId, clientId }, session.endsAtMs - this.#now())
@@ -252,7 +252,7 @@ export class Sessions {
   }
 
   /** True while the grant that a token names is alive and belongs to who the token says. */
-  async isLive(claims: Claims): Promise<boolean> {
+  async isLive(claims: IssuedClaims): Promise<boolean> {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
     if (until !== undefined && this.#now() < until) return true

@@ -9,7 +9,7 @@
 import {
   followTokenPath,
   identifierOf,
-  type OAuth2UpstreamConfig,
+  type OAuth2UpstreamSettings,
   parseKeepingDigits,
   parseTokenPath,
   type UpstreamRegistrationConfig,
@@ -18,7 +18,7 @@ import type { Fetch } from '../../net/index.ts'
 import {
   authorizationUrl,
   codeGrant,
-  type JsonObject,
+  type JsonRecord,
   type OAuthClient,
   OAuthClientError,
   readAuthorizationCode,
@@ -27,7 +27,7 @@ import {
   typedServer,
 } from '../../oauth/index.ts'
 import { createHash } from 'node:crypto'
-import type { UpstreamRegistration, UpstreamTokens } from '../storage/records.ts'
+import type { UpstreamRegistration, UpstreamTokensRecord } from '../storage/records.ts'
 import {
   discoverForRegistration,
   forgetRegistration,
@@ -49,7 +49,7 @@ const freshMs = 3_600_000
 /** After a failed registration. */
 const registrationPauseMs = 5_000
 
-export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: RegistrationParts): Upstream {
+export function makeOAuth2Upstream(config: OAuth2UpstreamSettings, parts: RegistrationParts): Upstream {
   const { now } = parts
   const log = parts.log.child({ upstream: config.name })
   const endpoints = new Retried<Endpoints>({
@@ -225,7 +225,7 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamConfig, parts: Registra
 
     finish,
 
-    async refresh(tokens: UpstreamTokens) {
+    async refresh(tokens: UpstreamTokensRecord) {
       const { refreshToken } = tokens
       if (refreshToken === undefined) {
         throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
@@ -244,7 +244,7 @@ function synthesizedSubject(accessToken: string): string {
   return `tk-${createHash('sha256').update(accessToken).digest('hex').slice(0, 32)}`
 }
 
-async function findEndpoints(config: OAuth2UpstreamConfig, parts: RegistrationParts): Promise<Endpoints> {
+async function findEndpoints(config: OAuth2UpstreamSettings, parts: RegistrationParts): Promise<Endpoints> {
   const discovered = config.dcr ? await discoverForRegistration(config.dcr, parts) : undefined
   const authorization = config.authorizationEndpoint ?? discovered?.authorization_endpoint
   const token = config.tokenEndpoint ?? discovered?.token_endpoint
@@ -283,8 +283,8 @@ function follow(path: string, body: unknown): unknown {
 }
 
 /** Copies the mapped values to their standard names; the type is bearer by definition. */
-function mapper(paths: NonNullable<OAuth2UpstreamConfig['tokenResponseMapping']>) {
-  return (body: JsonObject): JsonObject => {
+function mapper(paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>) {
+  return (body: JsonRecord): JsonRecord => {
     if (body['ok'] === false) {
       throw new OAuthClientError('refused', 'the token endpoint reported an error', {
         error: typeof body['error'] === 'string' ? body['error'] : undefined,

@@ -24,7 +24,7 @@ import {
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
-import type { UpstreamTokens } from '../storage/records.ts'
+import type { UpstreamTokensRecord } from '../storage/records.ts'
 import { notDiscovered, Retried } from './retry.ts'
 import { toUpstreamTokens } from './tokens.ts'
 import type { Identity, LoginProof, Upstream } from './upstream.ts'
@@ -134,7 +134,7 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
    * One that cannot be verified counts as none, which a refresh may lack (OpenID Connect Core section 12.2): the tokens
    * came from the provider's own endpoint, in response to what only this user's login gave.
    */
-  async function check(fresh: TokenSet, old: UpstreamTokens): Promise<TokenSet> {
+  async function check(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh
     if (idToken === undefined) return fresh
     let claims: JWTPayload

@@ -8,12 +8,12 @@
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
-import type { Row, LoginSession } from '../storage/records.ts'
+import type { StoredRow, LoginSession } from '../storage/records.ts'
 import { key, rowKey, type State } from '../storage/state.ts'
 import { hashed } from '../tokens/opaque.ts'
 
 /** An account at a provider, and whose it is here. */
-export type AccountOf = Pick<Row, 'userId' | 'provider' | 'subject'>
+export type AccountOf = Pick<StoredRow, 'userId' | 'provider' | 'subject'>
 
 const lock = { ttlMs: 45_000, waitMs: 40_000 }
 
@@ -65,6 +65,6 @@ function idsOf(sessions: readonly LoginSession[], { provider }: AccountOf): read
 }
 
 /** A subject that was made from an access token belongs to no account that could be told again. */
-function isOf(row: Row, { userId, subject }: AccountOf): boolean {
+function isOf(row: StoredRow, { userId, subject }: AccountOf): boolean {
   return row.userId === userId && row.subject === subject
 }

@@ -7,7 +7,7 @@
  * configuration is not used again: the key in the store is made of everything that was registered.
  * Source: docs/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
-import type { OAuth2UpstreamConfig, UpstreamRegistrationConfig } from '../../config/index.ts'
+import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
 import {
   type ClientAuthMethod,
   fetchServerMetadata,
@@ -51,7 +51,7 @@ export function issuerOf(discoveryUrl: string): string {
 
 /** Finds the registration in the store or makes one. Rejects with OAuthClientError. */
 export async function obtainRegistration(
-  config: OAuth2UpstreamConfig,
+  config: OAuth2UpstreamSettings,
   dcr: UpstreamRegistrationConfig,
   metadata: ServerMetadata | undefined,
   parts: RegistrationParts,
@@ -74,7 +74,7 @@ export async function obtainRegistration(
 
 /** Forgets a registration that the provider no longer knows, so that the next use registers again. */
 export async function forgetRegistration(
-  config: OAuth2UpstreamConfig,
+  config: OAuth2UpstreamSettings,
   dcr: UpstreamRegistrationConfig,
   metadata: ServerMetadata | undefined,
   stale: UpstreamRegistration,
@@ -91,7 +91,7 @@ interface Wish {
 }
 
 function wish(
-  config: OAuth2UpstreamConfig,
+  config: OAuth2UpstreamSettings,
   dcr: UpstreamRegistrationConfig,
   metadata: ServerMetadata | undefined,
 ): Wish {
@@ -105,7 +105,7 @@ function wish(
 /** Another configuration is another registration. */
 function keyOf(
   { endpoint, scopes }: Wish,
-  config: OAuth2UpstreamConfig,
+  config: OAuth2UpstreamSettings,
   dcr: UpstreamRegistrationConfig,
   parts: RegistrationParts,
 ): string {
@@ -141,7 +141,7 @@ function chooseMethod(metadata: ServerMetadata | undefined): ClientAuthMethod {
 
 async function register(
   { endpoint, scopes }: Wish,
-  config: OAuth2UpstreamConfig,
+  config: OAuth2UpstreamSettings,
   dcr: UpstreamRegistrationConfig,
   method: ClientAuthMethod,
   parts: RegistrationParts,

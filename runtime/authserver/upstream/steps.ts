@@ -6,7 +6,7 @@
  * become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: docs/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
-import type { Context } from '../context.ts'
+import type { AuthServerContext } from '../context.ts'
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'
 import { within } from '../clients/scopes.ts'
 import { clientRedirect } from '../endpoints/responses.ts'
@@ -16,7 +16,7 @@ import { signInMs } from '../consent/cookies.ts'
 import { findConsent, rememberConsent } from '../consent/memory.ts'
 import { loginMs } from '../limits.ts'
 import { isTransient, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
-import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokens } from '../storage/records.ts'
+import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokensRecord } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
 import { rowKey } from '../storage/state.ts'
 import type { Upstream } from './upstream.ts'
@@ -36,7 +36,7 @@ export interface Next {
 
 /** `signedIn`: the browser's sign-in until now; a complete login ends it. */
 export async function advance(
-  context: Context,
+  context: AuthServerContext,
   login: LoginUnderWay,
   signedIn: string | undefined,
 ): Promise<Next> {
@@ -59,14 +59,14 @@ export async function advance(
  * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
  * browser, and the user may have withdrawn it meanwhile. Asked before anything else goes on.
  */
-async function stillConsents(context: Context, login: LoginUnderWay, user: User): Promise<boolean> {
+async function stillConsents(context: AuthServerContext, login: LoginUnderWay, user: User): Promise<boolean> {
   if (login.consentOf !== user.userId) return false
   const consent = await findConsent(context.state, user.userId, login.request)
   return consent !== undefined && within(login.chosen, consent.providers)
 }
 
 /** The first chosen provider that this login still needs. */
-async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Upstream | undefined> {
+async function nextUpstream(context: AuthServerContext, login: LoginUnderWay): Promise<Upstream | undefined> {
   const { user, request } = login
   const connected = user ? await connectedProviders(context, user, request.clientId) : new Set<string>()
   const missing = context.upstreams.find(
@@ -79,7 +79,7 @@ async function nextUpstream(context: Context, login: LoginUnderWay): Promise<Ups
 
 /** Providers whose tokens this user already has through this client, and that are still of use. */
 async function connectedProviders(
-  context: Context,
+  context: AuthServerContext,
   user: User,
   clientId: string,
 ): Promise<ReadonlySet<string>> {
@@ -100,7 +100,7 @@ async function connectedProviders(
 
 /** Sends the browser to one provider; if that cannot be done, says so to the client or to the user. */
 export async function startUpstreamStep(
-  context: Context,
+  context: AuthServerContext,
   login: LoginUnderWay,
   upstream: Upstream,
 ): Promise<string> {
@@ -145,7 +145,7 @@ export async function startUpstreamStep(
 
 /** A failed first upstream step ends the login; a later one is for the user to decide about. */
 export async function upstreamStepFailed(
-  context: Context,
+  context: AuthServerContext,
   login: LoginUnderWay,
   provider: string,
   error: unknown,
@@ -189,7 +189,12 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
 }
 
 /** Keeps the login until the user has answered the page at /oauth/confirm. */
-async function pause(context: Context, login: LoginUnderWay, user: User, failed?: string): Promise<string> {
+async function pause(
+  context: AuthServerContext,
+  login: LoginUnderWay,
+  user: User,
+  failed?: string,
+): Promise<string> {
   const handle = randomId()
   const { request, chosen, browser, obtained, consentOf, approvedAtMs } = login
   await context.state.confirmations.put(
@@ -211,7 +216,7 @@ async function pause(context: Context, login: LoginUnderWay, user: User, failed?
 
 /** Everything is there: session, rows, code, and back to the client. A sign-in from before is over. */
 async function complete(
-  context: Context,
+  context: AuthServerContext,
   login: LoginUnderWay,
   user: User,
   signedIn: string | undefined,
@@ -263,7 +268,7 @@ async function complete(
 
 /** The client's redirect URI with an error. */
 export function errorRedirect(
-  context: Context,
+  context: AuthServerContext,
   request: Pick<AuthRequest, 'redirectUri' | 'state'>,
   error: OAuthCode,
   description: string,
@@ -278,7 +283,7 @@ export function errorRedirect(
 /** A provider's tokens and, from the first one, the user; folded into the login. */
 export function withUpstreamStep(
   login: LoginUnderWay,
-  tokens: UpstreamTokens,
+  tokens: UpstreamTokensRecord,
   user: User | undefined,
 ): LoginUnderWay {
   const { request, chosen, browser, consentOf, approvedAtMs, obtained } = login

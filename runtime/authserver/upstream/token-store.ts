@@ -19,13 +19,13 @@ import {
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
 import { type AuthServerEvent, sessionHash, shownClient } from '../events.ts'
-import type { Row, UpstreamTokens } from '../storage/records.ts'
+import type { StoredRow, UpstreamTokensRecord } from '../storage/records.ts'
 import { rowKey, type Seen, type State } from '../storage/state.ts'
-import { type Claims, sessionClaims, type Sessions } from '../tokens/sessions.ts'
+import { type IssuedClaims, sessionClaims, type Sessions } from '../tokens/sessions.ts'
 import { exclusively, newestRefreshToken, replaceRefreshToken } from './refresh-tokens.ts'
 import type { Upstream } from './upstream.ts'
 
-export interface UpstreamTokenSource extends UpstreamTokensOfCallers {
+export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** Names in the order of the configuration. */
   readonly providers: readonly string[]
   /** The provider whose token the policy engine reads. */
@@ -69,11 +69,11 @@ class Gone extends ModuleError {
   }
 }
 
-export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamTokenSource {
+export function makeUpstreamTokenStore(parts: UpstreamTokenParts): StoredUpstreamTokens {
   const { state, now, upstreams, sessions, accountsUrl } = parts
   const providers = upstreams.map((upstream) => upstream.name)
   const primary = parts.primary ?? providers[0] ?? ''
-  const running = new Map<string, Promise<Row>>()
+  const running = new Map<string, Promise<StoredRow>>()
   const paused = new LRUCache<string, number>({ max: 10_000 })
   const missingSince = new LRUCache<string, number>({ max: 10_000 })
 
@@ -142,7 +142,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
   }
 
-  async function fresh(sessionId: string, row: Row, upstream: Upstream): Promise<Row> {
+  async function fresh(sessionId: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
     const id = rowKey(sessionId, upstream.name)
     if (!isDue(row, now())) return row
     const usable = isUsable(row, now())
@@ -159,7 +159,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
   }
 
   /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
-  function flight(id: string, row: Row, upstream: Upstream): Promise<Row> {
+  function flight(id: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
     const known = running.get(id)
     if (known) return known
     const mine = exclusively(state, row, () => renew(id, upstream)).finally(() => running.delete(id))
@@ -167,13 +167,13 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
     return mine
   }
 
-  async function renew(id: string, upstream: Upstream): Promise<Row> {
+  async function renew(id: string, upstream: Upstream): Promise<StoredRow> {
     const seen = await state.rows.read(id)
     if (!seen) throw new Gone()
     // Another replica was faster.
     if (!isDue(seen.value, now())) return seen.value
     const { userId, clientId } = seen.value
-    let tokens: UpstreamTokens
+    let tokens: UpstreamTokensRecord
     try {
       tokens = await refreshed(seen.value, upstream)
     } catch (error) {
@@ -181,14 +181,14 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
       if (!isFinal(error)) throw unavailable(error)
       return lost(id, seen, error)
     }
-    const next: Row = { ...tokens, userId, clientId }
+    const next: StoredRow = { ...tokens, userId, clientId }
     await save(id, seen, next)
     parts.emit({ type: 'upstream_refreshed', outcome: 'success', clientId, userId, upstream: upstream.name })
     return next
   }
 
   /** With the row's refresh token, and when that is refused or absent with the newest one of the same account. */
-  async function refreshed(row: Row, upstream: Upstream): Promise<UpstreamTokens> {
+  async function refreshed(row: StoredRow, upstream: Upstream): Promise<UpstreamTokensRecord> {
     const others = async (): Promise<string | undefined> =>
       newestRefreshToken(state, await sessions.of(row.userId), row, row.refreshToken)
     try {
@@ -201,7 +201,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
   }
 
   /** Refused was the token from before: what the user has connected since is not touched by that. */
-  async function lost(id: string, seen: Seen<Row>, cause: unknown): Promise<Row> {
+  async function lost(id: string, seen: Seen<StoredRow>, cause: unknown): Promise<StoredRow> {
     if (!(await state.rows.swap(id, seen, undefined))) {
       const row = await state.rows.get(id)
       if (!row) throw new Gone(cause)
@@ -226,7 +226,7 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
    * The provider has rotated: losing the new token would end the connection, so the store gets several chances. A row
    * that changed meanwhile (a new login, or the end of the session) is left as it is; its life is the session's.
    */
-  async function save(id: string, seen: Seen<Row>, next: Row): Promise<void> {
+  async function save(id: string, seen: Seen<StoredRow>, next: StoredRow): Promise<void> {
     const { refreshToken: old } = seen.value
     const rotated = next.refreshToken
     for (let tries = 1; ; tries++) {
@@ -257,15 +257,15 @@ export function makeUpstreamTokenStore(parts: UpstreamTokenParts): UpstreamToken
 }
 
 /** Nobody gets a token that was stored for another user or for another client. */
-function isOwn(row: Row, claims: Claims): boolean {
+function isOwn(row: StoredRow, claims: IssuedClaims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
 }
 
-function isUsable({ expiresAtMs }: Row, nowMs: number): boolean {
+function isUsable({ expiresAtMs }: StoredRow, nowMs: number): boolean {
   return expiresAtMs === undefined || expiresAtMs > nowMs
 }
 
-function isDue(row: Row, nowMs: number): boolean {
+function isDue(row: StoredRow, nowMs: number): boolean {
   if (row.expiresAtMs === undefined) return false
   const lifeMs = row.expiresAtMs - row.obtainedAtMs
   return row.expiresAtMs - nowMs <= Math.min(aheadMs, lifeMs / 2)
@@ -298,7 +298,7 @@ function unavailable(cause: unknown): GatehouseError {
   return new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '5' }, cause })
 }
 
-function view(row: Row): UpstreamToken {
+function view(row: StoredRow): UpstreamToken {
   return {
     accessToken: row.accessToken,
     ...(row.idToken === undefined ? {} : { idToken: row.idToken }),

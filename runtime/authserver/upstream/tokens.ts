@@ -1,6 +1,6 @@
 /** Token responses of upstream providers as a stored record. */
 import type { TokenSet } from '../../oauth/index.ts'
-import type { UpstreamTokens } from '../storage/records.ts'
+import type { UpstreamTokensRecord } from '../storage/records.ts'
 
 /**
  * The record of a response. On a refresh `old` lends what the response left out: refresh token (RFC 6749 section 6),
@@ -11,8 +11,8 @@ export function toUpstreamTokens(
   subject: string,
   tokens: TokenSet,
   nowMs: number,
-  old?: UpstreamTokens,
-): UpstreamTokens {
+  old?: UpstreamTokensRecord,
+): UpstreamTokensRecord {
   const refreshToken = tokens.refreshToken ?? old?.refreshToken
   const idToken = tokens.idToken ?? old?.idToken
   const scope = tokens.scope ?? old?.scope

@@ -4,7 +4,7 @@
  * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with OAuthClientError: `unreachable`
  * means try later, anything else means that this login or these tokens are no good. Nothing here stores anything.
  */
-import type { UpstreamTokens } from '../storage/records.ts'
+import type { UpstreamTokensRecord } from '../storage/records.ts'
 
 export interface Identity {
   /** Stable at the provider, or `tk-…` when it was made from the access token. */
@@ -17,7 +17,7 @@ export interface Identity {
   readonly synthesized: boolean
 }
 
-export interface Login {
+export interface UpstreamLogin {
   readonly state: string
   readonly nonce: string
   readonly codeVerifier: string
@@ -28,14 +28,14 @@ export interface Login {
   readonly maxAgeSec?: number
 }
 
-export interface LoginProof extends Pick<Login, 'nonce' | 'codeVerifier' | 'maxAgeSec'> {
+export interface LoginProof extends Pick<UpstreamLogin, 'nonce' | 'codeVerifier' | 'maxAgeSec'> {
   /** The user had to sign in again: a time of authentication before this refuses the login. */
   readonly notBeforeSec?: number
 }
 
 /** What a login at a provider gave. */
 export interface Finished {
-  readonly tokens: UpstreamTokens
+  readonly tokens: UpstreamTokensRecord
   readonly identity: Identity
 }
 
@@ -53,10 +53,10 @@ export interface Upstream {
   /** Starts to find out what is needed, in the background, with retries. */
   start(): void
   /** Where to send the browser. */
-  begin(login: Login): Promise<string>
+  begin(login: UpstreamLogin): Promise<string>
   /** Takes the callback's parameters; verifies everything the provider said. */
   finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished>
   /** New tokens for old; the subject stays the same. */
-  refresh(tokens: UpstreamTokens): Promise<UpstreamTokens>
+  refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord>
   close(): void
 }

@@ -5,8 +5,8 @@
  * Source: docs/specification/external-auth.md#userInfo, userInfo; OpenID Connect Core section 5.3; RFC 6750.
  */
 import { isFields } from '../../../schemas/index.ts'
-import { identifierOf, parseKeepingDigits, type UserInfoConfig } from '../../config/index.ts'
-import { type JsonObject, OAuthClientError, send } from '../../oauth/index.ts'
+import { identifierOf, parseKeepingDigits, type UserInfoSettings } from '../../config/index.ts'
+import { type JsonRecord, OAuthClientError, send } from '../../oauth/index.ts'
 import type { Fetch } from '../../net/index.ts'
 
 export interface UserInfo {
@@ -19,7 +19,7 @@ const what = 'the userinfo endpoint'
 
 /** Rejects with OAuthClientError. Members that the response does not have are absent. */
 export async function fetchUserInfo(
-  config: UserInfoConfig,
+  config: UserInfoSettings,
   accessToken: string,
   fetch: Fetch,
 ): Promise<UserInfo> {
@@ -52,7 +52,7 @@ export async function fetchUserInfo(
   }
 }
 
-function parse(text: string): JsonObject {
+function parse(text: string): JsonRecord {
   try {
     const body = parseKeepingDigits(text)
     if (isFields(body)) return body
@@ -62,7 +62,7 @@ function parse(text: string): JsonObject {
   throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
 }
 
-function pick(body: JsonObject, fields: readonly string[]): string | undefined {
+function pick(body: JsonRecord, fields: readonly string[]): string | undefined {
   for (const field of fields) {
     const value = Object.hasOwn(body, field) ? identifierOf(body[field]) : undefined
     if (value !== undefined) return value

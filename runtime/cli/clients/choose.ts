@@ -11,11 +11,11 @@ import {
   isClientId,
   type Location,
   locationsOf,
-  type Scope,
+  type FileScope,
 } from '../../clients/index.ts'
 
-export interface Wanted {
-  readonly scope: Scope
+export interface WantedLocation {
+  readonly scope: FileScope
   readonly profile?: string | undefined
 }
 
@@ -29,7 +29,7 @@ export function clientNamed(name: string): ClientId {
 }
 
 /** The file of a scope: the first that exists, else the first that the client would make. */
-export function locationFor(client: ClientId, { scope, profile }: Wanted, host: Host): Location {
+export function locationFor(client: ClientId, { scope, profile }: WantedLocation, host: Host): Location {
   const { title } = clientRow(client)
   const wanted = profile === undefined ? scope : 'profile'
   const all = locationsOf(client, host).filter((each) => each.scope === wanted)

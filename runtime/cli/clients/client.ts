@@ -13,7 +13,7 @@ import {
   type Host,
   maskedDiff,
   needsProgram,
-  type Scope,
+  type FileScope,
   secretInUrl,
   snippetOf,
 } from '../../clients/index.ts'
@@ -21,13 +21,13 @@ import { exitCode, painter, print, printError } from '../output.ts'
 import { answerOf } from './check.ts'
 import { clientNamed, locationFor } from './choose.ts'
 import { recordsFolder, shortPath, thisHost } from './host.ts'
-import { addEntry, type Done, type Operation, removeEntry, undoOperation } from './operate.ts'
+import { addEntry, type Done, type FileOperation, removeEntry, undoOperation } from './operate.ts'
 import { runningOf } from './running.ts'
 import { type ClientStatus, statusOf } from './status.ts'
 
 export interface PlaceOptions {
   readonly name: string
-  readonly scope: Scope
+  readonly scope: FileScope
   readonly profile?: string
   readonly replace: boolean
   readonly dryRun: boolean
@@ -136,7 +136,7 @@ export function undoClients(words: readonly string[], options: PlaceOptions): Pr
   })
 }
 
-export function operationOn(client: ClientId, options: PlaceOptions, host: Host): Operation {
+export function operationOn(client: ClientId, options: PlaceOptions, host: Host): FileOperation {
   const location = locationFor(client, options, host)
   const { title, rewrittenBy = [] } = clientRow(client)
   const isOwnFile = location.scope !== 'project'
@@ -163,7 +163,7 @@ interface Told {
   readonly shows: boolean
 }
 
-function tell({ location, dryRun }: Operation, done: Done, host: Host, { what, shows }: Told): void {
+function tell({ location, dryRun }: FileOperation, done: Done, host: Host, { what, shows }: Told): void {
   const { title, pickUp } = clientRow(location.client)
   const place = shortPath(location.file, host)
   if (done.outcome === 'none') return print(`${title}: nothing to do in ${place}`)

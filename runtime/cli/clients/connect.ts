@@ -6,7 +6,7 @@ import { printError } from '../output.ts'
 import { clientNamed } from './choose.ts'
 import { bridgeProgram, operationOn, type PlaceOptions, type AddOptions } from './client.ts'
 import { thisHost } from './host.ts'
-import { addEntry, type Operation, undoOperation } from './operate.ts'
+import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
 
 export interface Connected {
@@ -26,7 +26,7 @@ const place: PlaceOptions = {
 /** What a client refuses is told, and the others go on. */
 export async function connectClients(words: readonly string[], url: string): Promise<Connected> {
   const host = thisHost()
-  const done: Operation[] = []
+  const done: FileOperation[] = []
   for (const word of words) {
     try {
       const client = clientNamed(word)

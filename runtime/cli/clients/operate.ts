@@ -6,7 +6,7 @@
  */
 import {
   applyChanges,
-  type Change,
+  type TextChange,
   clientRow,
   decodeText,
   dropEntry,
@@ -24,7 +24,7 @@ import { readFileOnDisk, reasonOf, refuseUnwritable, removeFile, replaceFile } f
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { type FileRecord, hashOfBytes, hashOfEntry, Records } from './records.ts'
 
-export interface Operation {
+export interface FileOperation {
   readonly location: Location
   /** Name of the entry. */
   readonly name: string
@@ -38,17 +38,17 @@ export interface Operation {
   readonly wrote?: string
   readonly now: () => Date
   /** Called as the work goes on. */
-  readonly onStep?: (step: Step) => void
+  readonly onStep?: (step: OperationStep) => void
 }
 
-export type Step = 'read' | 'recorded' | 'written' | 'replaced'
+export type OperationStep = 'read' | 'recorded' | 'written' | 'replaced'
 
 export interface Done {
   /** `none`: the file is as it should be. */
   readonly outcome: 'changed' | 'created' | 'removed' | 'none'
   /** The text before, and what was changed in it. */
   readonly text: string
-  readonly changes: readonly Change[]
+  readonly changes: readonly TextChange[]
   readonly backup: string | undefined
 }
 
@@ -56,7 +56,7 @@ export interface Done {
 interface Plan {
   /** Undefined: the file goes. */
   readonly text: FileText | undefined
-  readonly changes: readonly Change[]
+  readonly changes: readonly TextChange[]
   /** The records from then on, without the one of this operation. */
   readonly records: readonly FileRecord[]
   /** What is recorded of this operation; undefined when it takes one back. */
@@ -70,7 +70,7 @@ interface Current {
   readonly hash: string | null
 }
 
-export function addEntry(operation: Operation, entry: Readonly<Record<string, unknown>>): Promise<Done> {
+export function addEntry(operation: FileOperation, entry: Readonly<Record<string, unknown>>): Promise<Done> {
   return run(operation, (current) => {
     const { text, path } = current
     const document = parse(operation, text)
@@ -85,7 +85,7 @@ export function addEntry(operation: Operation, entry: Readonly<Record<string, un
   })
 }
 
-export function removeEntry(operation: Operation): Promise<Done> {
+export function removeEntry(operation: FileOperation): Promise<Done> {
   return run(operation, (current) => {
     const { text, path, records } = current
     const present = entryAt(parse(operation, text), path)
@@ -100,7 +100,7 @@ export function removeEntry(operation: Operation): Promise<Done> {
 }
 
 /** Takes back the last operation on the entry: exactly, or its entry alone when the file was changed since. */
-export function undoOperation(operation: Operation): Promise<Done> {
+export function undoOperation(operation: FileOperation): Promise<Done> {
   return run(operation, (current) => {
     const { text, path, records, hash } = current
     const last = records.findLast((one) => isAt(one, path))
@@ -130,7 +130,7 @@ export function undoOperation(operation: Operation): Promise<Done> {
 /** Three times: a client may write its file at any moment. */
 const tries = 3
 
-async function run(operation: Operation, plan: (current: Current) => Plan | undefined): Promise<Done> {
+async function run(operation: FileOperation, plan: (current: Current) => Plan | undefined): Promise<Done> {
   const { location, now } = operation
   for (let attempt = 0; attempt < tries; attempt++) {
     const disk = readFileOnDisk(location.file)
@@ -175,11 +175,11 @@ async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
  * Goes back over our own additions as long as the file is what they left, to before the first: byte for byte. Undefined
  * when the file was changed by others since.
  */
-function rewound(operation: Operation, current: Current): Plan | undefined {
+function rewound(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current
   let before = text.text
   let hash = current.hash
-  const backwards: (readonly Change[])[] = []
+  const backwards: (readonly TextChange[])[] = []
   for (const record of records.toReversed()) {
     if (record.action !== 'add' || record.after !== hash || !isAt(record, path)) break
     const changes = invertChanges(record.changes)
@@ -210,7 +210,7 @@ function stepBack(text: FileText, record: FileRecord, records: readonly FileReco
 
 /** `after` is the hash of the whole file, where it is known to differ from that of the edit's text. */
 function planned(
-  { location, now }: Operation,
+  { location, now }: FileOperation,
   { text, path, records, hash }: Current,
   { changes, text: edited }: Edit,
   what: {
@@ -239,7 +239,7 @@ function planned(
 
 /** The entry as it stood before an operation, from the backup. */
 function formerEntry(
-  { location }: Operation,
+  { location }: FileOperation,
   { action, backup }: FileRecord,
   path: readonly string[],
 ): unknown {
@@ -254,7 +254,7 @@ function formerEntry(
 }
 
 function refuseForeign(
-  { location, name, replace }: Operation,
+  { location, name, replace }: FileOperation,
   { records, path }: Current,
   present: unknown,
 ): void {
@@ -271,10 +271,10 @@ function isAt(record: FileRecord, path: readonly string[]): boolean {
   return record.path.length === path.length && record.path.every((name, index) => name === path[index])
 }
 
-function parse({ location }: Operation, { text }: FileText): Readonly<Record<string, unknown>> {
+function parse({ location }: FileOperation, { text }: FileText): Readonly<Record<string, unknown>> {
   return parseDocument(clientRow(location.client).format, text, location.file)
 }
 
-function target({ location }: Operation, { text }: FileText, path: readonly string[]): EditTarget {
+function target({ location }: FileOperation, { text }: FileText, path: readonly string[]): EditTarget {
   return { format: clientRow(location.client).format, text, path, file: location.file }
 }

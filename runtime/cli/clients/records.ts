@@ -20,7 +20,7 @@ import {
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { canonicalJson, invalidConfig } from '../../../schemas/index.ts'
-import type { Change } from '../../clients/index.ts'
+import type { TextChange } from '../../clients/index.ts'
 
 export interface FileRecord {
   readonly client: string
@@ -31,7 +31,7 @@ export interface FileRecord {
   readonly entry: string
   /** Empty maps that were made on the way to the entry. */
   readonly made: number
-  readonly changes: readonly Change[]
+  readonly changes: readonly TextChange[]
   /** Hashes of the whole file; null: there was none. */
   readonly before: string | null
   readonly after: string | null

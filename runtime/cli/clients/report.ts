@@ -6,14 +6,14 @@ import {
   type ConvertedEntry,
   clientRow,
   type Host,
-  type Outcome,
+  type ConversionOutcome,
   shown,
 } from '../../clients/index.ts'
 import type { painter } from '../output.ts'
 import { shortPath } from './host.ts'
 import type { Source } from './sources.ts'
 
-const marks: Readonly<Record<Outcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
+const marks: Readonly<Record<ConversionOutcome, readonly [string, 'green' | 'yellow' | 'red' | 'dim']>> = {
   taken: ['taken', 'green'],
   partly: ['partly', 'yellow'],
   same: ['same', 'dim'],

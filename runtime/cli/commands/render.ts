@@ -6,7 +6,7 @@
  */
 import { type Command, Option } from 'commander'
 import { stringify } from 'yaml'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { settledCluster } from '../dev/settled.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { runtimeImage } from '../version.ts'
@@ -61,12 +61,12 @@ async function render(options: Options): Promise<number> {
 }
 
 /** What the hook asked for: without what only the cluster in memory added. */
-function desired(object: KubeObject): KubeObject {
+function desired(object: LocalObject): LocalObject {
   const text = object.metadata.annotations?.[lastAppliedAnnotation]
-  return text ? (JSON.parse(text) as KubeObject) : object
+  return text ? (JSON.parse(text) as LocalObject) : object
 }
 
-function declared(object: KubeObject): KubeObject {
+function declared(object: LocalObject): LocalObject {
   const { uid: _uid, resourceVersion: _version, creationTimestamp: _created, ...metadata } = object.metadata
   return { ...object, metadata }
 }

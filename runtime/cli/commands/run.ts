@@ -2,7 +2,7 @@
  * `gatehouse run`: MCP servers behind one address, without manifests.
  */
 import type { Command } from 'commander'
-import type { RunOptions } from '../run/run.ts'
+import type { RunCommandOptions } from '../run/run.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'
@@ -51,7 +51,7 @@ export function addRunCommand(program: Command): void {
         '  gatehouse run --save mcp/ -- uvx mcp-server-git      and later: kubectl apply -k mcp/\n' +
         '\nExit codes: 0 stopped by a signal, 1 no server answers, 2 wrong usage; that of the command when it ends at once.',
     )
-    .action(async (words: string[], options: RunOptions) => {
+    .action(async (words: string[], options: RunCommandOptions) => {
       const { runServers } = await import('../run/run.ts')
       process.exitCode = await runServers(words, options)
     })

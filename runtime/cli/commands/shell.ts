@@ -6,7 +6,7 @@
  */
 import { type Command, Option } from 'commander'
 import { addLogFlags } from '../log.ts'
-import type { Operands, Operation, ShellFlags } from '../shell/run.ts'
+import type { Operands, ShellOperation, ShellFlags } from '../shell/run.ts'
 import { NamedArgument } from '../command.ts'
 import { runningServers } from '../dev/running.ts'
 import { addProxyFlags } from './proxy/shared.ts'
@@ -115,7 +115,7 @@ interface OperationRow extends Omit<Operands, 'given' | 'pairs'> {
   readonly examples: readonly string[]
   /** Takes pairs, --args and --args-file. */
   readonly takesArguments?: true
-  readonly run: (flags: ShellFlags) => Operation
+  readonly run: (flags: ShellFlags) => ShellOperation
 }
 
 function operation(parent: Command, row: OperationRow): void {

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import {
-  type Checked,
+  type CheckedManifest,
   checkManifests,
   describeUnchecked,
   describeViolations,
@@ -75,7 +75,7 @@ async function validate(options: Options): Promise<number> {
   return code
 }
 
-function printFindings(checked: readonly Checked[]): void {
+function printFindings(checked: readonly CheckedManifest[]): void {
   for (const { manifest, warnings } of checked) {
     for (const warning of warnings) {
       printError(`${manifest.file}:${manifest.line}: ${nameOf(manifest)}: warning: ${warning}`)

@@ -5,7 +5,7 @@
  * A port stays with its workload as long as the session lives, so a restart keeps every URL.
  */
 import { randomInt } from 'node:crypto'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { objectKey } from '../local/objects.ts'
 import { podTemplateOf } from './pods.ts'
 import { isFree } from './processes/ports.ts'
@@ -22,7 +22,7 @@ export class Addresses {
 
   /** The local port of a workload's container port; chosen on first use. */
   async portOf(
-    workload: KubeObject,
+    workload: LocalObject,
     containerPort: number,
     { isEntrance }: { readonly isEntrance: boolean },
   ): Promise<number> {
@@ -40,14 +40,14 @@ export class Addresses {
    * Rewrites every in-cluster Service URL of `text` whose workload has a local port. Where a file allows private
    * addresses for such a URL, loopback is allowed in its place.
    */
-  localise(text: string, objects: readonly KubeObject[]): string {
+  localise(text: string, objects: readonly LocalObject[]): string {
     const localised = this.#localUrls(text, objects)
     return localised === text
       ? text
       : localised.replaceAll(/^([\s-]*(?:addresses|targetAddresses): )private$/gm, '$1any')
   }
 
-  #localUrls(text: string, objects: readonly KubeObject[]): string {
+  #localUrls(text: string, objects: readonly LocalObject[]): string {
     return text.replaceAll(
       /https?:\/\/([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?(?::(\d+))?/g,
       (url, service: string, namespace: string, port: string | undefined) => {
@@ -58,7 +58,7 @@ export class Addresses {
   }
 
   #servicePort(
-    objects: readonly KubeObject[],
+    objects: readonly LocalObject[],
     name: string,
     namespace: string,
     port: number,

@@ -14,7 +14,7 @@ import {
 } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import type { ValidateResource } from '../manifests/check.ts'
 import { checkManifests, describeViolations, isOurs } from '../manifests/check.ts'
 import { generatedObjects } from '../manifests/generators.ts'
@@ -116,7 +116,7 @@ export async function runDev(options: DevOptions): Promise<number> {
 }
 
 interface Loaded {
-  readonly docs: KubeObject[]
+  readonly docs: LocalObject[]
   readonly problems: string
 }
 
@@ -125,7 +125,7 @@ function load(paths: readonly string[], validate: ValidateResource, input: () =>
   const manifests = readManifests(paths, input)
   const problems = describeViolations(checkManifests(manifests, { validate }))
   const ours = manifests.some(isOurs)
-  const docs = ours ? manifests.map(({ doc }) => doc as KubeObject) : []
+  const docs = ours ? manifests.map(({ doc }) => doc as LocalObject) : []
   return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
 }
 
@@ -146,7 +146,7 @@ function nothingToRun(paths: readonly string[]) {
 }
 
 /** Clients have the address in their configuration: another port is the user's choice. */
-async function refuseTakenPort(docs: readonly KubeObject[], port: number): Promise<void> {
+async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)
   const other = next === undefined ? 'choose another with --port' : `use --port ${next}, which is free`

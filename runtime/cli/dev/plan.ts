@@ -7,14 +7,14 @@
  */
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
-import { type Container, podTemplateOf } from './pods.ts'
+import { type LocalContainer, podTemplateOf } from './pods.ts'
 import { expand } from './expand.ts'
 import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.ts'
 
-export interface Plan {
+export interface ProcessPlan {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly port: number
@@ -31,7 +31,7 @@ export interface Plan {
 }
 
 export interface PlanContext {
-  readonly objects: readonly KubeObject[]
+  readonly objects: readonly LocalObject[]
   readonly addresses: Addresses
   readonly folder: string
   readonly runtimeImage: string
@@ -47,10 +47,10 @@ const consolePort = 0
 
 /** The plan of one Deployment or StatefulSet; a string says why it cannot be run here. */
 export async function planOf(
-  workload: KubeObject,
-  parent: KubeObject,
+  workload: LocalObject,
+  parent: LocalObject,
   context: PlanContext,
-): Promise<Plan | string> {
+): Promise<ProcessPlan | string> {
   const template = podTemplateOf(workload)
   const container = template?.spec.containers[0]
   if (!template || !container) return 'it has no container'
@@ -84,9 +84,9 @@ export async function planOf(
 
 /** Every virtual server of the session has a console, on this machine alone. */
 async function consoleOf(
-  workload: KubeObject,
-  parent: KubeObject,
-  { image }: Container,
+  workload: LocalObject,
+  parent: LocalObject,
+  { image }: LocalContainer,
   { addresses, consoleToken, runtimeImage }: PlanContext,
 ): Promise<{ readonly url: string; readonly env: Readonly<Record<string, string>> } | undefined> {
   if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return undefined
@@ -101,8 +101,8 @@ async function consoleOf(
 }
 
 function commandOf(
-  container: Container,
-  parent: KubeObject,
+  container: LocalContainer,
+  parent: LocalObject,
   { port, mounts, context, localise, env }: CommandInput,
 ): { argv: string[]; stdio: boolean } | string {
   if (container.image === context.runtimeImage) {

@@ -6,7 +6,7 @@ import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFields } from '../../../schemas/index.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 
 export interface RunningServer {
   readonly name: string
@@ -23,7 +23,7 @@ const prefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
 
 /** What a session says of a workload. */
 interface Workload {
-  readonly parent: KubeObject
+  readonly parent: LocalObject
   readonly phase: string
   readonly port?: number
 }
@@ -57,7 +57,7 @@ export class RunningNames {
 }
 
 /** The path of its endpoint, as its status has it for clients in a cluster. */
-function pathOf({ status }: KubeObject): string {
+function pathOf({ status }: LocalObject): string {
   const url = status?.['url']
   return typeof url === 'string' && URL.canParse(url) ? new URL(url).pathname : '/mcp'
 }

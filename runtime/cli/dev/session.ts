@@ -8,13 +8,13 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Hook } from '../local/cluster.ts'
 import { LocalCluster } from '../local/cluster.ts'
-import { type KubeObject, objectKey } from '../local/objects.ts'
+import { type LocalObject, objectKey } from '../local/objects.ts'
 import { watchGroups } from '../../proxy/index.ts'
 import { Addresses } from './addresses.ts'
-import { type Plan, type PlanContext, planOf } from './plan.ts'
+import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
 import { isSystemError, UnwritableFile } from './unwritable.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
-import { Runner } from './processes/runner.ts'
+import { ProcessRunner } from './processes/runner.ts'
 import { removeAbandoned, RunningNames } from './running.ts'
 
 export interface SessionOptions {
@@ -26,7 +26,7 @@ export interface SessionOptions {
   /** Private folder for rendered files. */
   readonly folder: string
   readonly onChange: (session: DevSession) => void
-  readonly onLine: (workload: KubeObject, parent: KubeObject, line: string) => void
+  readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
   /** An error of our own while applying a change; the session goes on. */
   readonly onError: (error: unknown) => void
   /** Time after which a process that is not ready is told. */
@@ -35,8 +35,8 @@ export interface SessionOptions {
 
 /** A workload of the local cluster and what became of it. */
 export interface WorkloadView {
-  readonly workload: KubeObject
-  readonly parent: KubeObject
+  readonly workload: LocalObject
+  readonly parent: LocalObject
   readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
   readonly why?: string
   readonly lines?: readonly string[]
@@ -54,7 +54,7 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
-  readonly #runners = new Map<string, Runner>()
+  readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
   readonly #names: RunningNames
   #queue: Promise<void> = Promise.resolve()
@@ -72,7 +72,7 @@ export class DevSession {
   }
 
   /** Makes `docs` the declared state and brings everything in step with it. */
-  async declare(docs: readonly KubeObject[]): Promise<void> {
+  async declare(docs: readonly LocalObject[]): Promise<void> {
     await this.#enqueue(async () => {
       this.cluster.declare(docs)
       await this.#step()
@@ -142,7 +142,7 @@ export class DevSession {
   }
 
   /** All ports first: a workload's files may name the Service of any other. */
-  async #assignPorts(wanted: readonly { workload: KubeObject; parent: KubeObject }[]): Promise<void> {
+  async #assignPorts(wanted: readonly { workload: LocalObject; parent: LocalObject }[]): Promise<void> {
     for (const { workload, parent } of wanted) {
       const ports = podTemplateOf(workload)?.spec.containers[0]?.ports ?? [{ containerPort: 8080 }]
       for (const { containerPort } of ports) {
@@ -153,7 +153,7 @@ export class DevSession {
     }
   }
 
-  async #alignOne(workload: KubeObject, parent: KubeObject): Promise<void> {
+  async #alignOne(workload: LocalObject, parent: LocalObject): Promise<void> {
     const key = objectKey(workload)
     const plan = await this.#plan(workload, parent)
     const running = this.#runners.get(key)
@@ -172,14 +172,14 @@ export class DevSession {
     }
     if (running?.plan.fingerprint === plan.fingerprint) return
     await running?.stop()
-    const runner = new Runner(plan, this.#options.startMs, {
+    const runner = new ProcessRunner(plan, this.#options.startMs, {
       onChange: () => this.#notify(),
       onLine: (line) => this.#options.onLine(workload, parent, line),
     })
     this.#runners.set(key, runner)
   }
 
-  async #plan(workload: KubeObject, parent: KubeObject): Promise<Plan | string | UnwritableFile> {
+  async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
     const { folder, runtimeImage, self, baseEnv } = this.#options
     const context: PlanContext = {
       objects: this.cluster.objects,
@@ -212,7 +212,7 @@ export class DevSession {
     }
   }
 
-  #wanted(): { workload: KubeObject; parent: KubeObject }[] {
+  #wanted(): { workload: LocalObject; parent: LocalObject }[] {
     return this.cluster.objects.flatMap((workload) => {
       const parent = this.cluster.parentOf(workload)
       return podTemplateOf(workload) && parent && replicasOf(workload) > 0 ? [{ workload, parent }] : []
@@ -221,7 +221,7 @@ export class DevSession {
 }
 
 /** The status of a Deployment or StatefulSet with `ready` of one replica ready. */
-export function workloadStatus(workload: KubeObject, ready: number): Record<string, unknown> {
+export function workloadStatus(workload: LocalObject, ready: number): Record<string, unknown> {
   return {
     observedGeneration: workload.metadata.generation ?? 1,
     replicas: 1,

@@ -1,7 +1,7 @@
 /** What the hooks make of manifests, offline: a cluster in memory in which every workload is ready. */
 import { readFileSync } from 'node:fs'
 import { LocalCluster } from '../local/cluster.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { checkManifests, describeViolations } from '../manifests/check.ts'
 import { readManifests } from '../manifests/read.ts'
 import { runtimeImage, version } from '../version.ts'
@@ -27,7 +27,7 @@ export async function settledCluster(
   if (checked.some(({ problems }) => problems.length > 0)) return { invalid: describeViolations(checked) }
   const settings = hooks.hookSettings({ runtimeImage: image, version })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
-  cluster.declare(manifests.map(({ doc }) => doc as KubeObject))
+  cluster.declare(manifests.map(({ doc }) => doc as LocalObject))
   settle(cluster)
   return { cluster }
 }

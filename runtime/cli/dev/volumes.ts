@@ -8,20 +8,20 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { expand } from './expand.ts'
-import type { Container, EnvVar, PodTemplate, Volume } from './pods.ts'
+import type { LocalContainer, LocalEnvVar, LocalPodTemplate, LocalVolume } from './pods.ts'
 
 /** Mount path in the pod -> folder on this machine. */
 export type Mounts = ReadonlyMap<string, string>
 
 /** Writes the volumes that `container` mounts below `folder`. `localise` rewrites addresses in text files. */
 export function writeVolumes(
-  template: PodTemplate,
-  container: Container,
+  template: LocalPodTemplate,
+  container: LocalContainer,
   context: {
     namespace: string
-    objects: readonly KubeObject[]
+    objects: readonly LocalObject[]
     folder: string
     localise: (s: string) => string
   },
@@ -50,8 +50,8 @@ export function localPaths(text: string, mounts: Mounts): string {
 
 /** The environment of a container; unset optional references are left out. Throws when a required one is missing. */
 export function environmentOf(
-  container: Container,
-  context: { object: KubeObject; objects: readonly KubeObject[] },
+  container: LocalContainer,
+  context: { object: LocalObject; objects: readonly LocalObject[] },
 ): Record<string, string> {
   const result: Record<string, string> = {}
   for (const entry of container.env ?? []) {
@@ -62,8 +62,8 @@ export function environmentOf(
 }
 
 function valueOf(
-  entry: EnvVar,
-  { object, objects }: { object: KubeObject; objects: readonly KubeObject[] },
+  entry: LocalEnvVar,
+  { object, objects }: { object: LocalObject; objects: readonly LocalObject[] },
 ): string | undefined {
   const { secretKeyRef, configMapKeyRef, fieldRef } = entry.valueFrom ?? {}
   const namespace = object.metadata.namespace ?? 'default'
@@ -91,8 +91,8 @@ function missing(kind: string, name: string, key: string, variable: string): Gat
 }
 
 function filesOf(
-  volume: Volume,
-  { namespace, objects }: { namespace: string; objects: readonly KubeObject[] },
+  volume: LocalVolume,
+  { namespace, objects }: { namespace: string; objects: readonly LocalObject[] },
 ): [path: string, content: string][] {
   const source = volume.configMap ?? volume.secret
   if (!source) return []
@@ -104,13 +104,13 @@ function filesOf(
   return source.items.flatMap(({ key, path }) => (data[key] === undefined ? [] : [[path, data[key]]]))
 }
 
-function find(objects: readonly KubeObject[], kind: string, namespace: string, name: string) {
+function find(objects: readonly LocalObject[], kind: string, namespace: string, name: string) {
   return objects.find(
     (o) => o.kind === kind && o.metadata.namespace === namespace && o.metadata.name === name,
   )
 }
 
-function dataOf(object: KubeObject): Record<string, string> {
+function dataOf(object: LocalObject): Record<string, string> {
   if (object.kind !== 'Secret') return object.data ?? {}
   const decoded = Object.entries(object.data ?? {}).map(([key, value]) => [
     key,

@@ -4,7 +4,7 @@ import { watch } from 'chokidar'
 /** Quiet time after the last change before files are read. */
 const settleMs = 150
 
-export interface WatchOptions {
+export interface FileWatchOptions {
   readonly onChange: () => void
   /** Called when files can no longer be followed, for example because the system allows no more watches. */
   readonly onError: (error: unknown) => void
@@ -13,7 +13,7 @@ export interface WatchOptions {
 /** Calls back once a burst of changes is over. Resolves, when every file is followed, with the function that ends it. */
 export async function watchFiles(
   paths: readonly string[],
-  options: WatchOptions,
+  options: FileWatchOptions,
 ): Promise<() => Promise<void>> {
   let timer: NodeJS.Timeout | undefined
   const watcher = watch([...paths], {

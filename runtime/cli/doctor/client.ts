@@ -8,7 +8,7 @@ import {
   failed,
   makeClean,
   ok,
-  type Outcome,
+  type CheckOutcome,
   skipped,
   walk,
   warning,
@@ -30,7 +30,7 @@ export async function* clientTargets(word: string, common: CommonOptions): Async
 }
 
 function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
-  const row = (id: string, run: () => Outcome): Check<undefined> => ({
+  const row = (id: string, run: () => CheckOutcome): Check<undefined> => ({
     id,
     hop: 'client file',
     needs: [],
@@ -47,7 +47,7 @@ function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
   ]
 }
 
-function entryOutcome(entry: ClientEntry, host: Host): Outcome {
+function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
   const { target, enabled } = entry
   if (!enabled) return warning('client-file.disabled', `${entry.name} is disabled`)
   if (target.kind === 'unusable') {

@@ -5,13 +5,13 @@
  * Lists of objects are replaced whole: nobody but the hooks writes to the local cluster's children.
  */
 import { isFields, lastAppliedAnnotation } from '../../../schemas/index.ts'
-import type { KubeObject } from './objects.ts'
+import type { LocalObject } from './objects.ts'
 
 /** The live object after applying `desired`; `live` undefined on creation. Status and system metadata stay. */
-export function applyChild(live: KubeObject | undefined, desired: KubeObject): KubeObject {
+export function applyChild(live: LocalObject | undefined, desired: LocalObject): LocalObject {
   const { status: _, ...wanted } = desired
   const previous = live ? lastApplied(live) : {}
-  const merged = merge(live ?? {}, previous, wanted) as KubeObject
+  const merged = merge(live ?? {}, previous, wanted) as LocalObject
   merged.metadata.annotations = {
     ...merged.metadata.annotations,
     [lastAppliedAnnotation]: JSON.stringify(wanted),
@@ -21,7 +21,7 @@ export function applyChild(live: KubeObject | undefined, desired: KubeObject): K
 
 type Json = Record<string, unknown>
 
-function lastApplied(live: KubeObject): Json {
+function lastApplied(live: LocalObject): Json {
   const text = live.metadata.annotations?.[lastAppliedAnnotation]
   return text ? (JSON.parse(text) as Json) : {}
 }

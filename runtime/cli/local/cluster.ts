@@ -8,14 +8,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { applyChild } from './apply.ts'
-import { groupKey, type KubeObject, namespacedName, objectKey } from './objects.ts'
-import { matchesRule, type RelatedRule } from './related.ts'
+import { groupKey, type LocalObject, namespacedName, objectKey } from './objects.ts'
+import { matchesRule, type LocalRelatedRule } from './related.ts'
 
 /** What the local cluster needs of a hook; the hooks module's registry entries satisfy it. */
 export interface Hook {
   readonly kind: string
   readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
-  readonly customize: (request: unknown) => { relatedResources: readonly RelatedRule[] }
+  readonly customize: (request: unknown) => { relatedResources: readonly LocalRelatedRule[] }
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
 }
 
@@ -23,8 +23,8 @@ export interface Hook {
 const maxRounds = 40
 
 export class LocalCluster {
-  readonly #objects = new Map<string, KubeObject>()
-  readonly #rules = new Map<string, readonly RelatedRule[]>()
+  readonly #objects = new Map<string, LocalObject>()
+  readonly #rules = new Map<string, readonly LocalRelatedRule[]>()
   readonly #hooks: ReadonlyMap<string, Hook>
   readonly #now: () => Date
   #version = 0
@@ -35,23 +35,23 @@ export class LocalCluster {
   }
 
   /** Every object, in the order of creation. */
-  get objects(): readonly KubeObject[] {
+  get objects(): readonly LocalObject[] {
     return [...this.#objects.values()]
   }
 
   /** Objects whose controller is `parent`. */
-  childrenOf(parent: KubeObject): readonly KubeObject[] {
+  childrenOf(parent: LocalObject): readonly LocalObject[] {
     return this.objects.filter((object) => ownerUid(object) === parent.metadata.uid)
   }
 
   /** The controlling parent of a child, when it has one. */
-  parentOf(child: KubeObject): KubeObject | undefined {
+  parentOf(child: LocalObject): LocalObject | undefined {
     const uid = ownerUid(child)
     return uid === undefined ? undefined : this.objects.find((object) => object.metadata.uid === uid)
   }
 
   /** Makes the given manifests the whole declared state: creates, updates, and removes what is no longer declared. */
-  declare(docs: readonly KubeObject[]): void {
+  declare(docs: readonly LocalObject[]): void {
     const wanted = new Set<string>()
     for (const doc of docs) {
       const object = { ...doc, metadata: { namespace: 'default', ...doc.metadata } }
@@ -64,7 +64,7 @@ export class LocalCluster {
   }
 
   /** Writes the status of a workload, as a kubelet would; returns whether it changed. */
-  setStatus(object: KubeObject, status: Record<string, unknown>): boolean {
+  setStatus(object: LocalObject, status: Record<string, unknown>): boolean {
     const live = this.#objects.get(objectKey(object))
     if (!live || isDeepStrictEqual(live.status, status)) return false
     this.#store({ ...live, status })
@@ -86,7 +86,7 @@ export class LocalCluster {
     })
   }
 
-  #sync(parent: KubeObject, hook: Hook): void {
+  #sync(parent: LocalObject, hook: Hook): void {
     const controller = {}
     const ruleKey = `${parent.metadata.uid} ${parent.metadata.generation}`
     let rules = this.#rules.get(ruleKey)
@@ -106,12 +106,12 @@ export class LocalCluster {
       related,
       finalizing: false,
     })
-    this.#applyChildren(parent, response.children as readonly KubeObject[])
+    this.#applyChildren(parent, response.children as readonly LocalObject[])
     const status = { ...(response.status as object), observedGeneration: parent.metadata.generation }
     this.setStatus(parent, status)
   }
 
-  #applyChildren(parent: KubeObject, desired: readonly KubeObject[]): void {
+  #applyChildren(parent: LocalObject, desired: readonly LocalObject[]): void {
     const wanted = new Set<string>()
     for (const child of desired) {
       const placed = {
@@ -132,9 +132,9 @@ export class LocalCluster {
     }
   }
 
-  #put(object: KubeObject): void {
+  #put(object: LocalObject): void {
     const live = this.#objects.get(objectKey(object))
-    const next: KubeObject = { ...object, ...(live?.status && { status: live.status }) }
+    const next: LocalObject = { ...object, ...(live?.status && { status: live.status }) }
     next.metadata = {
       ...object.metadata,
       uid: live?.metadata.uid ?? crypto.randomUUID(),
@@ -149,13 +149,13 @@ export class LocalCluster {
     this.#store(next)
   }
 
-  #store(object: KubeObject): void {
+  #store(object: LocalObject): void {
     this.#version++
     object.metadata = { ...object.metadata, resourceVersion: String(this.#version) }
     this.#objects.set(objectKey(object), object)
   }
 
-  #remove(object: KubeObject): void {
+  #remove(object: LocalObject): void {
     this.#version++
     this.#objects.delete(objectKey(object))
     for (const child of this.childrenOf(object)) this.#remove(child)
@@ -166,11 +166,11 @@ export class LocalCluster {
   }
 }
 
-function ownerUid(object: KubeObject): string | undefined {
+function ownerUid(object: LocalObject): string | undefined {
   return object.metadata.ownerReferences?.find((owner) => owner.controller)?.uid
 }
 
-function ownerReference(parent: KubeObject) {
+function ownerReference(parent: LocalObject) {
   const { apiVersion, kind, metadata } = parent
   return {
     apiVersion,
@@ -184,10 +184,10 @@ function ownerReference(parent: KubeObject) {
 
 /** Groups objects as a v2 hook request does; `always` lists kinds that appear even when empty. */
 function groups(
-  objects: readonly KubeObject[],
+  objects: readonly LocalObject[],
   always: readonly { readonly apiVersion: string; readonly kind: string }[] = [],
-): Record<string, Record<string, KubeObject>> {
-  const result: Record<string, Record<string, KubeObject>> = {}
+): Record<string, Record<string, LocalObject>> {
+  const result: Record<string, Record<string, LocalObject>> = {}
   for (const kind of always) result[groupKey(kind)] = {}
   for (const object of objects) {
     const group = (result[groupKey(object)] ??= {})

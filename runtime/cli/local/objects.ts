@@ -14,7 +14,7 @@ export interface Metadata {
   ownerReferences?: { apiVersion: string; kind: string; name: string; uid: string; controller?: boolean }[]
 }
 
-export interface KubeObject {
+export interface LocalObject {
   apiVersion: string
   kind: string
   metadata: Metadata
@@ -30,11 +30,11 @@ export function groupKey(object: { apiVersion: string; kind: string }): string {
 }
 
 /** Address of an object in the store. */
-export function objectKey(object: KubeObject): string {
+export function objectKey(object: LocalObject): string {
   return `${groupKey(object)} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }
 
 /** `namespace/name`: the key inside one group of a v2 hook request. */
-export function namespacedName(object: KubeObject): string {
+export function namespacedName(object: LocalObject): string {
   return `${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }

@@ -4,9 +4,9 @@
  * Source: Metacontroller v2 related rules: apiVersion and plural resource, and either namespace and names, or labels.
  */
 import { GatehouseError, kinds } from '../../../schemas/index.ts'
-import type { KubeObject } from './objects.ts'
+import type { LocalObject } from './objects.ts'
 
-export interface RelatedRule {
+export interface LocalRelatedRule {
   readonly apiVersion: string
   readonly resource: string
   readonly namespace?: string
@@ -31,8 +31,8 @@ const coreKinds: Readonly<Record<string, string>> = {
 
 /** Throws INTERNAL for a rule that Metacontroller refuses. Only objects of the parent's namespace reach a hook. */
 export function matchesRule(
-  object: KubeObject,
-  rule: RelatedRule,
+  object: LocalObject,
+  rule: LocalRelatedRule,
   parentNamespace: string | undefined,
 ): boolean {
   if (rule.labelSelector && (rule.namespace !== undefined || rule.names))

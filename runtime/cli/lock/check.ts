@@ -8,19 +8,19 @@ import {
   type Surveyed,
   visibleText,
 } from '../../vmcp/index.ts'
-import type { Target } from './targets.ts'
+import type { LockTarget } from './targets.ts'
 
-export interface Checked extends LockComparison {
+export interface CheckedLock extends LockComparison {
   readonly backend: string
   /** False: there is no lock of this backend. */
   readonly locked: boolean
 }
 
 export async function checkBackend(
-  target: Target,
+  target: LockTarget,
   listing: NonNullable<Surveyed['listing']>,
   locks: readonly ToolLockSpec[],
-): Promise<Checked> {
+): Promise<CheckedLock> {
   const own: RuntimeToolLock[] = locks
     .filter(({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind)
     .map((spec) => ({ scheme: 'gatehouse.pin.v1', ...runtimeToolLock(spec, target.name) }))
@@ -28,7 +28,7 @@ export async function checkBackend(
   return { backend: target.name, locked: own.length > 0, ...compared }
 }
 
-export function isInSync({ locked, failure, drift }: Checked): boolean {
+export function isInSync({ locked, failure, drift }: CheckedLock): boolean {
   return locked && failure === undefined && drift.length === 0
 }
 
@@ -39,7 +39,7 @@ const nouns = {
   instructions: 'instructions',
 }
 
-export function checkText(checked: Checked): string {
+export function checkText(checked: CheckedLock): string {
   const { backend, locked, failure, counts, drift } = checked
   if (!locked) return `${backend}: no lock`
   if (failure !== undefined) return `${backend}: the lock cannot be used: ${failure}`
@@ -58,7 +58,7 @@ function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail):
 }
 
 /** For programs: the differences with both digests' side of the story, without the definitions. */
-export function checkJson(checked: readonly Checked[]): string {
+export function checkJson(checked: readonly CheckedLock[]): string {
   const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
     backend,
     locked,

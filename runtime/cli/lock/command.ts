@@ -12,9 +12,9 @@ import type { ToolLockSpec } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
-import { type Checked, checkBackend, checkJson, checkText, isInSync } from './check.ts'
+import { type CheckedLock, checkBackend, checkJson, checkText, isInSync } from './check.ts'
 import { lockSpec, manifestText } from './manifest.ts'
-import { authorizationVariable, surveyConfig, type Target, targetsOf } from './targets.ts'
+import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { version } from '../version.ts'
@@ -99,9 +99,9 @@ async function lock(options: Options): Promise<number> {
   return incomplete ? exitCode.usage : exitCode.ok
 }
 
-type Pair = readonly [Target, NonNullable<Surveyed['listing']>]
+type Pair = readonly [LockTarget, NonNullable<Surveyed['listing']>]
 
-function pairs(targets: readonly Target[], seen: readonly Surveyed[]): readonly Pair[] {
+function pairs(targets: readonly LockTarget[], seen: readonly Surveyed[]): readonly Pair[] {
   return seen.flatMap(({ backend, listing }) => {
     const target = targets.find(({ name }) => name === backend)
     return target && listing ? [[target, listing] as const] : []
@@ -114,7 +114,7 @@ async function check(
   format: Options['format'],
   incomplete: boolean,
 ): Promise<number> {
-  const checked: Checked[] = []
+  const checked: CheckedLock[] = []
   for (const [target, listing] of listed) checked.push(await checkBackend(target, listing, locks))
   print(format === 'json' ? checkJson(checked) : checked.map(checkText).join('\n'))
   if (incomplete || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage

@@ -3,14 +3,18 @@ import { Document, isScalar, Scalar, visit } from 'yaml'
 import { apiVersion, type ToolLockSpec } from '../../../schemas/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { type Surveyed, visibleText } from '../../vmcp/index.ts'
-import type { Target } from './targets.ts'
+import type { LockTarget } from './targets.ts'
 
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 type Listing = NonNullable<Surveyed['listing']>
 type Listed = Listing['prompts'][number]
 
 /** The specification of a lock. Settings, notes and variants of the lock before stay where they still fit. */
-export function lockSpec(target: Target, listing: Listing, before: ToolLockSpec | undefined): ToolLockSpec {
+export function lockSpec(
+  target: LockTarget,
+  listing: Listing,
+  before: ToolLockSpec | undefined,
+): ToolLockSpec {
   const {
     backendRef: _,
     server,
@@ -68,7 +72,7 @@ function canonical(json: string): string {
 }
 
 /** The manifest as YAML; characters that an editor would not show are escapes. */
-export function manifestText(target: Target, spec: ToolLockSpec): string {
+export function manifestText(target: LockTarget, spec: ToolLockSpec): string {
   const document = new Document({ apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec })
   visit(document, {
     Scalar(_key, node) {

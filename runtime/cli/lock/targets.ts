@@ -12,7 +12,7 @@ import type { Manifest } from '../manifests/read.ts'
 
 export type BackendKind = ToolLockSpec['backendRef']['kind']
 
-export interface Target {
+export interface LockTarget {
   readonly kind: BackendKind
   readonly name: string
   readonly url: string
@@ -20,7 +20,7 @@ export interface Target {
 }
 
 export interface Known {
-  readonly targets: readonly Target[]
+  readonly targets: readonly LockTarget[]
   /** Backends without an address that can be reached from here. */
   readonly unreachable: readonly string[]
   /** The locks among the manifests, as they are written. */
@@ -35,7 +35,7 @@ export function targetsOf(
   urls: ReadonlyMap<string, string>,
   problemsOf: (doc: unknown) => readonly Violation[],
 ): Known {
-  const targets: Target[] = []
+  const targets: LockTarget[] = []
   const unreachable: string[] = []
   const locks: ToolLockSpec[] = []
   for (const { doc, file, line } of manifests) {
@@ -63,7 +63,7 @@ function targetOf(
   name: string,
   { remoteUrl, transport }: Readonly<Record<string, unknown>>,
   given: string | undefined,
-): Target | undefined {
+): LockTarget | undefined {
   const url = given ?? (typeof remoteUrl === 'string' ? remoteUrl : undefined)
   if (url === undefined) return undefined
   const isSse = given === undefined && transport === 'sse'
@@ -75,7 +75,7 @@ export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
 
 /** A configuration for listing the targets, and nothing else. Throws INVALID_CONFIG. */
 export function surveyConfig(
-  targets: readonly Target[],
+  targets: readonly LockTarget[],
   { credentials }: { readonly credentials: boolean },
 ): VmcpConfig {
   const headerInjection = { headerName: 'Authorization', headerValueEnv: authorizationVariable }

@@ -5,7 +5,7 @@ import { fieldsOf, formatViolations, kindOf, type Violation } from '../../../sch
 import { oneSet, type SetsOf } from './kustomizations.ts'
 import type { Manifest } from './read.ts'
 
-export interface Checked {
+export interface CheckedManifest {
   readonly manifest: Manifest
   readonly problems: readonly Violation[]
   readonly warnings: readonly string[]
@@ -29,7 +29,7 @@ export type ValidateResource = (doc: unknown) => {
 /** The hooks' check of what documents refer to, among all of them. */
 export type ReferenceCheck = (
   docs: readonly unknown[],
-) => (doc: unknown) => Pick<Checked, 'problems' | 'warnings' | 'unchecked'>
+) => (doc: unknown) => Pick<CheckedManifest, 'problems' | 'warnings' | 'unchecked'>
 
 /** `Kind/name` as kubectl prints it, or what can be said of a document that lacks them. */
 export function nameOf(manifest: Manifest): string {
@@ -61,7 +61,7 @@ export interface CheckParts {
 export function checkManifests(
   manifests: readonly Manifest[],
   { validate, references = () => () => nothing, setsOf = oneSet, generated = [] }: CheckParts,
-): Checked[] {
+): CheckedManifest[] {
   const placed = manifests.map((manifest) => ({ manifest, sets: setsOf(manifest.file) }))
   const given = [...manifests, ...generated].map(({ doc, file }) => ({ doc, sets: setsOf(file) }))
   const checks = new Map<ReadonlySet<string>, ReturnType<ReferenceCheck>>()
@@ -98,7 +98,7 @@ function meet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
 }
 
 /** How many objects that are named were not given, in one sentence; undefined when none. */
-export function describeUnchecked(checked: readonly Checked[]): string | undefined {
+export function describeUnchecked(checked: readonly CheckedManifest[]): string | undefined {
   const named = checked.flatMap(({ manifest, unchecked }) =>
     unchecked.map(({ kind, name }) => ({ kind, id: `${namespaceOf(manifest)}/${name}` })),
   )
@@ -120,7 +120,7 @@ function namespaceOf({ doc }: Manifest): string {
 }
 
 /** One block per document with problems: where, which resource, and each problem on a line of its own. */
-export function describeViolations(checked: readonly Checked[]): string {
+export function describeViolations(checked: readonly CheckedManifest[]): string {
   return checked
     .filter(({ problems }) => problems.length > 0)
     .map(({ manifest, problems }) =>

@@ -7,21 +7,21 @@
 import { readFileSync } from 'node:fs'
 import { basename, resolve, sep } from 'node:path'
 import { type Fields, fieldsOf, GatehouseError, listOf, invalidConfig } from '../../../schemas/index.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { type Kustomization, readKustomizations } from './kustomizations.ts'
 
 /** The objects that the kustomizations below the folders among `paths` generate. Throws INVALID_CONFIG. */
-export function generatedObjects(paths: readonly string[]): KubeObject[] {
+export function generatedObjects(paths: readonly string[]): LocalObject[] {
   return readKustomizations(paths).flatMap(objectsOf)
 }
 
-function objectsOf({ file, content: kustomization }: Kustomization): KubeObject[] {
+function objectsOf({ file, content: kustomization }: Kustomization): LocalObject[] {
   const of = (field: string, kind: string) =>
     listOf(kustomization[field]).map((generator) => objectOf(fieldsOf(generator), kind, file))
   return [...of('secretGenerator', 'Secret'), ...of('configMapGenerator', 'ConfigMap')]
 }
 
-function objectOf(generator: Fields, kind: string, file: string): KubeObject {
+function objectOf(generator: Fields, kind: string, file: string): LocalObject {
   const { name, namespace } = generator
   if (typeof name !== 'string') throw invalidConfig(`${file}: a generator has no name`)
   const folder = resolve(file, '..')

@@ -3,17 +3,18 @@
  */
 import { formatViolations, type Violation } from '../../../schemas/index.ts'
 import { version } from '../version.ts'
-import { type Checked, nameOf } from './check.ts'
+import { type CheckedManifest, nameOf } from './check.ts'
 
 export type ReportFormat = 'json' | 'sarif' | 'junit'
 
-export const reportFormats: Readonly<Record<ReportFormat, (checked: readonly Checked[]) => string>> = {
-  json,
-  sarif,
-  junit,
-}
+export const reportFormats: Readonly<Record<ReportFormat, (checked: readonly CheckedManifest[]) => string>> =
+  {
+    json,
+    sarif,
+    junit,
+  }
 
-function json(checked: readonly Checked[]): string {
+function json(checked: readonly CheckedManifest[]): string {
   const rows = checked.map(({ manifest, problems, warnings }) => ({
     file: manifest.file,
     line: manifest.line,
@@ -30,7 +31,7 @@ const rules = [
   { id: 'warning', shortDescription: { text: 'The admission webhook would warn about this resource.' } },
 ]
 
-function sarif(checked: readonly Checked[]): string {
+function sarif(checked: readonly CheckedManifest[]): string {
   const results = checked.flatMap(({ manifest, problems, warnings }) => [
     ...problems.map((problem) => finding(manifest, 'error', textOf(problem), manifest.lineOf(problem.path))),
     ...warnings.map((warning) => finding(manifest, 'warning', warning, manifest.line)),
@@ -47,7 +48,12 @@ function sarif(checked: readonly Checked[]): string {
   )
 }
 
-function finding(manifest: Checked['manifest'], level: 'error' | 'warning', text: string, startLine: number) {
+function finding(
+  manifest: CheckedManifest['manifest'],
+  level: 'error' | 'warning',
+  text: string,
+  startLine: number,
+) {
   return {
     ruleId: level === 'error' ? 'invalid' : 'warning',
     level,
@@ -64,7 +70,7 @@ function finding(manifest: Checked['manifest'], level: 'error' | 'warning', text
   }
 }
 
-function junit(checked: readonly Checked[]): string {
+function junit(checked: readonly CheckedManifest[]): string {
   const failures = checked.filter(({ problems }) => problems.length > 0).length
   const cases = checked.map((one) => {
     const { manifest, problems, warnings } = one

@@ -1,10 +1,10 @@
 /** What `import toolhive` says: per file and document what was converted, what differs and why. No values. */
-import type { Effect, Migrated, Migration, Outcome } from '../../migration/index.ts'
+import type { FieldEffect, Migrated, Migration, MigrationOutcome } from '../../migration/index.ts'
 import type { painter } from '../output.ts'
 
 type Paint = ReturnType<typeof painter>
 
-const marks: Readonly<Record<Outcome, 'green' | 'yellow' | 'red' | 'dim'>> = {
+const marks: Readonly<Record<MigrationOutcome, 'green' | 'yellow' | 'red' | 'dim'>> = {
   converted: 'green',
   differs: 'yellow',
   partly: 'yellow',
@@ -44,9 +44,9 @@ function documentLines({ subject, outcome, rows, made }: Migrated, paint: Paint)
 }
 
 function summary(documents: readonly Migrated[]): string {
-  const counts = new Map<Outcome, number>()
+  const counts = new Map<MigrationOutcome, number>()
   for (const { outcome } of documents) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
-  return (Object.keys(marks) as Outcome[])
+  return (Object.keys(marks) as MigrationOutcome[])
     .filter((outcome) => counts.has(outcome))
     .map((outcome) => `${counts.get(outcome)} ${outcome}`)
     .join(', ')
@@ -62,7 +62,7 @@ export function reportObject({ documents }: Migration, written: readonly string[
       subject,
       outcome,
       made,
-      rows: rows.map((row): { line: number; field: string; effect: Effect; text: string } => ({
+      rows: rows.map((row): { line: number; field: string; effect: FieldEffect; text: string } => ({
         line: row.line,
         field: row.field,
         effect: row.effect,

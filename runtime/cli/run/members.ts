@@ -7,7 +7,7 @@ import {
   type Host,
   isClientId,
   packageName,
-  type Program,
+  type EntryProgram,
   type Value,
 } from '../../clients/index.ts'
 import { readSources } from '../clients/sources.ts'
@@ -87,7 +87,7 @@ function program(
   http: boolean,
 ): ClientEntry {
   const [command = [''], ...args] = words.map((word): Value => [word])
-  const target: Program = { kind: 'program', command, args, env, ...(http && { http }) }
+  const target: EntryProgram = { kind: 'program', command, args, env, ...(http && { http }) }
   return entry(name ?? packageName(target), target)
 }
 

@@ -28,13 +28,13 @@ import { localEnvironment } from '../dev/environment.ts'
 import { localHooks } from '../dev/local-hooks.ts'
 import { podTemplateOf } from '../dev/pods.ts'
 import { DevSession } from '../dev/session.ts'
-import type { KubeObject } from '../local/objects.ts'
+import type { LocalObject } from '../local/objects.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { runtimeImage } from '../version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
 import { type Missing, watchServers } from './watch.ts'
 
-export interface RunOptions extends MemberOptions {
+export interface RunCommandOptions extends MemberOptions {
   readonly port?: number
   readonly group: string
   readonly save?: string
@@ -48,7 +48,7 @@ const defaultPort = 4483
 const maxLines = 20
 
 /** Returns the exit code. */
-export async function runServers(words: readonly string[], options: RunOptions): Promise<number> {
+export async function runServers(words: readonly string[], options: RunCommandOptions): Promise<number> {
   const host = thisHost()
   for (const word of options.connect) clientNamed(word)
   const local = await localHooks()
@@ -74,7 +74,7 @@ export async function runServers(words: readonly string[], options: RunOptions):
 }
 
 function convertOptions(
-  options: RunOptions,
+  options: RunCommandOptions,
   home: string,
 ): Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'> {
   if (options.group !== objectName(options.group)) {
@@ -122,7 +122,7 @@ async function save(
   saveFolder(resolve(folder), folderFiles(conversion), { force })
 }
 
-interface Serving extends RunOptions {
+interface Serving extends RunCommandOptions {
   readonly port: number
   readonly hooks: Iterable<
     ConstructorParameters<typeof DevSession>[0]['hooks'] extends Iterable<infer H> ? H : never
@@ -183,13 +183,13 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   }
 }
 
-function documentsOf({ members, entrance, secrets }: Conversion): KubeObject[] {
-  const documents = [...entrance, ...members, ...secrets.manifests] as unknown as KubeObject[]
+function documentsOf({ members, entrance, secrets }: Conversion): LocalObject[] {
+  const documents = [...entrance, ...members, ...secrets.manifests] as unknown as LocalObject[]
   return documents.map((document) => (document.kind === 'VirtualMCPServer' ? watched(document) : document))
 }
 
 /** Somebody looks on: what answers, and what does not, is known within seconds. */
-function watched(server: KubeObject): KubeObject {
+function watched(server: LocalObject): LocalObject {
   const config = fieldsOf(server.spec?.['config'])
   const operational = fieldsOf(config['operational'])
   const failureHandling = {

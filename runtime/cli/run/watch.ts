@@ -24,7 +24,7 @@ export interface Missing {
   readonly code: number | undefined
 }
 
-export interface WatchOptions {
+export interface RunWatchOptions {
   readonly names: readonly string[]
   /** Lines that a server's program printed last. */
   readonly linesOf: (name: string) => readonly string[]
@@ -56,7 +56,7 @@ interface Seen {
 }
 
 /** Runs until the signal, or until nothing answers and nothing is expected to. */
-export async function watchServers(session: DevSession, options: WatchOptions): Promise<End> {
+export async function watchServers(session: DevSession, options: RunWatchOptions): Promise<End> {
   const watch = new Watch(session, options)
   while (!options.signal.aborted) {
     const end = await watch.step()
@@ -70,14 +70,14 @@ export async function watchServers(session: DevSession, options: WatchOptions): 
 class Watch {
   isComplete = false
   readonly #session: DevSession
-  readonly #options: WatchOptions
+  readonly #options: RunWatchOptions
   readonly #seen = new Map<string, Seen>()
   readonly #since = performance.now()
   #openSince: number | undefined
   #isTold = false
   #hasAnswered = false
 
-  constructor(session: DevSession, options: WatchOptions) {
+  constructor(session: DevSession, options: RunWatchOptions) {
     this.#session = session
     this.#options = options
   }

@@ -39,7 +39,7 @@ export class ServerError extends ModuleError {
 /** Nothing more is to be expected: the server has ended, was silent for too long, or the user has interrupted. */
 export class ConversationOver extends ModuleError {}
 
-export interface Progress {
+export interface CallProgress {
   readonly progress: number
   readonly total: number | undefined
   readonly message: string | undefined
@@ -48,7 +48,7 @@ export interface Progress {
 export interface ClientOptions {
   readonly toServer: PassThrough
   readonly fromServer: PassThrough
-  readonly onProgress: (progress: Progress) => void
+  readonly onProgress: (progress: CallProgress) => void
   readonly onLog: (level: string, text: string) => void
   /** The result of an `elicitation/create`, as JSON text. */
   readonly elicit: (params: JsonObject) => Promise<string>

@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   environment,
   offeredLogin,
-  type ProxyConfig,
+  type ProxySettings,
   type ProxyInput,
   readVariable,
   resolveProxyConfig,
@@ -91,7 +91,7 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
 }
 
 /** The settings of the proxy in front; somebody at a terminal is offered the login that the server wants. */
-function configFor(url: URL, input: ProxyInput): ProxyConfig {
+function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()
   const targetUri = url.origin + url.search
   const config = resolveProxyConfig('shell', { ...input, targetUri, requestTimeout: '0s' }, env)

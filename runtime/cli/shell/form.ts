@@ -5,7 +5,7 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 
-export interface Option {
+export interface FormOption {
   readonly value: string
   readonly title: string | undefined
 }
@@ -18,7 +18,7 @@ export interface Field {
   readonly required: boolean
   readonly byDefault: unknown
   /** Values that are allowed; empty: any. */
-  readonly options: readonly Option[]
+  readonly options: readonly FormOption[]
   readonly min: number | undefined
   readonly max: number | undefined
 }
@@ -66,7 +66,7 @@ function kindOf(type: unknown, many: boolean, chosen: boolean): Field['kind'] {
 }
 
 /** `enum` with `enumNames`, or `oneOf` and `anyOf` of constants with titles. */
-function optionsOf(property: Readonly<Record<string, unknown>>): readonly Option[] {
+function optionsOf(property: Readonly<Record<string, unknown>>): readonly FormOption[] {
   const listed = property['oneOf'] ?? property['anyOf']
   if (Array.isArray(listed)) {
     return listed.flatMap((one: unknown) => {

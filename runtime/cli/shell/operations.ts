@@ -14,12 +14,12 @@ import {
   promptText,
   resourceContents,
   resourceRow,
-  type Row,
+  type TextRow,
   toolResultText,
   toolRow,
 } from './text.ts'
 
-export type Output = 'text' | 'json'
+export type OutputFormat = 'text' | 'json'
 
 /** Pages of a list; a server whose lists have no end is reported. */
 const maxPages = 1000
@@ -28,7 +28,7 @@ const none = new JsonObject(Buffer.from('{}'))
 interface Listing {
   readonly method: string
   readonly member: string
-  readonly row: (item: Readonly<Record<string, unknown>>) => Row
+  readonly row: (item: Readonly<Record<string, unknown>>) => TextRow
 }
 
 const listings = {
@@ -43,10 +43,10 @@ const listings = {
 export async function printList(
   client: McpClient,
   what: keyof typeof listings,
-  output: Output,
+  output: OutputFormat,
 ): Promise<number> {
   const parts: string[] = []
-  const rows: Row[] = []
+  const rows: TextRow[] = []
   for (const { method, member, row } of listings[what]) {
     const items = await listed(client, method, member)
     parts.push(`${JSON.stringify(member)}:[${items.map(String).join(',')}]`)
@@ -86,7 +86,7 @@ async function listPage(client: McpClient, method: string, params: JsonObject): 
   }
 }
 
-function printRows(rows: readonly Row[], what: string): void {
+function printRows(rows: readonly TextRow[], what: string): void {
   const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   if (rows.length === 0) printError(`The server has no ${what}.`)
   for (const { head, details } of rows) {
@@ -99,7 +99,7 @@ export async function callTool(
   client: McpClient,
   name: string,
   pairs: readonly string[],
-  flags: ArgumentFlags & { readonly output: Output },
+  flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
   const given = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
   const result = await client.request('tools/call', named(name, given))
@@ -123,7 +123,7 @@ export async function getPrompt(
   client: McpClient,
   name: string,
   pairs: readonly string[],
-  flags: ArgumentFlags & { readonly output: Output },
+  flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
   // Arguments of prompts are text.
   const given = await argumentsFrom(pairs, flags, async () => undefined)
@@ -134,7 +134,7 @@ export async function getPrompt(
 }
 
 /** Binary content goes to a file or a pipe as it is; a terminal gets a line about it. */
-export async function readResource(client: McpClient, uri: string, output: Output): Promise<number> {
+export async function readResource(client: McpClient, uri: string, output: OutputFormat): Promise<number> {
   const result = await client.request(
     'resources/read',
     new JsonObject(none.with({ uri: JSON.stringify(uri) })),

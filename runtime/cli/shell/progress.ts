@@ -1,7 +1,7 @@
 /**
  * The progress of a request on standard error: one line that changes on a terminal, a line for each step elsewhere.
  */
-import type { Progress } from './client.ts'
+import type { CallProgress } from './client.ts'
 import { oneLine } from './plain-text.ts'
 
 /** What is needed of standard error. */
@@ -19,7 +19,7 @@ export class ProgressLine {
     this.#output = output
   }
 
-  readonly show = ({ progress, total, message }: Progress): void => {
+  readonly show = ({ progress, total, message }: CallProgress): void => {
     const size = total === undefined ? String(progress) : `${progress}/${total}`
     const percent = total !== undefined && total > 0 ? ` ${Math.floor((100 * progress) / total)} %` : ''
     const text = [`${size}${percent}`, message === undefined ? '' : oneLine(message)]

@@ -10,7 +10,7 @@ import type { ArgumentFlags } from './arguments.ts'
 import { ConversationOver, type McpClient, ServerError } from './client.ts'
 import { converse } from './conversation.ts'
 import { answerElicitation } from './elicitation.ts'
-import type { Output } from './operations.ts'
+import type { OutputFormat } from './operations.ts'
 import { forTerminal, oneLine } from './plain-text.ts'
 import { ProgressLine } from './progress.ts'
 import { serverOf, splitOperands, variablesFrom } from './target.ts'
@@ -18,13 +18,13 @@ import { serverOf, splitOperands, variablesFrom } from './target.ts'
 export interface ShellFlags extends ProxyInput, ArgumentFlags {
   readonly env: readonly string[]
   readonly namespace?: string
-  readonly output: Output
+  readonly output: OutputFormat
   readonly timeout: number
   readonly verbose: boolean
 }
 
 /** An operation, with the operands behind TARGET. */
-export type Operation = (client: McpClient, operands: readonly string[]) => Promise<number>
+export type ShellOperation = (client: McpClient, operands: readonly string[]) => Promise<number>
 
 export interface Operands {
   readonly given: readonly string[]
@@ -40,7 +40,7 @@ const httpUnauthorized: ReadonlySet<number | undefined> = new Set([401, 403])
 export async function runOperation(
   operands: Operands,
   flags: ShellFlags,
-  operation: Operation,
+  operation: ShellOperation,
 ): Promise<number> {
   const { operands: words, command } = splitOperands(operands.given, process.argv)
   const rest = command ? words : words.slice(1)

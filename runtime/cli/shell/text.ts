@@ -8,12 +8,12 @@ import { isFields } from '../../../schemas/index.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 /** One tool, resource or prompt: what to type, and below it what it is. */
-export interface Row {
+export interface TextRow {
   readonly head: string
   readonly details: readonly string[]
 }
 
-export function toolRow(tool: Fields): Row {
+export function toolRow(tool: Fields): TextRow {
   const schema = isFields(tool['inputSchema']) ? tool['inputSchema'] : {}
   const properties = isFields(schema['properties']) ? schema['properties'] : {}
   const required: readonly unknown[] = Array.isArray(schema['required']) ? schema['required'] : []
@@ -23,7 +23,7 @@ export function toolRow(tool: Fields): Row {
   return { head: [textOf(tool['name']), ...names].join(' '), details: described(tool) }
 }
 
-export function promptRow(prompt: Fields): Row {
+export function promptRow(prompt: Fields): TextRow {
   const given: readonly unknown[] = Array.isArray(prompt['arguments']) ? prompt['arguments'] : []
   const names = given
     .filter(isFields)
@@ -31,7 +31,7 @@ export function promptRow(prompt: Fields): Row {
   return { head: [textOf(prompt['name']), ...names].join(' '), details: described(prompt) }
 }
 
-export function resourceRow(resource: Fields): Row {
+export function resourceRow(resource: Fields): TextRow {
   const size = typeof resource['size'] === 'number' ? [`${resource['size']} bytes`] : []
   const about = [textOf(resource['title'] ?? resource['name']), textOf(resource['mimeType']), ...size]
   return {

@@ -6,10 +6,10 @@ import type { Format } from '../document/document.ts'
 export type Platform = 'darwin' | 'linux' | 'win32'
 
 /** user: for everything the user opens. profile: one of the client's profiles. project: a folder. local: one project, in the user's file. */
-export type Scope = 'user' | 'profile' | 'project' | 'local'
+export type FileScope = 'user' | 'profile' | 'project' | 'local'
 
 export interface FileRow {
-  readonly scope: Scope
+  readonly scope: FileScope
   /**
    * Absolute, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
    * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or
@@ -23,10 +23,10 @@ export interface FileRow {
   readonly ifPresent?: true
 }
 
-export type Transport = 'streamable-http' | 'sse'
+export type EntryTransport = 'streamable-http' | 'sse'
 
 /** `auto`: what a client does that tries both: the HTTP+SSE (deprecated) transport only for a path that ends in `/sse`. */
-export type WrittenTransport = Transport | 'auto'
+export type WrittenTransport = EntryTransport | 'auto'
 
 /** How the members of one entry are called. */
 export interface EntryForm {
@@ -73,7 +73,7 @@ export interface ClientRow {
   /** Processes that write their file from memory: it is not edited while one runs. */
   readonly rewrittenBy?: readonly string[]
   /** The client's own command that adds the entry. */
-  readonly ownCommand?: (name: string, url: string, scope: Scope) => readonly string[]
+  readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]
   /** A link that adds the entry. It never carries a secret. */
   readonly link?: (name: string, url: string) => string
 }

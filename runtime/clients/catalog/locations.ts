@@ -2,7 +2,7 @@
  * Where a client's files are on one machine. Pure: the machine is described by the caller, which also lists folders.
  */
 import { posix, win32 } from 'node:path'
-import type { ClientRow, FileRow, Platform, Scope } from './client-row.ts'
+import type { ClientRow, FileRow, Platform, FileScope } from './client-row.ts'
 import { type ClientId, clientRow } from './clients.ts'
 
 /** What paths depend on. */
@@ -19,7 +19,7 @@ export interface Host {
 /** One place where a client looks for servers. */
 export interface Location {
   readonly client: ClientId
-  readonly scope: Scope
+  readonly scope: FileScope
   /** The profile's id, for scope profile. */
   readonly profile: string | undefined
   readonly file: string

@@ -7,7 +7,7 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import type { BearerReference, VariableSyntax } from '../catalog/client-row.ts'
 import { type ClientId, clientRow } from '../catalog/clients.ts'
 
-export interface Connection {
+export interface ClientConnection {
   readonly client: ClientId
   readonly name: string
   readonly url: string
@@ -25,7 +25,7 @@ export function needsProgram(client: ClientId): boolean {
 }
 
 /** Throws INVALID_CONFIG when the client cannot hold such an entry. */
-export function connectionEntry(connection: Connection): Entry {
+export function connectionEntry(connection: ClientConnection): Entry {
   const { client, url, program } = connection
   const row = clientRow(client)
   if (!row.remote && !row.program) throw invalidConfig(`${row.title} is only read: ${row.pickUp}`)
@@ -45,7 +45,7 @@ function named(entry: Entry, name: string): Entry {
   return 'name' in entry ? { ...entry, name } : entry
 }
 
-function bearerReference({ client, bearerVariable }: Connection): BearerReference | undefined {
+function bearerReference({ client, bearerVariable }: ClientConnection): BearerReference | undefined {
   if (bearerVariable === undefined) return undefined
   if (!/^[A-Za-z_]\w*$/.test(bearerVariable)) {
     throw invalidConfig('--bearer-env: must be the name of a variable, not a token')
@@ -69,7 +69,7 @@ const syntaxes: Readonly<Record<VariableSyntax, (name: string) => string | undef
 }
 
 /** What every client takes; some more would work with one and break another. */
-function checkName({ client, name }: Connection): void {
+function checkName({ client, name }: ClientConnection): void {
   const { title, reservedNames = [] } = clientRow(client)
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/.test(name)) {
     throw invalidConfig(

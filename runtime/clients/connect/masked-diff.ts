@@ -5,12 +5,12 @@
  * neighbours, and what a removal or an undo puts back.
  */
 import { createTwoFilesPatch } from 'diff'
-import { type Change, piecesOf } from '../edit/changes.ts'
+import { type TextChange, piecesOf } from '../edit/changes.ts'
 
 /** `shows`: what is inserted is the gateway's entry. */
 export function maskedDiff(
   text: string,
-  changes: readonly Change[],
+  changes: readonly TextChange[],
   file: string,
   { shows }: { readonly shows: boolean },
 ): string {

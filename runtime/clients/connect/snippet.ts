@@ -3,9 +3,9 @@
  */
 import { stringify as stringifyToml } from 'smol-toml'
 import { stringify as stringifyYaml } from 'yaml'
-import type { Scope } from '../catalog/client-row.ts'
+import type { FileScope } from '../catalog/client-row.ts'
 import { clientRow } from '../catalog/clients.ts'
-import { type Connection, connectionEntry } from './entry.ts'
+import { type ClientConnection, connectionEntry } from './entry.ts'
 
 export interface Snippet {
   /** The entry with the map that it belongs to. */
@@ -16,7 +16,7 @@ export interface Snippet {
   readonly link: string | undefined
 }
 
-export function snippetOf(connection: Connection, key: readonly string[], scope: Scope): Snippet {
+export function snippetOf(connection: ClientConnection, key: readonly string[], scope: FileScope): Snippet {
   const { client, name, url, program, bearerVariable } = connection
   const row = clientRow(client)
   const entry = connectionEntry(connection)

@@ -1,20 +1,20 @@
 /** What the conversion of one entry works with. */
 import { ModuleError } from '../../../schemas/index.ts'
 import { literalOf, fillValue, type Reference, referencesIn, type Value } from '../entries/value.ts'
-import type { Manifest, SecretKey } from './manifest.ts'
+import type { ConvertedManifest, SecretKey } from './manifest.ts'
 import type { ConvertOptions } from './options.ts'
 import type { SecretStore } from './secret-store.ts'
 import type { Note } from '../entries/entry.ts'
 
-export interface Draft {
-  readonly manifest: Manifest
+export interface ManifestDraft {
+  readonly manifest: ConvertedManifest
   readonly notes: readonly Note[]
 }
 
 /** Why an entry is not taken: the end of a sentence about it. */
 export class NotTaken extends ModuleError {}
 
-export class EntryContext {
+export class ConversionContext {
   /** Name of the object. */
   readonly name: string
   /** Name in the client's file. */

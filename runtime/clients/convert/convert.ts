@@ -7,8 +7,8 @@
 import { apiVersion, canonicalJson } from '../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
 import { printable, shown } from '../entries/members.ts'
-import { EntryContext, NotTaken } from './context.ts'
-import type { Manifest } from './manifest.ts'
+import { ConversionContext, NotTaken } from './context.ts'
+import type { ConvertedManifest } from './manifest.ts'
 import { claimName, objectName } from './names.ts'
 import type { ConvertOptions } from './options.ts'
 import { remoteDraft } from './remote.ts'
@@ -16,11 +16,11 @@ import { type CollectedSecrets, SecretStore } from './secret-store.ts'
 import { serverDraft } from './server.ts'
 
 /** taken: as it is. partly: something of it is not. same: as another entry. off: disabled, or nothing to take. */
-export type Outcome = 'taken' | 'partly' | 'same' | 'off' | 'not taken'
+export type ConversionOutcome = 'taken' | 'partly' | 'same' | 'off' | 'not taken'
 
 export interface ConvertedEntry {
   readonly entry: ClientEntry
-  readonly outcome: Outcome
+  readonly outcome: ConversionOutcome
   /** `Kind/name` of what stands for it. */
   readonly object: string | undefined
   /** Keys of Secrets that hold values of it. */
@@ -32,14 +32,14 @@ export interface ConvertedEntry {
 export interface Conversion {
   readonly entries: readonly ConvertedEntry[]
   /** Members by name, without group and virtual server. */
-  readonly members: readonly Manifest[]
+  readonly members: readonly ConvertedManifest[]
   /** The group and the virtual server; none when there is no member. */
-  readonly entrance: readonly Manifest[]
+  readonly entrance: readonly ConvertedManifest[]
   readonly secrets: CollectedSecrets
 }
 
 interface Taken {
-  readonly manifest: Manifest
+  readonly manifest: ConvertedManifest
   readonly allow: readonly string[] | undefined
   /** Where the server was found, for the annotation. */
   readonly origins: string[]
@@ -54,7 +54,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
   const converted = entries.map((entry): ConvertedEntry => {
     const { target } = entry
     const result = (
-      outcome: Outcome,
+      outcome: ConversionOutcome,
       notes: readonly string[],
       object?: string,
       keys: readonly string[] = [],
@@ -71,7 +71,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
       return result('same', [], idOf(twin.manifest))
     }
     const name = claimName(objectName(entry.name), names)
-    const context = new EntryContext({ name, original: entry.name, annotations: {} }, options, secrets)
+    const context = new ConversionContext({ name, original: entry.name, annotations: {} }, options, secrets)
     try {
       const draft = target.kind === 'program' ? serverDraft(target, context) : remoteDraft(target, context)
       refuseInvalid(draft.manifest, options)
@@ -111,7 +111,7 @@ function originOf({ source, name }: ClientEntry): string {
   return `${source.client}/${shown(name)}`
 }
 
-function idOf({ kind, metadata }: Manifest): string {
+function idOf({ kind, metadata }: ConvertedManifest): string {
   return `${kind}/${metadata.name}`
 }
 
@@ -123,19 +123,19 @@ function describe({ field, text }: Note): string {
   return `${field}: ${text}`
 }
 
-function refuseInvalid(manifest: Manifest, { problemsOf }: ConvertOptions): void {
+function refuseInvalid(manifest: ConvertedManifest, { problemsOf }: ConvertOptions): void {
   const [first] = problemsOf(manifest)
   if (first) throw new NotTaken(`${first.path} ${first.message}`)
 }
 
-function withOrigin({ manifest, origins }: Taken): Manifest {
+function withOrigin({ manifest, origins }: Taken): ConvertedManifest {
   const { metadata } = manifest
   const from = [...new Set(origins)].toSorted((a, b) => (a < b ? -1 : 1)).join(', ')
   const annotations = { ...metadata.annotations, [originAnnotation]: from }
   return { ...manifest, metadata: { ...metadata, annotations } }
 }
 
-function entranceOf(taken: readonly Taken[], options: ConvertOptions): Manifest[] {
+function entranceOf(taken: readonly Taken[], options: ConvertOptions): ConvertedManifest[] {
   const { group, incoming } = options
   const workloads = taken.map(({ manifest }) => manifest.metadata.name)
   const tools = taken.flatMap(({ manifest, allow }) =>

@@ -4,7 +4,7 @@
 import { stringify } from 'yaml'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Conversion } from './convert.ts'
-import type { Manifest } from './manifest.ts'
+import type { ConvertedManifest } from './manifest.ts'
 
 export interface FolderFile {
   readonly name: string
@@ -67,7 +67,7 @@ function oneLine(key: string, value: string): string {
   })
 }
 
-function documents(manifests: readonly Manifest[]): string {
+function documents(manifests: readonly ConvertedManifest[]): string {
   return manifests.map(yaml).join('---\n')
 }
 

@@ -1,5 +1,5 @@
 /** The shapes that conversion writes: just what it sets. */
-export interface Manifest {
+export interface ConvertedManifest {
   readonly apiVersion: string
   readonly kind: string
   readonly metadata: {

@@ -1,7 +1,7 @@
 /** What the caller decides about a conversion. */
 import type { Violation } from '../../../schemas/index.ts'
 import type { Reference } from '../entries/value.ts'
-import type { Manifest } from './manifest.ts'
+import type { ConvertedManifest } from './manifest.ts'
 import type { SecretForm } from './secret-store.ts'
 
 export interface ConvertOptions {
@@ -29,5 +29,5 @@ export interface ConvertOptions {
   readonly resolve: (reference: Reference) => string | undefined
   readonly home: string
   /** What the admission webhook would say of a manifest. */
-  readonly problemsOf: (manifest: Manifest) => readonly Violation[]
+  readonly problemsOf: (manifest: ConvertedManifest) => readonly Violation[]
 }

@@ -3,12 +3,12 @@
  */
 import { apiVersion } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
-import type { Note, Remote } from '../entries/entry.ts'
-import { type Draft, type EntryContext, NotTaken } from './context.ts'
-import type { Manifest } from './manifest.ts'
+import type { Note, EntryRemote } from '../entries/entry.ts'
+import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
+import type { ConvertedManifest } from './manifest.ts'
 import { secretInUrl } from './secrets.ts'
 
-export function remoteDraft(remote: Remote, context: EntryContext): Draft {
+export function remoteDraft(remote: EntryRemote, context: ConversionContext): ManifestDraft {
   const url = new URL(context.text(remote.url, 'URL'))
   const secret = secretInUrl(url)
   const hasUser = url.username !== '' || url.password !== ''
@@ -47,7 +47,11 @@ type Header = {
 }
 
 /** What admission refuses and can be mended is mended, and told: a private address, a header that nobody may set. */
-function checked(manifest: Manifest, headers: readonly Header[], context: EntryContext): Draft {
+function checked(
+  manifest: ConvertedManifest,
+  headers: readonly Header[],
+  context: ConversionContext,
+): ManifestDraft {
   const problems = context.options.problemsOf(manifest)
   const notes: Note[] = []
   const refused = new Set(

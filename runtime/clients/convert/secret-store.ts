@@ -4,7 +4,7 @@
  */
 import { envName } from '../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'
-import type { Manifest, SecretKey } from './manifest.ts'
+import type { ConvertedManifest, SecretKey } from './manifest.ts'
 
 export type SecretForm = 'manifest' | 'env'
 
@@ -15,7 +15,7 @@ export interface MissingValue extends SecretKey {
 }
 
 export interface CollectedSecrets {
-  readonly manifests: readonly Manifest[]
+  readonly manifests: readonly ConvertedManifest[]
   /** Lines of the file of variables, for form env; the Secret's name goes with it. */
   readonly variables: { readonly secret: string; readonly values: ReadonlyMap<string, string> } | undefined
   readonly missing: readonly MissingValue[]

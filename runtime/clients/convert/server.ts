@@ -5,11 +5,11 @@
  * one, and a reserved host name stands for it until then.
  */
 import { apiVersion, localCommandAnnotation } from '../../../schemas/index.ts'
-import type { Note, Program } from '../entries/entry.ts'
+import type { Note, EntryProgram } from '../entries/entry.ts'
 import { packageOf, programName } from '../entries/package.ts'
 import { literalOf } from '../entries/value.ts'
 import { convertArguments, escaped } from './arguments.ts'
-import { type Draft, type EntryContext, NotTaken } from './context.ts'
+import { type ManifestDraft, type ConversionContext, NotTaken } from './context.ts'
 import type { SecretKey } from './manifest.ts'
 import { isSecret } from './secrets.ts'
 import { quoteCommand } from './quote.ts'
@@ -29,7 +29,7 @@ export const runnerImages: Readonly<
   },
 }
 
-export function serverDraft(program: Program, context: EntryContext): Draft {
+export function serverDraft(program: EntryProgram, context: ConversionContext): ManifestDraft {
   const { options } = context
   const notes: Note[] = []
   const command = context.text(program.command, 'command')
@@ -86,7 +86,7 @@ interface Variables {
   readonly secrets: { name: string; key: string; targetEnvName?: string }[]
 }
 
-function variablesOf(program: Program, context: EntryContext): Variables {
+function variablesOf(program: EntryProgram, context: ConversionContext): Variables {
   const result: Variables = { env: [], secrets: [] }
   for (const [name, value] of program.env) {
     const filled = context.filled(value, `variable ${name}`)
@@ -111,7 +111,11 @@ interface ClusterForm {
 }
 
 /** Which image a cluster runs, and how. `args` are the converted words of the program. */
-function clusterForm(program: Program, context: EntryContext, args: readonly string[]): ClusterForm {
+function clusterForm(
+  program: EntryProgram,
+  context: ConversionContext,
+  args: readonly string[],
+): ClusterForm {
   const given = context.options.images.get(context.original) ?? context.options.images.get(context.name)
   const { container } = program
   if (container) {
@@ -146,7 +150,7 @@ const needsCommand: Note = {
   loses: false,
 }
 
-function volumesOf(container: NonNullable<Program['container']>, { options }: EntryContext) {
+function volumesOf(container: NonNullable<EntryProgram['container']>, { options }: ConversionContext) {
   return container.volumes.map(({ host, mount, readOnly }, index) => {
     const hostPath = host.replace(/^~(?=\/|$)/, options.home)
     if (!hostPath.startsWith('/')) {
@@ -157,7 +161,7 @@ function volumesOf(container: NonNullable<Program['container']>, { options }: En
 }
 
 /** What names a place of this machine means nothing on a cluster. */
-function pathNotes(args: readonly string[], { container }: Program): Note[] {
+function pathNotes(args: readonly string[], { container }: EntryProgram): Note[] {
   const isLocal = !container && args.some((arg) => /^(?:[~.]?\.?[/\\]|[A-Za-z]:[/\\]|\.$|~$)/.test(arg))
   if (!isLocal) return []
   return [

@@ -4,29 +4,29 @@
  */
 
 /** At `offset`, `removed` stands and `inserted` takes its place. */
-export interface Change {
+export interface TextChange {
   readonly offset: number
   readonly removed: string
   readonly inserted: string
 }
 
-export function insertion(offset: number, inserted: string): Change {
+export function insertion(offset: number, inserted: string): TextChange {
   return { offset, removed: '', inserted }
 }
 
-export function replacement(text: string, start: number, end: number, inserted: string): Change {
+export function replacement(text: string, start: number, end: number, inserted: string): TextChange {
   return { offset: start, removed: text.slice(start, end), inserted }
 }
 
 /** A piece of the changed text: unchanged, or new. */
-export interface Piece {
+export interface DiffPiece {
   readonly text: string
   readonly origin: 'unchanged' | 'removed' | 'inserted'
 }
 
 /** The texts before and after, in order. Throws when a change does not fit the text. */
-export function piecesOf(text: string, changes: readonly Change[]): readonly Piece[] {
-  const pieces: Piece[] = []
+export function piecesOf(text: string, changes: readonly TextChange[]): readonly DiffPiece[] {
+  const pieces: DiffPiece[] = []
   let at = 0
   for (const { offset, removed, inserted } of inOrder(changes)) {
     if (offset < at || text.slice(offset, offset + removed.length) !== removed) {
@@ -40,7 +40,7 @@ export function piecesOf(text: string, changes: readonly Change[]): readonly Pie
   return [...pieces, { text: text.slice(at), origin: 'unchanged' }]
 }
 
-export function applyChanges(text: string, changes: readonly Change[]): string {
+export function applyChanges(text: string, changes: readonly TextChange[]): string {
   return piecesOf(text, changes)
     .filter(({ origin }) => origin !== 'removed')
     .map((piece) => piece.text)
@@ -48,7 +48,7 @@ export function applyChanges(text: string, changes: readonly Change[]): string {
 }
 
 /** The changes that lead from the changed text back. */
-export function invertChanges(changes: readonly Change[]): readonly Change[] {
+export function invertChanges(changes: readonly TextChange[]): readonly TextChange[] {
   let shift = 0
   return inOrder(changes).map(({ offset, removed, inserted }) => {
     const change = { offset: offset + shift, removed: inserted, inserted: removed }
@@ -57,6 +57,6 @@ export function invertChanges(changes: readonly Change[]): readonly Change[] {
   })
 }
 
-function inOrder(changes: readonly Change[]): readonly Change[] {
+function inOrder(changes: readonly TextChange[]): readonly TextChange[] {
   return changes.toSorted((a, b) => a.offset - b.offset)
 }

@@ -8,7 +8,7 @@ import { isFields } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { type Format, parseDocument } from '../document/document.ts'
 import { refusedFile } from '../document/text.ts'
-import { applyChanges, type Change } from './changes.ts'
+import { applyChanges, type TextChange } from './changes.ts'
 import { dropJson, putJson } from './json.ts'
 import { dropToml, putToml } from './toml.ts'
 import { dropYaml, putYaml } from './yaml.ts'
@@ -25,7 +25,7 @@ export interface EditTarget {
 
 export interface Edit {
   /** In the order of the text; none when there was nothing to do. */
-  readonly changes: readonly Change[]
+  readonly changes: readonly TextChange[]
   readonly text: string
 }
 
@@ -76,7 +76,7 @@ export function entryAt(document: unknown, path: readonly string[]): unknown {
 
 function checked(
   { format, text, path, file }: EditTarget,
-  changes: readonly Change[],
+  changes: readonly TextChange[],
   wanted: unknown,
 ): Edit {
   const edited = applyChanges(text, changes)

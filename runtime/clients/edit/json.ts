@@ -8,10 +8,10 @@
 import { createScanner, type Node } from 'jsonc-parser'
 import { jsonTree, membersOf, token } from '../document/json.ts'
 import { indentAt, lineEndOf, lineStart, positionOf, refusedFile } from '../document/text.ts'
-import { type Change, insertion, replacement } from './changes.ts'
+import { type TextChange, insertion, replacement } from './changes.ts'
 
 /** The changes that set `path` to `value`. Throws INVALID_CONFIG when the path cannot be followed safely. */
-export function putJson(text: string, path: readonly string[], value: unknown, file: string): Change[] {
+export function putJson(text: string, path: readonly string[], value: unknown, file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return [insertion(text.length, newDocument(text, path, value))]
   const { parent, rest, member } = follow(text, root, path, file)
@@ -27,7 +27,7 @@ export function putJson(text: string, path: readonly string[], value: unknown, f
 }
 
 /** The changes that remove `path`; none when it is not there. */
-export function dropJson(text: string, path: readonly string[], file: string): Change[] {
+export function dropJson(text: string, path: readonly string[], file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return []
   const { parent, member } = follow(text, root, path, file)
@@ -78,7 +78,7 @@ function newDocument(text: string, path: readonly string[], value: unknown): str
   return `${lead}${JSON.stringify(nested, undefined, 2).replaceAll('\n', end)}${end}`
 }
 
-function addMember(text: string, parent: Node, key: string, value: unknown): Change[] {
+function addMember(text: string, parent: Node, key: string, value: unknown): TextChange[] {
   const members = parent.children ?? []
   const last = members.at(-1)
   if (!last) return addFirst(text, parent, key, value)
@@ -99,13 +99,13 @@ function addMember(text: string, parent: Node, key: string, value: unknown): Cha
 }
 
 /** Two insertions at one place are one. */
-function joined(changes: readonly Change[]): Change[] {
+function joined(changes: readonly TextChange[]): TextChange[] {
   const [first, second] = changes
   if (!first || !second || first.offset !== second.offset) return [...changes]
   return [insertion(first.offset, first.inserted + second.inserted)]
 }
 
-function addFirst(text: string, parent: Node, key: string, value: unknown): Change[] {
+function addFirst(text: string, parent: Node, key: string, value: unknown): TextChange[] {
   const open = parent.offset + 1
   const close = parent.offset + parent.length - 1
   if (!text.trimEnd().includes('\n') && text.trim() !== '{}') {
@@ -155,7 +155,7 @@ function tailOf(text: string, from: number, parent: Node): Tail {
   return { comma, end, lastComment }
 }
 
-function removeMember(text: string, parent: Node, member: Node): Change[] {
+function removeMember(text: string, parent: Node, member: Node): TextChange[] {
   const members = parent.children ?? []
   const index = members.indexOf(member)
   const previous = members[index - 1]
@@ -173,7 +173,7 @@ function removeMember(text: string, parent: Node, member: Node): Change[] {
 }
 
 /** Removes the member's lines where it has them for itself, else the member and the blanks after it. */
-function removal(text: string, start: number, end: number): Change {
+function removal(text: string, start: number, end: number): TextChange {
   const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))
   if (startsLine(text, start) && restOfLine) {
     const newline = lineStart(text, start) - 1

@@ -6,7 +6,7 @@
  */
 
 /** A `[header]` or a `key = value`, from the start of its line to the end of its value. */
-export interface Statement {
+export interface TomlStatement {
   readonly kind: 'table' | 'list-of-tables' | 'pair'
   /** The dotted name: absolute for headers, relative to the table above for pairs. */
   readonly path: readonly string[]
@@ -16,8 +16,8 @@ export interface Statement {
   readonly end: number
 }
 
-export function scanToml(text: string): readonly Statement[] {
-  const statements: Statement[] = []
+export function scanToml(text: string): readonly TomlStatement[] {
+  const statements: TomlStatement[] = []
   let at = 0
   while (at < text.length) {
     at = skip(text, at, /[ \t\r\n]*/y)
@@ -35,7 +35,7 @@ export function scanToml(text: string): readonly Statement[] {
   return statements
 }
 
-type Unplaced = Omit<Statement, 'start'>
+type Unplaced = Omit<TomlStatement, 'start'>
 
 function header(text: string, at: number): Unplaced {
   const isList = text.startsWith('[[', at)

@@ -7,8 +7,8 @@
  */
 import { stringify } from 'smol-toml'
 import { lineEndOf, nextLine, positionOf, refusedFile } from '../document/text.ts'
-import { type Change, insertion, replacement } from './changes.ts'
-import { scanToml, type Statement } from './toml-scan.ts'
+import { type TextChange, insertion, replacement } from './changes.ts'
+import { scanToml, type TomlStatement } from './toml-scan.ts'
 
 /** The changes that set the table `path` to `value`. Throws INVALID_CONFIG when that cannot be done safely. */
 export function putToml(
@@ -16,7 +16,7 @@ export function putToml(
   path: readonly string[],
   value: Readonly<Record<string, unknown>>,
   file: string,
-): Change[] {
+): TextChange[] {
   const statements = scanToml(text)
   refuseInline(text, statements, path, file)
   const block = render(text, path, value)
@@ -28,7 +28,7 @@ export function putToml(
 }
 
 /** The changes that remove the table `path`; none when it is not there. */
-export function dropToml(text: string, path: readonly string[], file: string): Change[] {
+export function dropToml(text: string, path: readonly string[], file: string): TextChange[] {
   const statements = scanToml(text)
   refuseInline(text, statements, path, file)
   const old = blockOf(text, statements, path, file)
@@ -47,7 +47,7 @@ function render(text: string, path: readonly string[], value: Readonly<Record<st
 /** From the header to the end of the last pair, sub-tables included, whole lines. */
 function blockOf(
   text: string,
-  statements: readonly Statement[],
+  statements: readonly TomlStatement[],
   path: readonly string[],
   file: string,
 ): { start: number; end: number } | undefined {
@@ -77,7 +77,7 @@ function startsWith(path: readonly string[], prefix: readonly string[]): boolean
 /** Refuses what sets the map of servers, or the entry, without a header of its own. */
 function refuseInline(
   text: string,
-  statements: readonly Statement[],
+  statements: readonly TomlStatement[],
   path: readonly string[],
   file: string,
 ): void {

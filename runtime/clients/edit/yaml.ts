@@ -7,10 +7,10 @@
 import { isAlias, isMap, isScalar, type Pair, stringify, type YAMLMap } from 'yaml'
 import { yamlDocument } from '../document/document.ts'
 import { lineEndOf, lineStart, nextLine, positionOf, refusedFile } from '../document/text.ts'
-import { type Change, insertion, replacement } from './changes.ts'
+import { type TextChange, insertion, replacement } from './changes.ts'
 
 /** The changes that set `path` to `value`. Throws INVALID_CONFIG when that cannot be done safely. */
-export function putYaml(text: string, path: readonly string[], value: unknown, file: string): Change[] {
+export function putYaml(text: string, path: readonly string[], value: unknown, file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!root)
     return [insertion(text.length, `${newLineBefore(text, text.length)}${block(text, path, value, '')}`)]
@@ -31,7 +31,7 @@ export function putYaml(text: string, path: readonly string[], value: unknown, f
 }
 
 /** The changes that remove `path`; none when it is not there. */
-export function dropYaml(text: string, path: readonly string[], file: string): Change[] {
+export function dropYaml(text: string, path: readonly string[], file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!isMap(root)) return []
   const { pair } = follow(text, root, path, file)

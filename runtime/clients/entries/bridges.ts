@@ -4,8 +4,8 @@
  * Known: mcp-remote, supergateway and mcp-proxy, started directly or by a package runner. A flag that is not known
  * leaves the program as it is.
  */
-import type { Transport } from '../catalog/client-row.ts'
-import type { Note, Program, Remote } from './entry.ts'
+import type { EntryTransport } from '../catalog/client-row.ts'
+import type { Note, EntryProgram, EntryRemote } from './entry.ts'
 import { transportOf } from './normalise.ts'
 import { packageOf } from './package.ts'
 import { fillValue, literalOf, parseValue, splitValue, type Value } from './value.ts'
@@ -63,7 +63,7 @@ const bridges: Readonly<Record<string, Bridge>> = {
 }
 
 /** The words by which bridges name a transport. */
-const transports: Readonly<Record<string, Transport>> = {
+const transports: Readonly<Record<string, EntryTransport>> = {
   'http-first': 'streamable-http',
   'http-only': 'streamable-http',
   streamablehttp: 'streamable-http',
@@ -72,7 +72,7 @@ const transports: Readonly<Record<string, Transport>> = {
   sse: 'sse',
 }
 
-export function unwrapBridge(program: Program): Unwrapped<Remote> | undefined {
+export function unwrapBridge(program: EntryProgram): Unwrapped<EntryRemote> | undefined {
   const found = packageOf(program)
   const bridge = found && Object.hasOwn(bridges, found.name) ? bridges[found.name] : undefined
   if (!found || !bridge) return undefined
@@ -98,7 +98,7 @@ export function unwrapBridge(program: Program): Unwrapped<Remote> | undefined {
 
 interface Flags {
   url: Value | undefined
-  transport: Remote['transport'] | undefined
+  transport: EntryRemote['transport'] | undefined
   readonly headers: Map<string, Value>
 }
 
@@ -135,7 +135,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
 }
 
 /** These programs put `${NAME}` in a header's value in place from their environment. */
-function fromEnvironment(value: Value, { env }: Program): Value {
+function fromEnvironment(value: Value, { env }: EntryProgram): Value {
   const read = value.flatMap((part) => (typeof part === 'string' ? parseValue(part, 'braces') : [part]))
   return fillValue(read, ({ kind, name }) => (kind === 'env' ? env.get(name) : undefined))
 }

@@ -4,7 +4,7 @@
  * Flags that concern the container's life on this machine are dropped; those that change what the server may reach are
  * told. A flag that is not known leaves the program as it is, because it may take the image's name for its value.
  */
-import type { Container, Note, Program } from './entry.ts'
+import type { EntryContainer, Note, EntryProgram } from './entry.ts'
 import type { Unwrapped } from './bridges.ts'
 import { programName } from './package.ts'
 import { literalOf, splitValue, type Value } from './value.ts'
@@ -59,7 +59,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '--read-only': 'tell-switch',
 }
 
-export function unwrapContainer(program: Program): Unwrapped<Program> | undefined {
+export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> | undefined {
   const name = programName(program.command)
   const words = program.args.map((value) => literalOf(value) ?? '')
   const verb = words[0] === 'container' ? 1 : 0
@@ -102,10 +102,10 @@ class ContainerFlags {
   readonly env: Map<string, Value>
   /** The words of the command, with the values of variables left to the environment. */
   readonly words: Value[]
-  readonly volumes: Container['volumes'][number][] = []
+  readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []
 
-  constructor({ args, env }: Program) {
+  constructor({ args, env }: EntryProgram) {
     this.words = [...args]
     this.env = new Map(env)
   }

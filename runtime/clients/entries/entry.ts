@@ -1,7 +1,7 @@
 /**
  * One server of a client, in the form that all clients share.
  */
-import type { Scope, Transport } from '../catalog/client-row.ts'
+import type { FileScope, EntryTransport } from '../catalog/client-row.ts'
 import type { ClientId } from '../catalog/clients.ts'
 import { type Reference, referencesIn, type Value } from './value.ts'
 
@@ -10,7 +10,7 @@ export interface ClientEntry {
   /** As the client has it. */
   readonly name: string
   readonly enabled: boolean
-  readonly target: Target
+  readonly target: EntryTarget
   /** Only these tools are offered. */
   readonly allow: readonly string[] | undefined
   readonly notes: readonly Note[]
@@ -19,15 +19,15 @@ export interface ClientEntry {
 export interface EntrySource {
   /** `plain`: a file of no known client. */
   readonly client: ClientId | 'plain'
-  readonly scope: Scope | 'file'
+  readonly scope: FileScope | 'file'
   readonly file: string
   /** The folder of a local entry, or the profile. */
   readonly within?: string
 }
 
-export type Target = Program | Remote | Unusable
+export type EntryTarget = EntryProgram | EntryRemote | Unusable
 
-export interface Program {
+export interface EntryProgram {
   readonly kind: 'program'
   readonly command: Value
   readonly args: readonly Value[]
@@ -35,19 +35,19 @@ export interface Program {
   /** It listens by itself, on the port that `{port}` stands for in its arguments, instead of speaking on its streams. */
   readonly http?: true
   /** The image and what it is started with, when the program is a container. */
-  readonly container?: Container
+  readonly container?: EntryContainer
 }
 
-export interface Container {
+export interface EntryContainer {
   readonly image: string
   readonly args: readonly Value[]
   readonly volumes: readonly { readonly host: string; readonly mount: string; readonly readOnly: boolean }[]
 }
 
-export interface Remote {
+export interface EntryRemote {
   readonly kind: 'remote'
   readonly url: Value
-  readonly transport: Transport
+  readonly transport: EntryTransport
   readonly headers: ReadonlyMap<string, Value>
 }
 

@@ -4,7 +4,7 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
-export class Members {
+export class EntryMembers {
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #notes: Note[]
   readonly #taken = new Set<string>()

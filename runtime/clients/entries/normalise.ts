@@ -4,12 +4,20 @@
  * Every member is either taken, named in a note, or empty: nothing is dropped in silence. Values never get into notes.
  */
 import { isFields } from '../../../schemas/index.ts'
-import type { EntryForm, Transport } from '../catalog/client-row.ts'
-import type { ClientEntry, EntrySource, Note, Program, Remote, Target, Unusable } from './entry.ts'
-import { Members, shown } from './members.ts'
+import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'
+import type {
+  ClientEntry,
+  EntrySource,
+  Note,
+  EntryProgram,
+  EntryRemote,
+  EntryTarget,
+  Unusable,
+} from './entry.ts'
+import { EntryMembers, shown } from './members.ts'
 import { literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
 
-export interface EntryContext {
+export interface ReadingContext {
   readonly source: EntrySource
   readonly form: EntryForm
   readonly variables: ReadSyntax
@@ -18,9 +26,9 @@ export interface EntryContext {
 }
 
 /** Never throws: what cannot be understood comes back as unusable, with the reason. */
-export function normaliseEntry(name: string, raw: unknown, context: EntryContext): ClientEntry {
+export function normaliseEntry(name: string, raw: unknown, context: ReadingContext): ClientEntry {
   const notes: Note[] = []
-  const entry = (target: Target, enabled = true, allow?: readonly string[]): ClientEntry => ({
+  const entry = (target: EntryTarget, enabled = true, allow?: readonly string[]): ClientEntry => ({
     source: context.source,
     name,
     enabled: enabled && !context.excluded,
@@ -29,7 +37,7 @@ export function normaliseEntry(name: string, raw: unknown, context: EntryContext
     notes,
   })
   if (!isFields(raw)) return entry({ kind: 'unusable', why: 'is not an object' })
-  const members = new Members(raw, notes)
+  const members = new EntryMembers(raw, notes)
   const enabled = members.boolean('enabled') !== false && members.boolean('disabled') !== true
   const target = targetOf(members, context)
   if (target.kind === 'unusable' && target.harmless) notes.length = 0
@@ -40,7 +48,7 @@ export function normaliseEntry(name: string, raw: unknown, context: EntryContext
   return entry(members.failure ?? target, enabled, names?.length ? names : undefined)
 }
 
-const types: Readonly<Record<string, Transport | 'stdio' | 'auto'>> = {
+const types: Readonly<Record<string, EntryTransport | 'stdio' | 'auto'>> = {
   stdio: 'stdio',
   local: 'stdio',
   remote: 'auto',
@@ -58,7 +66,7 @@ const builtIn: ReadonlySet<string> = new Set([
   'extension',
 ])
 
-function targetOf(members: Members, context: EntryContext): Target {
+function targetOf(members: EntryMembers, context: ReadingContext): EntryTarget {
   const { form } = context
   const type = members.text('type') ?? members.text('transport')
   const source = members.peek('source')
@@ -81,7 +89,7 @@ function unusable(why: string): Unusable {
   return { kind: 'unusable', why }
 }
 
-function programOf(members: Members, { form, variables }: EntryContext): Program | Unusable {
+function programOf(members: EntryMembers, { form, variables }: ReadingContext): EntryProgram | Unusable {
   const name = members.has(form.command) ? form.command : 'command'
   const whole = members.peek(name)
   const read = (text: string): Value => parseValue(text, variables)
@@ -99,11 +107,11 @@ function programOf(members: Members, { form, variables }: EntryContext): Program
 }
 
 /** The command alone beside `args`, all of it in a list, or an object with `path`. */
-function argvOf(members: Members, name: string, whole: unknown): readonly string[] {
+function argvOf(members: EntryMembers, name: string, whole: unknown): readonly string[] {
   if (Array.isArray(whole)) return members.texts(name) ?? []
   if (isFields(whole)) {
     members.take(name)
-    const inner = new Members(whole, [])
+    const inner = new EntryMembers(whole, [])
     return [inner.text('path') ?? '', ...(inner.texts('args') ?? [])]
   }
   const command = members.text(name) ?? ''
@@ -111,11 +119,11 @@ function argvOf(members: Members, name: string, whole: unknown): readonly string
 }
 
 function remoteOf(
-  members: Members,
-  { form, variables }: EntryContext,
+  members: EntryMembers,
+  { form, variables }: ReadingContext,
   urlName: string,
-  written: Transport | 'auto',
-): Remote | Unusable {
+  written: EntryTransport | 'auto',
+): EntryRemote | Unusable {
   const text = members.text(urlName) ?? ''
   const url = parseValue(text, variables)
   const literal = literalOf(url)
@@ -143,14 +151,14 @@ function remoteOf(
 }
 
 /** `requestInit` is how some files hold headers: one level further down. */
-function headersIn(members: Members, field: string): ReadonlyMap<string, string> {
+function headersIn(members: EntryMembers, field: string): ReadonlyMap<string, string> {
   const inner = members.peek(field)
   if (field !== 'requestInit' || !isFields(inner)) return members.textMap(field)
   members.take(field)
-  return new Members(inner, []).textMap('headers')
+  return new EntryMembers(inner, []).textMap('headers')
 }
 
-export function transportOf(url: string): Transport {
+export function transportOf(url: string): EntryTransport {
   const path = url.split(/[?#]/, 1)[0] ?? ''
   return path.endsWith('/sse') ? 'sse' : 'streamable-http'
 }
@@ -164,7 +172,7 @@ const login: readonly string[] = [
   'authProviderType',
 ]
 
-function noteTheRest(members: Members, form: EntryForm): void {
+function noteTheRest(members: EntryMembers, form: EntryForm): void {
   for (const field of form.own) members.noteIfSet(field, 'concerns the client only', { loses: false })
   for (const field of login) {
     members.noteIfSet(field, 'a login stays with its client: log in again through Gatehouse', { loses: true })

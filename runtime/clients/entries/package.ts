@@ -2,7 +2,7 @@
  * Which package a program is: started by a package runner (npx, uvx, …) or by its own name.
  */
 import { basename } from 'node:path'
-import type { Program } from './entry.ts'
+import type { EntryProgram } from './entry.ts'
 import { literalOf, type Value } from './value.ts'
 
 export interface Package {
@@ -10,13 +10,13 @@ export interface Package {
   readonly name: string
   /** The arguments of the program itself. */
   readonly args: readonly Value[]
-  readonly runner: Runner | undefined
+  readonly runner: PackageRunner | undefined
 }
 
-export type Runner = 'node' | 'python'
+export type PackageRunner = 'node' | 'python'
 
 interface RunnerRow {
-  readonly runner: Runner
+  readonly runner: PackageRunner
   /** Words before the package. */
   readonly verb?: readonly string[]
   /** Flags that take a value. */
@@ -52,7 +52,7 @@ const runners: Readonly<Record<string, readonly RunnerRow[]>> = {
   pipx: [{ ...uv, verb: ['run'], from: ['--spec'] }],
 }
 
-export function packageOf({ command, args }: Pick<Program, 'command' | 'args'>): Package | undefined {
+export function packageOf({ command, args }: Pick<EntryProgram, 'command' | 'args'>): Package | undefined {
   const name = programName(command)
   if (name === undefined) return undefined
   const rows = Object.hasOwn(runners, name) ? (runners[name] ?? []) : []
@@ -73,7 +73,7 @@ const interpreters: ReadonlySet<string> = new Set(['node', 'deno', 'bun', 'tsx',
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
 /** What a program is best called: its package without scope, its script, or its own name. */
-export function packageName(program: Pick<Program, 'command' | 'args'>): string {
+export function packageName(program: Pick<EntryProgram, 'command' | 'args'>): string {
   const own = programName(program.command) ?? ''
   const name = interpreters.has(own) ? scriptName(program.args) : (packageOf(program)?.name ?? own)
   return (name ?? own).replace(/^@[^/]+\//, '') || 'server'

@@ -4,7 +4,7 @@
  * Whose file it is follows from its path, else from its contents. A file of no known client is read for `mcpServers`.
  */
 import { isFields } from '../../../schemas/index.ts'
-import type { EntryForm, Scope } from '../catalog/client-row.ts'
+import type { EntryForm, FileScope } from '../catalog/client-row.ts'
 import { type ClientId, clientIds, clientRow, plainForm, plainKeys } from '../catalog/clients.ts'
 import { type Format, parseDocument } from '../document/document.ts'
 import { refusedFile } from '../document/text.ts'
@@ -21,7 +21,7 @@ export interface ClientFile {
   /** Whose form the entries have; undefined: to be found out. */
   readonly client?: ClientId | 'plain' | undefined
   /** Where the client looks for it; undefined: somebody named the file. */
-  readonly scope?: Scope | 'file' | undefined
+  readonly scope?: FileScope | 'file' | undefined
   readonly profile?: string | undefined
 }
 

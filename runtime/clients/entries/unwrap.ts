@@ -6,7 +6,7 @@
  */
 import { unwrapBridge } from './bridges.ts'
 import { unwrapContainer } from './container.ts'
-import type { ClientEntry, Program } from './entry.ts'
+import type { ClientEntry, EntryProgram } from './entry.ts'
 import { programName } from './package.ts'
 import { literalOf } from './value.ts'
 
@@ -22,7 +22,7 @@ export function unwrapEntry(entry: ClientEntry): ClientEntry {
   return { ...entry, target: unwrapped.target, notes: [...entry.notes, ...unwrapped.notes] }
 }
 
-function withoutShell(program: Program): Program {
+function withoutShell(program: EntryProgram): EntryProgram {
   const [first, command, ...args] = program.args
   const isShell =
     programName(program.command) === 'cmd' && first !== undefined && /^\/c$/i.test(literalOf(first) ?? '')
@@ -30,7 +30,7 @@ function withoutShell(program: Program): Program {
 }
 
 /** The entry that `gatehouse client add --stdio` writes, however it was started. */
-function isOurselves(program: Program): boolean {
+function isOurselves(program: EntryProgram): boolean {
   const words = [program.command, ...program.args].map((value) => literalOf(value) ?? '')
   const at = words.indexOf('proxy')
   if (at < 1 || words[at + 1] !== 'stdio') return false

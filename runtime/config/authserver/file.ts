@@ -21,19 +21,18 @@ import {
   type UpstreamProviderFile,
   type UserInfoConfig as UserInfoFile,
 } from '../../../schemas/index.ts'
-import type { RedisStoreConfig, RedisTls } from '../../store/index.ts'
+import type { RedisStoreConfig, RedisTlsConfig } from '../../store/index.ts'
 import {
   type AuthServerConfig,
   authServerDefaults,
   type AuthServerSecrets,
   type SecretSource,
   type UpstreamConfig,
-  type UserInfoConfig,
+  type UserInfoSettings,
 } from './settings.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
-
-export type Environment = Readonly<Record<string, string | undefined>>
+import type { Environment } from '../proxy/env.ts'
 
 /** Variables that an authorization server reads beside those that its file names. */
 export const authServerEnvironment = {
@@ -297,7 +296,7 @@ function oauth2Of(
   }
 }
 
-function userInfoOf(from: UserInfoFile): UserInfoConfig {
+function userInfoOf(from: UserInfoFile): UserInfoSettings {
   const { fieldMapping } = from
   const orDefault = (fields: readonly string[] | undefined, name: string): readonly string[] =>
     fields === undefined || fields.length === 0 ? [name] : fields
@@ -314,7 +313,7 @@ function userInfoOf(from: UserInfoFile): UserInfoConfig {
 function redisOf(from: AuthServerRedisFile, issuer: string, reader: Reader): RedisStoreConfig {
   const at = 'storage.redis'
   const { addr, sentinelConfig, tls, sentinelTls } = from
-  const tlsOf = (field: string, part: RedisTlsFile): RedisTls => ({
+  const tlsOf = (field: string, part: RedisTlsFile): RedisTlsConfig => ({
     insecureSkipVerify: part.insecureSkipVerify,
     ...(part.caCertFile === undefined ? {} : { ca: reader.file(`${field}.caCertFile`, part.caCertFile) }),
   })

@@ -28,7 +28,7 @@ export interface AuthServerConfig {
   readonly baselineClientScopes: readonly string[]
   readonly registration: ClientRegistrationConfig
   /** Absent: only registered clients are accepted. */
-  readonly cimd?: CimdConfig
+  readonly cimd?: CimdSettings
   /** False for headless tests only: nobody is asked before a login goes upstream. */
   readonly consent: boolean
   readonly accessTokenMs: number
@@ -40,7 +40,7 @@ export interface AuthServerConfig {
   readonly primaryUpstreamProvider?: string
   /** For the host: requests to the backend carry neither the client's nor an upstream credential. */
   readonly disableUpstreamTokenInjection: boolean
-  readonly storage: AuthServerStorage
+  readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is believed. Absent: nobody's is. */
   readonly trustedProxies?: readonly string[]
   /** Called at start and at every reload. Throws INVALID_CONFIG naming each unreadable file. */
@@ -54,7 +54,7 @@ export interface ClientRegistrationConfig {
   readonly confidentialClients: boolean
 }
 
-export interface CimdConfig {
+export interface CimdSettings {
   readonly cacheMaxSize: number
   readonly cacheTtlMs: number
   /** When set, only documents from these hosts are accepted. */
@@ -63,7 +63,7 @@ export interface CimdConfig {
   readonly allowLoopback: boolean
 }
 
-export type AuthServerStorage =
+export type StorageSettings =
   | { readonly type: 'memory' }
   | { readonly type: 'redis'; readonly redis: RedisStoreConfig }
 
@@ -80,10 +80,10 @@ export interface OidcUpstreamConfig extends UpstreamBase {
   readonly clientId: string
   readonly clientSecret?: SecretSource
   readonly subjectClaim: string
-  readonly userInfoOverride?: UserInfoConfig
+  readonly userInfoOverride?: UserInfoSettings
 }
 
-export interface OAuth2UpstreamConfig extends UpstreamBase {
+export interface OAuth2UpstreamSettings extends UpstreamBase {
   readonly type: 'oauth2'
   /** Wins over what dcr.discoveryUrl says. */
   readonly authorizationEndpoint?: string
@@ -91,12 +91,12 @@ export interface OAuth2UpstreamConfig extends UpstreamBase {
   readonly clientId?: string
   readonly clientSecret?: SecretSource
   readonly dcr?: UpstreamRegistrationConfig
-  readonly tokenResponseMapping?: TokenResponseMapping
-  readonly identityFromToken?: IdentityFromToken
-  readonly userInfo?: UserInfoConfig
+  readonly tokenResponseMapping?: TokenResponsePaths
+  readonly identityFromToken?: IdentityPaths
+  readonly userInfo?: UserInfoSettings
 }
 
-export type UpstreamConfig = OidcUpstreamConfig | OAuth2UpstreamConfig
+export type UpstreamConfig = OidcUpstreamConfig | OAuth2UpstreamSettings
 
 export interface UpstreamRegistrationConfig {
   readonly discoveryUrl?: string
@@ -106,20 +106,20 @@ export interface UpstreamRegistrationConfig {
   readonly softwareStatement?: string
 }
 
-export interface TokenResponseMapping {
+export interface TokenResponsePaths {
   readonly accessTokenPath: string
   readonly expiresInPath: string
   readonly refreshTokenPath: string
   readonly scopePath: string
 }
 
-export interface IdentityFromToken {
+export interface IdentityPaths {
   readonly subjectPath: string
   readonly namePath?: string
   readonly emailPath?: string
 }
 
-export interface UserInfoConfig {
+export interface UserInfoSettings {
   readonly endpointUrl: string
   readonly httpMethod: 'GET' | 'POST'
   readonly additionalHeaders: Readonly<Record<string, string>>

@@ -10,10 +10,10 @@ import { headerNameViolation, headerValueViolation } from '../../../schemas/inde
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
 import type {
   AuthServerConfig,
-  OAuth2UpstreamConfig,
+  OAuth2UpstreamSettings,
   OidcUpstreamConfig,
   UpstreamConfig,
-  UserInfoConfig,
+  UserInfoSettings,
 } from './settings.ts'
 import { hostName } from '../common/setting-errors.ts'
 import { parseTokenPath } from './token-path.ts'
@@ -221,7 +221,7 @@ function oidcViolations(at: string, upstream: OidcUpstreamConfig): readonly stri
   ]
 }
 
-function oauth2Violations(at: string, upstream: OAuth2UpstreamConfig): readonly string[] {
+function oauth2Violations(at: string, upstream: OAuth2UpstreamSettings): readonly string[] {
   const field = `${at}.oauth2Config`
   const { dcr } = upstream
   const bothOrNone = (upstream.clientId === undefined) === (dcr === undefined)
@@ -271,7 +271,7 @@ function endpointViolations(
   return ok ? [] : [`${field} must be an absolute http(s) URL without fragment`]
 }
 
-function userInfoViolations(field: string, userInfo: UserInfoConfig | undefined): readonly string[] {
+function userInfoViolations(field: string, userInfo: UserInfoSettings | undefined): readonly string[] {
   if (!userInfo) return []
   const ok = URL.canParse(userInfo.endpointUrl) && /^https?:$/.test(new URL(userInfo.endpointUrl).protocol)
   return [

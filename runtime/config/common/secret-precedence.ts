@@ -3,13 +3,13 @@
  * Source: docs/specification/proxy-command.md#rules, rule 3.
  */
 import { Secret } from '../../observe/index.ts'
-import { type Environment, readVariable, type Variable } from '../proxy/env.ts'
+import { type Environment, readVariable, type DocumentedVariable } from '../proxy/env.ts'
 import type { SettingErrors, InputKey } from './setting-errors.ts'
 
 export function secretFrom(
   violations: SettingErrors,
   env: Environment,
-  from: { readonly flag: InputKey; readonly file?: InputKey; readonly variable: Variable },
+  from: { readonly flag: InputKey; readonly file?: InputKey; readonly variable: DocumentedVariable },
 ): Secret | undefined {
   const typed = violations.text(from.flag)
   if (typed !== undefined) return new Secret(typed)

@@ -4,7 +4,7 @@
  * Names are fixed; values are never logged. Variables of other features have tables of their own in this module.
  * Source: docs/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
  */
-export interface Variable {
+export interface DocumentedVariable {
   readonly name: string
   readonly meaning: string
 }
@@ -85,12 +85,12 @@ export const variables = {
   httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case works, too' },
   noProxy: { name: 'NO_PROXY', meaning: 'hosts that are reached directly; lower case works, too' },
   stateHome: { name: 'XDG_STATE_HOME', meaning: 'base of the user’s state directory' },
-} as const satisfies Record<string, Variable>
+} as const satisfies Record<string, DocumentedVariable>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** A variable's value; empty counts as not set. */
-export function readVariable(env: Environment, variable: Variable): string | undefined {
+export function readVariable(env: Environment, variable: DocumentedVariable): string | undefined {
   const value = env[variable.name]
   return value === undefined || value === '' ? undefined : value
 }
@@ -101,7 +101,7 @@ export function proxyEnvironment(env: Environment): {
   readonly https: string | undefined
   readonly except: string | undefined
 } {
-  const either = (variable: Variable): string | undefined =>
+  const either = (variable: DocumentedVariable): string | undefined =>
     readVariable(env, { ...variable, name: variable.name.toLowerCase() }) ?? readVariable(env, variable)
   return {
     http: either(variables.httpProxy),

@@ -14,9 +14,9 @@ import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../sch
 import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../common/config-file.ts'
 import type { Environment } from './env.ts'
-import { type ProxyConfig, resolveProxyConfig } from './settings.ts'
+import { type ProxySettings, resolveProxyConfig } from './settings.ts'
 import type { ProxyInput } from './flags.ts'
-import type { ProxyOidc } from './oidc.ts'
+import type { IncomingOidc } from './oidc.ts'
 import { parseTarget } from './target.ts'
 import { readSecretFile } from '../common/secrets.ts'
 
@@ -40,7 +40,7 @@ export function resolveProxyFile(
   flags: ProxyInput,
   env: Environment,
   { debug = false }: { readonly debug?: boolean } = {},
-): ProxyConfig {
+): ProxySettings {
   const { targetUri } = file
   if (targetUri === undefined)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'targetUri: is required here' })
@@ -115,7 +115,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
   })
 }
 
-function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): ProxyOidc {
+function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): IncomingOidc {
   const secret =
     oidc.clientSecretFile === undefined
       ? fromVariable('oidc.clientSecretEnv', oidc.clientSecretEnv, env)

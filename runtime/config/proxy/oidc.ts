@@ -12,7 +12,7 @@ import type { SettingErrors } from '../common/setting-errors.ts'
 import type { ProxyInput } from './flags.ts'
 import { secretFrom } from '../common/secret-precedence.ts'
 
-export interface ProxyOidc {
+export interface IncomingOidc {
   readonly issuer: string | undefined
   /** Undefined: the resource URL. */
   readonly audience: string | undefined
@@ -51,7 +51,7 @@ export function oidcSettings(
   input: ProxyInput,
   env: Environment,
   violations: SettingErrors,
-): ProxyOidc | undefined {
+): IncomingOidc | undefined {
   const allowHttp = input.oidcInsecureAllowHttp ?? false
   const issuer = violations.url('oidcIssuer', allowHttp)
   const jwksUrl = violations.url('oidcJwksUrl', allowHttp)

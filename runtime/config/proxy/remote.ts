@@ -12,7 +12,7 @@ import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { secretFrom } from '../common/secret-precedence.ts'
 import { rotatingSecret } from '../common/secrets.ts'
 
-export type RemoteAuth =
+export type RemoteAuthSettings =
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bearer'
@@ -74,7 +74,7 @@ export function remoteSettings(
   env: Environment,
   violations: SettingErrors,
   warnings: string[],
-): RemoteAuth {
+): RemoteAuthSettings {
   const bearer = bearerToken(env, violations)
   const oauth = triggers.some((key) => violations.given(key))
   if (bearer) {
@@ -214,7 +214,7 @@ function keepIn(env: Environment): NonNullable<OAuthSettings['keep']> {
  */
 export function offeredLogin(
   config: {
-    readonly remote: RemoteAuth
+    readonly remote: RemoteAuthSettings
     readonly exchange: unknown
     readonly inject: readonly { readonly name: string }[]
   },

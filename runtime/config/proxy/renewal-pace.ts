@@ -4,7 +4,7 @@
  * Source: "Environment" of the reference behaviour of docs/specification/proxy-command.md.
  */
 import { timerMs } from '../../../schemas/index.ts'
-import { type Environment, readVariable, type Variable, variables } from './env.ts'
+import { type Environment, readVariable, type DocumentedVariable, variables } from './env.ts'
 
 /** Times in milliseconds. */
 export interface RenewalPace {
@@ -19,7 +19,7 @@ export interface RenewalPace {
 
 export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
   function read(
-    variable: Variable,
+    variable: DocumentedVariable,
     rule: string,
     parse: (text: string) => number,
     byDefault: number,
@@ -35,7 +35,7 @@ export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
     warnings.push(`${variable.name}: must be ${rule}; the default is used`)
     return byDefault
   }
-  const duration = (variable: Variable, byDefault: number): number =>
+  const duration = (variable: DocumentedVariable, byDefault: number): number =>
     read(variable, 'a duration such as 30s, 1m or 2m30s', timerMs, byDefault)
   const count = (text: string): number => (/^\d{1,4}$/.test(text) ? Number(text) : 0)
   return {

@@ -15,17 +15,17 @@ import type { ProxyEnvironment } from '../../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
 import { SettingErrors, originViolation } from '../common/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
-import { oidcSettings, type ProxyOidc } from './oidc.ts'
+import { oidcSettings, type IncomingOidc } from './oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './exchange.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
-import { remoteSettings, type RemoteAuth } from './remote.ts'
-import { parseTarget, type Target } from './target.ts'
+import { remoteSettings, type RemoteAuthSettings } from './remote.ts'
+import { parseTarget, type TargetAddress } from './target.ts'
 
 /** Final values; secrets are wrapped. */
-export interface ProxyConfig {
+export interface ProxySettings {
   readonly name: string
   readonly targetUri: string
-  readonly target: Target
+  readonly target: TargetAddress
   /** As given; a name is resolved when the proxy binds. */
   readonly host: string
   /** 0: the system chooses. */
@@ -37,9 +37,9 @@ export interface ProxyConfig {
   /** The target takes POST only. */
   readonly stateless?: boolean | undefined
   /** Undefined: the endpoint is open. */
-  readonly oidc: ProxyOidc | undefined
+  readonly oidc: IncomingOidc | undefined
   readonly passAuthorization: boolean
-  readonly remote: RemoteAuth
+  readonly remote: RemoteAuthSettings
   readonly exchange: ExchangeSettings | undefined
   readonly inject: readonly InjectedHeader[]
   /** PEM, for the target and its authorization server. */
@@ -69,7 +69,7 @@ export function resolveProxyConfig(
   input: ProxyInput,
   env: Environment,
   { debug = false }: { readonly debug?: boolean } = {},
-): ProxyConfig {
+): ProxySettings {
   const violations = new SettingErrors(input)
   const warnings: string[] = []
   if (!/^[\x21-\x7e]{1,253}$/.test(name))
@@ -101,7 +101,7 @@ export function resolveProxyConfig(
       warnings.push('an injected Authorization header replaces the token of the login or the exchange')
     }
   }
-  const config: Omit<ProxyConfig, 'target'> & { target: Target | undefined } = {
+  const config: Omit<ProxySettings, 'target'> & { target: TargetAddress | undefined } = {
     name,
     targetUri: input.targetUri ?? '',
     target,
@@ -128,7 +128,7 @@ export function resolveProxyConfig(
   return { ...config, target: config.target }
 }
 
-function readTarget(input: ProxyInput, violations: SettingErrors): Target | undefined {
+function readTarget(input: ProxyInput, violations: SettingErrors): TargetAddress | undefined {
   const { targetUri } = input
   if (targetUri === undefined || targetUri === '') {
     violations.about('targetUri', 'is required')

@@ -9,7 +9,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
 
-export interface Target {
+export interface TargetAddress {
   /** `scheme://authority`, for the dispatcher. */
   readonly origin: string
   /** Host header. */
@@ -26,7 +26,10 @@ export interface Target {
 }
 
 /** Reads a target URI; `withPath` allows one. Throws INVALID_CONFIG with the rule that was broken. */
-export function parseTarget(uri: string, { withPath = false }: { readonly withPath?: boolean } = {}): Target {
+export function parseTarget(
+  uri: string,
+  { withPath = false }: { readonly withPath?: boolean } = {},
+): TargetAddress {
   if (!URL.canParse(uri)) throw refused(uri, 'must be an absolute http or https URL')
   const url = new URL(uri)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {

@@ -8,7 +8,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, isLoopbackHost, peerAddress } from '../../net/index.ts'
-import type { Access, Visitor } from './visitor.ts'
+import type { VisitorAccess, Visitor } from './visitor.ts'
 
 const launchHeader = 'x-gatehouse-launch'
 const forwardedHeaders = [
@@ -19,7 +19,7 @@ const forwardedHeaders = [
   'x-real-ip',
 ]
 
-export function anonymousAccess(token: string, caller: Caller): Access {
+export function anonymousAccess(token: string, caller: Caller): VisitorAccess {
   const visitor: Visitor = {
     user: undefined,
     roles: ['viewer', 'operator', 'auditor'],

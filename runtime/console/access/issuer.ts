@@ -31,7 +31,7 @@ export interface IssuerOptions {
   readonly now: () => number
 }
 
-export interface SignedIn {
+export interface SignedInUser {
   readonly claims: JWTPayload
   readonly subject: string
   readonly idToken: string
@@ -79,7 +79,7 @@ export class Issuer {
   }
 
   /** The user of a redirect whose state was checked. Rejects with OAuthClientError. */
-  async finish(callback: URLSearchParams, { codeVerifier, nonce }: LoginSecrets): Promise<SignedIn> {
+  async finish(callback: URLSearchParams, { codeVerifier, nonce }: LoginSecrets): Promise<SignedInUser> {
     const { issuer, clientId, clientSecret, redirectUri, fetch, now } = this.#options
     const server = await this.#metadata()
     const secret = clientSecret?.()

@@ -10,7 +10,7 @@ const idleMs = 30 * 60_000
 const absoluteMs = 8 * 60 * 60_000
 const maxSessions = 10_000
 
-export interface LoginSession {
+export interface ConsoleSession {
   readonly caller: Caller
   readonly name: string | undefined
   readonly roles: readonly Role[]
@@ -26,7 +26,7 @@ export interface LoginSession {
 export class LoginSessions {
   readonly #now: () => number
   /** By hash of the id: whoever reads memory dumps or errors cannot use it. Insertion order is order of login. */
-  readonly #sessions = new Map<string, LoginSession>()
+  readonly #sessions = new Map<string, ConsoleSession>()
   readonly #csrfKey = randomBytes(32)
 
   constructor(now: () => number) {
@@ -34,7 +34,7 @@ export class LoginSessions {
   }
 
   /** The id for the cookie: 256 bits, a new one for each login. */
-  open(facts: Omit<LoginSession, 'csrf' | 'createdAt' | 'usedAt'>): string {
+  open(facts: Omit<ConsoleSession, 'csrf' | 'createdAt' | 'usedAt'>): string {
     this.#evict()
     const id = randomBytes(32).toString('base64url')
     const now = this.#now()
@@ -44,7 +44,7 @@ export class LoginSessions {
   }
 
   /** `touch` false: looks without using. */
-  find(id: string, { touch }: { readonly touch: boolean }): LoginSession | undefined {
+  find(id: string, { touch }: { readonly touch: boolean }): ConsoleSession | undefined {
     const key = keyOf(id)
     const session = this.#sessions.get(key)
     if (!session) return undefined
@@ -60,7 +60,7 @@ export class LoginSessions {
     this.#sessions.delete(keyOf(id))
   }
 
-  #isOver({ usedAt, createdAt }: LoginSession): boolean {
+  #isOver({ usedAt, createdAt }: ConsoleSession): boolean {
     const now = this.#now()
     return now - usedAt > idleMs || now - createdAt > absoluteMs
   }

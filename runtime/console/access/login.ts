@@ -12,11 +12,11 @@ import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/inde
 import type { Log } from '../../net/index.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
 import { cookie } from './cookies.ts'
-import type { Issuer, SignedIn } from './issuer.ts'
-import { type LoginSession, LoginSessions } from './login-sessions.ts'
+import type { Issuer, SignedInUser } from './issuer.ts'
+import { type ConsoleSession, LoginSessions } from './login-sessions.ts'
 import { type PendingLogin, PendingLogins } from './pending-logins.ts'
 import { type RoleRule, rolesOf } from './roles.ts'
-import type { Access, Visitor } from './visitor.ts'
+import type { VisitorAccess, Visitor } from './visitor.ts'
 
 const freshMs = 15 * 60_000
 const pendingSec = 600
@@ -33,7 +33,7 @@ export interface LoginOptions {
   readonly log: Log
 }
 
-export function loginAccess(options: LoginOptions): Access {
+export function loginAccess(options: LoginOptions): VisitorAccess {
   const { issuer, publicUrl, now, log } = options
   const secure = publicUrl.startsWith('https:')
   const sessions = new LoginSessions(now)
@@ -41,7 +41,7 @@ export function loginAccess(options: LoginOptions): Access {
   const sessionCookie = cookie('gh-console', { secure })
   const loginCookie = cookie('gh-console-login', { secure })
 
-  function visitorOf(id: string, session: LoginSession): Visitor {
+  function visitorOf(id: string, session: ConsoleSession): Visitor {
     const { caller, name, roles, csrf, authenticatedAt } = session
     return {
       user: { sub: caller.subject, ...(name === undefined ? {} : { name }) },
@@ -141,7 +141,7 @@ export function loginAccess(options: LoginOptions): Access {
 }
 
 function sessionFacts(
-  { claims, subject, idToken, accessToken }: SignedIn,
+  { claims, subject, idToken, accessToken }: SignedInUser,
   { again }: PendingLogin,
   { issuerName, roles, now }: LoginOptions,
 ) {

@@ -17,7 +17,7 @@ export interface Visitor {
 }
 
 /** Decides who a request comes from. */
-export interface Access {
+export interface VisitorAccess {
   readonly anonymous: boolean
   /** Undefined: nobody is signed in. Throws HOST_DENIED or FORBIDDEN for what must not be served at all. */
   visitor(exchange: Exchange): Visitor | undefined | Promise<Visitor | undefined>

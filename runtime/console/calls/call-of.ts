@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../../../schemas/index.ts'
 import { type ExchangeRecord, sessionHash } from '../../observe/index.ts'
-import type { Call, DeniedBy, Outcome } from '../api.ts'
+import type { CallView, DeniedBy, CallResultKind } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
 import type { PolicyDecision } from '../view.ts'
 
@@ -20,7 +20,12 @@ const deniedBy: Partial<Record<ErrorCode, DeniedBy>> = {
 }
 
 /** `id` is the call's own; `at` is when it ended, milliseconds since the epoch. */
-export function callOf(record: ExchangeRecord, id: string, at: number, payload: Call['payload']): Call {
+export function callOf(
+  record: ExchangeRecord,
+  id: string,
+  at: number,
+  payload: CallView['payload'],
+): CallView {
   const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy } = record
   const session = req.headers['mcp-session-id']
   const by = record.denial === undefined ? errorCode && deniedBy[errorCode] : 'pin'
@@ -59,7 +64,7 @@ export function callOf(record: ExchangeRecord, id: string, at: number, payload: 
     ...given('trace', traceOf(rpc?.traceparent ?? single(req.headers['traceparent']))),
   }
 
-  function errorOf({ status }: ExchangeRecord): Call['error'] {
+  function errorOf({ status }: ExchangeRecord): CallView['error'] {
     if (rpcResponse?.kind === 'error')
       return { ...given('code', rpcResponse.code), ...given('message', rpcResponse.message) }
     if (rpcResponse?.toolError === true) return { message: 'the tool reported an error' }
@@ -67,7 +72,7 @@ export function callOf(record: ExchangeRecord, id: string, at: number, payload: 
   }
 }
 
-function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined): Outcome {
+function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined): CallResultKind {
   if (status === 401) return 'unauthenticated'
   if (status === clientLeft) return 'cancelled'
   if (by !== undefined) return 'denied'

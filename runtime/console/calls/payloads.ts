@@ -3,9 +3,9 @@
  * bytes; the oldest go first.
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
-import type { Payload } from '../api.ts'
+import type { PayloadView } from '../api.ts'
 import { given } from '../data/texts.ts'
-import { type Entry, Ring } from './ring.ts'
+import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024
 const maxSideBytes = 16 * 1024
@@ -14,7 +14,7 @@ const marginBytes = 4 * 1024
 
 export type PayloadMode = 'none' | 'failures' | 'all'
 
-interface StoredPayload extends Entry, Omit<Payload, 'id'> {}
+interface StoredPayload extends RingEntry, Omit<PayloadView, 'id'> {}
 
 export class Payloads {
   /** How many bytes of a response are wanted. */
@@ -48,7 +48,7 @@ export class Payloads {
   }
 
   /** Undefined when it was dropped. */
-  find(seq: number): Omit<Payload, 'id'> | undefined {
+  find(seq: number): Omit<PayloadView, 'id'> | undefined {
     const found = this.#ring.find(seq)
     return (
       found && {

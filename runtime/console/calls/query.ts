@@ -1,6 +1,6 @@
 /** Finds calls: filters, pages, and who may see which. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Call, outcomes, type Page, type Payload } from '../api.ts'
+import { type CallView, outcomes, type ListPage, type PayloadView } from '../api.ts'
 import { limitOf } from '../data/pages.ts'
 import { given, iso } from '../data/texts.ts'
 import type { ApiRequest } from '../http/api-route.ts'
@@ -19,7 +19,7 @@ export function asSeenBy(
   recorder: CallRecorder,
   { visitor, permissions }: Pick<ApiRequest, 'visitor' | 'permissions'>,
 ) {
-  return ({ seq, call, owner }: StoredCall): Call => {
+  return ({ seq, call, owner }: StoredCall): CallView => {
     if (call.payload !== 'recorded') return call
     const may = permissions.has('payloads') || owner === visitor.caller.key
     if (!may) return { ...call, payload: 'withheld' }
@@ -28,7 +28,7 @@ export function asSeenBy(
 }
 
 /** Answers `calls/{}/payload`. Throws NOT_FOUND, PAYLOAD_NEEDS_AUDITOR, PAYLOAD_NOT_RECORDED or PAYLOAD_EVICTED. */
-export function payloadOf(recorder: CallRecorder, request: ApiRequest): Payload {
+export function payloadOf(recorder: CallRecorder, request: ApiRequest): PayloadView {
   const stored = findCall(recorder, request)
   const { payload, id } = asSeenBy(recorder, request)(stored)
   if (payload === 'none') throw new GatehouseError('PAYLOAD_NOT_RECORDED')
@@ -39,7 +39,7 @@ export function payloadOf(recorder: CallRecorder, request: ApiRequest): Payload 
 }
 
 /** Answers `calls`: the newest first. Throws BAD_REQUEST or WRONG_REPLICA. */
-export function callsPage(recorder: CallRecorder, request: ApiRequest, now: number): Page<Call> {
+export function callsPage(recorder: CallRecorder, request: ApiRequest, now: number): ListPage<CallView> {
   const { query } = request
   const fits = filterOf(query)
   const isVisible = visibleTo(request)
@@ -92,7 +92,7 @@ function seqOf(id: string, replica: string): number {
 }
 
 /** Throws BAD_REQUEST. */
-function filterOf(query: URLSearchParams): (call: Call) => boolean {
+function filterOf(query: URLSearchParams): (call: CallView) => boolean {
   const text = query.get('text')?.toLowerCase() || undefined
   const caller = query.get('caller')?.toLowerCase() || undefined
   const backend = query.get('backend') || undefined

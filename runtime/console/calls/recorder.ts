@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
-import type { Call } from '../api.ts'
+import type { CallView } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
 import type { Tried } from '../view.ts'
 import { callOf, denyingPolicies } from './call-of.ts'
@@ -25,7 +25,7 @@ const entryBytes = 400
 export interface StoredCall {
   readonly seq: number
   readonly bytes: number
-  readonly call: Call
+  readonly call: CallView
   /** `Caller.key` of whoever made it; undefined when nobody was signed in. */
   readonly owner: string | undefined
 }
@@ -133,7 +133,7 @@ export class CallRecorder implements ExchangeRecorder {
     this.#decided.set(policy, (count ?? 0) + 1)
   }
 
-  #store(owner: string | undefined, make: (id: string, seq: number) => Call): void {
+  #store(owner: string | undefined, make: (id: string, seq: number) => CallView): void {
     const seq = ++this.#seq
     const call = make(`${this.replica}.${seq.toString(36)}`, seq)
     const stored: StoredCall = { seq, call, owner, bytes: sizeOf(call) }
@@ -165,14 +165,14 @@ function countsAsCall(method: string): boolean {
   return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read'
 }
 
-function resultOf(outcome: Call['outcome']): 'ok' | 'failed' | 'denied' {
+function resultOf(outcome: CallView['outcome']): 'ok' | 'failed' | 'denied' {
   if (outcome === 'success' || outcome === 'cancelled') return 'ok'
   return outcome === 'denied' || outcome === 'unauthenticated' ? 'denied' : 'failed'
 }
 
 const limitedCode = 429
 
-function deniedOf({ outcome, policy, error }: Tried): Call['denied'] {
+function deniedOf({ outcome, policy, error }: Tried): CallView['denied'] {
   if (outcome !== 'denied') return undefined
   return error?.code === limitedCode
     ? { by: 'rate_limit' }
@@ -180,7 +180,7 @@ function deniedOf({ outcome, policy, error }: Tried): Call['denied'] {
 }
 
 /** Texts need at most two bytes a character. */
-function sizeOf({ name = '', caller, error, backend = '' }: Call): number {
+function sizeOf({ name = '', caller, error, backend = '' }: CallView): number {
   const texts = [
     name,
     backend,

@@ -2,7 +2,7 @@
  * The latest entries of a kind, as many as fit into a number of bytes; the oldest go first. Entries are found by their
  * number, which only grows.
  */
-export interface Entry {
+export interface RingEntry {
   readonly seq: number
   /** What it takes in memory, about. */
   readonly bytes: number
@@ -11,7 +11,7 @@ export interface Entry {
 /** Slots are given back once so many of them are empty at the beginning. */
 const compactAfter = 1_024
 
-export class Ring<E extends Entry> {
+export class Ring<E extends RingEntry> {
   readonly #maxBytes: number
   #entries: (E | undefined)[] = []
   /** Index of the oldest entry. */

@@ -25,7 +25,7 @@ const width = callsAt + 3
 /** From the best to the worst. */
 const severity: readonly Health[] = ['healthy', 'unknown', 'degraded', 'unauthenticated', 'unhealthy']
 
-export interface Sample {
+export interface CallSample {
   /** Empty when the call reached none. */
   readonly backend: string
   readonly ms: number
@@ -46,7 +46,7 @@ class Hour {
   /** The minute that a row is of. */
   readonly #minuteOf = new Float64Array(minutes)
 
-  add(minute: number, { ms, result }: Sample): void {
+  add(minute: number, { ms, result }: CallSample): void {
     const row = this.#row(minute)
     let bin = 0
     while (bin < callsAt - 1 && ms > boundsMs[bin]!) bin++
@@ -82,7 +82,7 @@ export class Series {
     this.#now = now
   }
 
-  add(sample: Sample): void {
+  add(sample: CallSample): void {
     const minute = Math.floor(this.#now() / minuteMs)
     this.#all.add(minute, sample)
     if (sample.backend !== '') this.#hourOf(sample.backend).add(minute, sample)

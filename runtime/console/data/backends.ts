@@ -1,16 +1,16 @@
 /** Backends as the console shows them. */
 import { failureText } from '../../observe/index.ts'
-import type { Backend } from '../api.ts'
+import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
-import type { BackendFacts, ConsoleView } from '../view.ts'
+import type { ConsoleBackend, ConsoleView } from '../view.ts'
 import { given, iso } from './texts.ts'
 
 /** All backends, sorted by name, with the number of their tools that this visitor could call. */
 export async function backendRows(
   { view, recorder }: { readonly view: ConsoleView; readonly recorder: CallRecorder },
   { visitor, exchange }: ApiRequest,
-): Promise<readonly Backend[]> {
+): Promise<readonly BackendView[]> {
   const counts = new Map<string, number>()
   for (const { backend, hidden } of await view.tools(visitor.caller, exchange.signal))
     if (hidden === undefined) counts.set(backend, (counts.get(backend) ?? 0) + 1)
@@ -19,7 +19,7 @@ export async function backendRows(
     .map((facts) => backendRow(facts, counts.get(facts.name) ?? 0, recorder.series.minutes(facts.name)))
 }
 
-function backendRow(facts: BackendFacts, tools: number, minutes: Backend['minutes']): Backend {
+function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['minutes']): BackendView {
   const { name, transport, authType, era, revision, health, calls, excluded } = facts
   const sum = (key: 'calls' | 'failed'): number => minutes.reduce((all, minute) => all + minute[key], 0)
   const { lastTransitionAt, lastError, circuit } = health

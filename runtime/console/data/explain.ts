@@ -1,7 +1,7 @@
 /** Reads a question for an explanation, and asks whoever explains. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { Explanation } from '../api.ts'
+import type { ExplainResponse } from '../api.ts'
 import type { ApiRequest } from '../http/api-route.ts'
 
 const actions = ['call_tool', 'get_prompt', 'read_resource'] as const
@@ -16,10 +16,10 @@ export interface AskedExplanation {
 }
 
 /** Explains what the running server would do; `caller` is who asks. */
-export type Explain = (question: AskedExplanation, caller: Caller) => Promise<Explanation>
+export type Explain = (question: AskedExplanation, caller: Caller) => Promise<ExplainResponse>
 
 /** Rejects with BAD_REQUEST naming the member that cannot be used. */
-export async function explained(explain: Explain, { body, visitor }: ApiRequest): Promise<Explanation> {
+export async function explained(explain: Explain, { body, visitor }: ApiRequest): Promise<ExplainResponse> {
   if (!isFields(body)) throw refused('the body', 'an object')
   const { claims, action, name, arguments: text } = body
   const known = actions.find((one) => one === action)

@@ -1,13 +1,13 @@
 /** Lists in pages: a cursor says after which entry to go on, so that entries that come or go meanwhile change nothing. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Page } from '../api.ts'
+import type { ListPage } from '../api.ts'
 import { given, iso } from './texts.ts'
 
 const defaultLimit = 50
 const maxLimit = 200
 
 /** What every page says about where it comes from. */
-export interface PageFacts {
+export interface ListFacts {
   readonly replica: string
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -18,8 +18,8 @@ export function pageOf<T>(
   all: readonly T[],
   { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },
   keyOf: (one: T) => string,
-  { replica, now }: PageFacts,
-): Page<T> {
+  { replica, now }: ListFacts,
+): ListPage<T> {
   const after = cursor === undefined ? undefined : Buffer.from(cursor, 'base64url').toString()
   const start = after === undefined ? 0 : all.findIndex((one) => keyOf(one) > after)
   const items = start < 0 ? [] : all.slice(start, start + limit)

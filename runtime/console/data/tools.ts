@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Tool, ToolDetail, ToolList } from '../api.ts'
 import type { ConsoleView, ToolFacts } from '../view.ts'
-import { pageOf, type PageFacts } from './pages.ts'
+import { pageOf, type ListFacts } from './pages.ts'
 import { given } from './texts.ts'
 
 const unpinned = 'unpinned'
@@ -41,7 +41,7 @@ export interface ToolFilter {
 export async function toolList(
   all: readonly ToolFacts[],
   filter: ToolFilter,
-  facts: PageFacts,
+  facts: ListFacts,
 ): Promise<ToolList> {
   const text = filter.text?.toLowerCase()
   const rows: Tool[] = []

@@ -7,7 +7,7 @@
 import type { Events } from '../../observe/index.ts'
 import type { StreamEvent } from '../api.ts'
 import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
-import { type Entry, Ring } from '../calls/ring.ts'
+import { type RingEntry, Ring } from '../calls/ring.ts'
 import { iso } from '../data/texts.ts'
 
 const batchMs = 250
@@ -22,7 +22,7 @@ type Happening =
   | { readonly topic: 'calls'; readonly stored: readonly StoredCall[] }
   | { readonly topic: Exclude<Topic, 'calls'>; readonly event: StreamEvent }
 
-export type LoggedEvent = Entry & Happening
+export type LoggedEvent = RingEntry & Happening
 
 export interface HubOptions {
   readonly recorder: CallRecorder

@@ -6,7 +6,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { holdsStream } from '../../net/index.ts'
-import type { Call, StreamEvent } from '../api.ts'
+import type { CallView, StreamEvent } from '../api.ts'
 import { asSeenBy, visibleTo } from '../calls/query.ts'
 import type { CallRecorder, StoredCall } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
@@ -109,7 +109,7 @@ export class Readers {
 function asSeen(
   logged: LoggedEvent,
   isVisible: (stored: StoredCall) => boolean,
-  seen: (stored: StoredCall) => Call,
+  seen: (stored: StoredCall) => CallView,
 ): StreamEvent | undefined {
   if (logged.topic !== 'calls') return logged.event
   const items = logged.stored.filter(isVisible).map(seen)

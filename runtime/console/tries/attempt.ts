@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Ask, type AskReply, JsonObject } from '../../mcp/index.ts'
 import { redactText } from '../../observe/index.ts'
-import type { AskAnswer, Outcome, TryEvent, TryRequest } from '../api.ts'
+import type { AskAnswer, CallResultKind, TryEvent, TryRequest } from '../api.ts'
 import { given } from '../data/texts.ts'
 import type { ConsoleView, PolicyDecision, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
@@ -193,6 +193,6 @@ function errorIn(json: Buffer): { code?: number; message: string } {
 function failureOf(error: unknown): End {
   if (!(error instanceof GatehouseError)) return { outcome: 'error', error: { message: 'the call failed' } }
   const isDenied = error.code === 'FORBIDDEN' || error.code === 'RATE_LIMITED'
-  const outcome: Outcome = isDenied ? 'denied' : error.status < 500 ? 'failure' : 'error'
+  const outcome: CallResultKind = isDenied ? 'denied' : error.status < 500 ? 'failure' : 'error'
   return { outcome, error: { code: error.rpcCode, message: error.message } }
 }

@@ -2,7 +2,7 @@
  * Every text of the pages, in one place: a translation is another object of this type. Numbers and times are formatted
  * before they come here or by `count`.
  */
-import type { DeniedBy, Health, Outcome, PinState, Role } from '../api.ts'
+import type { DeniedBy, Health, CallResultKind, ToolPinState, Role } from '../api.ts'
 import { count } from './parts/format.ts'
 
 function many(value: number, one: string, more: string): string {
@@ -17,7 +17,7 @@ const health: Readonly<Record<Health, string>> = {
   unknown: 'unknown',
 }
 
-const outcome: Readonly<Record<Outcome, string>> = {
+const outcome: Readonly<Record<CallResultKind, string>> = {
   success: 'success',
   denied: 'denied',
   failure: 'failed',
@@ -26,7 +26,7 @@ const outcome: Readonly<Record<Outcome, string>> = {
   cancelled: 'cancelled',
 }
 
-const pin: Readonly<Record<PinState, string>> = {
+const pin: Readonly<Record<ToolPinState, string>> = {
   unpinned: 'not pinned',
   pinned: 'pinned',
   new: 'new',

@@ -4,15 +4,15 @@
  */
 import { X509Certificate } from 'node:crypto'
 import { apiGroup, apiVersion, kinds } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
 import { listed } from '../remote/facts.ts'
-import { failed, type Finding, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { type ClusterReader, itemsOf, listAt, type ReadFailure, textAt } from './read.ts'
-import { checkConditions, checkReconciled, readResources, type Resource } from './resources.ts'
+import { checkConditions, checkReconciled, readResources, type ClusterResource } from './resources.ts'
 
-export interface ClusterOptions {
+export interface ClusterExamination {
   /** Name of the context. */
   readonly context: string
   readonly read: ClusterReader
@@ -20,22 +20,22 @@ export interface ClusterOptions {
   readonly version: string
 }
 
-interface ClusterFacts extends ClusterOptions {
-  webhook?: JsonObject
-  resources?: readonly Resource[]
+interface ClusterFacts extends ClusterExamination {
+  webhook?: JsonRecord
+  resources?: readonly ClusterResource[]
 }
 
 const soonMs = 14 * 86_400_000
 const hooksName = 'gatehouse-hooks'
 const definitions = { group: 'apiextensions.k8s.io', version: 'v1', plural: 'customresourcedefinitions' }
 
-function cannotRead(failure: ReadFailure, what: string): Outcome {
+function cannotRead(failure: ReadFailure, what: string): CheckOutcome {
   if (failure === 'unreachable') return failed('cluster.unreachable', `no response to reading ${what}`)
   if (failure === 'unauthorized') return failed('cluster.credentials', 'status 401')
   return { result: 'unknown', code: 'cluster.rights', observed: `${what} may not be read` }
 }
 
-async function checkDefinitions({ read }: ClusterFacts): Promise<Outcome> {
+async function checkDefinitions({ read }: ClusterFacts): Promise<CheckOutcome> {
   const list = await read(definitions)
   if (typeof list === 'string') return cannotRead(list, 'definitions')
   const version = apiVersion.split('/').at(-1)
@@ -52,13 +52,13 @@ async function checkDefinitions({ read }: ClusterFacts): Promise<Outcome> {
   return bad.length === 0 ? ok(`${kinds.length} kinds`) : failed('cluster.crds', listed(bad))
 }
 
-function isTrue(object: JsonObject, type: string): boolean {
+function isTrue(object: JsonRecord, type: string): boolean {
   return listAt(object, 'status', 'conditions').some(
     (one) => one['type'] === type && one['status'] === 'True',
   )
 }
 
-async function checkWebhook(facts: ClusterFacts): Promise<Outcome> {
+async function checkWebhook(facts: ClusterFacts): Promise<CheckOutcome> {
   const found = await facts.read({
     group: 'admissionregistration.k8s.io',
     version: 'v1',
@@ -80,7 +80,7 @@ async function checkWebhook(facts: ClusterFacts): Promise<Outcome> {
 }
 
 /** The latest end counts: during a rotation the old authority is there as well. */
-function checkAuthorities(bundles: readonly string[]): Outcome {
+function checkAuthorities(bundles: readonly string[]): CheckOutcome {
   const ends = bundles.map((bundle) =>
     Math.max(...certificatesIn(bundle).map((one) => Date.parse(one.validTo)), 0),
   )
@@ -103,7 +103,7 @@ function certificatesIn(base64: string): readonly X509Certificate[] {
   })
 }
 
-async function checkHooks({ read, webhook }: ClusterFacts): Promise<Outcome> {
+async function checkHooks({ read, webhook }: ClusterFacts): Promise<CheckOutcome> {
   const [first] = listAt(webhook, 'webhooks')
   const namespace = textAt(first, 'clientConfig', 'service', 'namespace')
   const name = textAt(first, 'clientConfig', 'service', 'name') ?? hooksName
@@ -115,7 +115,7 @@ async function checkHooks({ read, webhook }: ClusterFacts): Promise<Outcome> {
   return failed('cluster.hooks', `Deployment ${namespace}/${name} is not available`)
 }
 
-async function checkMetacontroller({ read, version }: ClusterFacts): Promise<Outcome> {
+async function checkMetacontroller({ read, version }: ClusterFacts): Promise<CheckOutcome> {
   const group = 'metacontroller.k8s.io'
   const list = await read({ group, version: 'v1alpha1', plural: 'compositecontrollers' })
   if (list === 'absent') return failed('cluster.metacontroller', 'there is no kind CompositeController')
@@ -159,6 +159,6 @@ const checks: readonly Check<ClusterFacts>[] = rows.map(([id, needs, run]) => ({
   run,
 }))
 
-export function examineCluster(options: ClusterOptions): Promise<readonly Finding[]> {
+export function examineCluster(options: ClusterExamination): Promise<readonly Finding[]> {
   return walk(checks, { facts: { ...options }, clean: makeClean([]) })
 }

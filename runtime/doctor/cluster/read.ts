@@ -1,6 +1,6 @@
 /** How a cluster is read: any object by its path, so that one permission less is one check less and not an error. */
 import { isFields } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
 
 export interface ObjectPath {
   readonly group: string
@@ -14,9 +14,9 @@ export interface ObjectPath {
 /** `forbidden` and `absent` are of the object; the other two are of the cluster. */
 export type ReadFailure = 'absent' | 'forbidden' | 'unauthorized' | 'unreachable'
 
-export type ClusterReader = (path: ObjectPath) => Promise<JsonObject | ReadFailure>
+export type ClusterReader = (path: ObjectPath) => Promise<JsonRecord | ReadFailure>
 
-export function itemsOf(list: JsonObject): readonly JsonObject[] {
+export function itemsOf(list: JsonRecord): readonly JsonRecord[] {
   const { items } = list
   return Array.isArray(items) ? items.filter(isFields) : []
 }
@@ -31,7 +31,7 @@ export function textAt(value: unknown, ...names: readonly string[]): string | un
   return typeof found === 'string' ? found : undefined
 }
 
-export function listAt(value: unknown, ...names: readonly string[]): readonly JsonObject[] {
+export function listAt(value: unknown, ...names: readonly string[]): readonly JsonRecord[] {
   const found = at(value, ...names)
   return Array.isArray(found) ? found.filter(isFields) : []
 }

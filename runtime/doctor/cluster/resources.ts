@@ -1,48 +1,48 @@
 /** The resources of gatehouse.dev in a cluster: are they reconciled, and what do their conditions say? */
 import { apiGroup, apiVersion, type Kind, kinds } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
-import { ok, type Outcome, failed, warning } from '../report/finding.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
+import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'
 import { listed } from '../remote/facts.ts'
 import { at, type ClusterReader, itemsOf, listAt, textAt } from './read.ts'
 
 const settledMs = 60_000
 
-export interface Resource {
+export interface ClusterResource {
   readonly kind: string
-  readonly object: JsonObject
+  readonly object: JsonRecord
 }
 
 /** Of every kind that may be read. */
-export async function readResources(read: ClusterReader): Promise<readonly Resource[]> {
+export async function readResources(read: ClusterReader): Promise<readonly ClusterResource[]> {
   const all = await Promise.all(kinds.map((kind) => ofKind(read, kind)))
   return all.flat()
 }
 
-async function ofKind(read: ClusterReader, { kind, plural }: Kind): Promise<readonly Resource[]> {
+async function ofKind(read: ClusterReader, { kind, plural }: Kind): Promise<readonly ClusterResource[]> {
   const version = apiVersion.split('/').at(-1) ?? apiVersion
   const list = await read({ group: apiGroup, version, plural })
   return typeof list === 'string' ? [] : itemsOf(list).map((object) => ({ kind, object }))
 }
 
-function nameOf({ kind, object }: Resource): string {
+function nameOf({ kind, object }: ClusterResource): string {
   return `${kind} ${textAt(object, 'metadata', 'namespace') ?? ''}/${textAt(object, 'metadata', 'name') ?? ''}`
 }
 
 /** The generation is behind although nobody has changed the object for a while. */
-export function checkReconciled(resources: readonly Resource[], now = Date.now()): Outcome {
+export function checkReconciled(resources: readonly ClusterResource[], now = Date.now()): CheckOutcome {
   const stale = resources.filter(({ object }) => isBehind(object) && now - changedAt(object) > settledMs)
   if (stale.length === 0) return ok(`${resources.length} resources`)
   return failed('cluster.stale', listed(stale.map(nameOf)))
 }
 
-function isBehind(object: JsonObject): boolean {
+function isBehind(object: JsonRecord): boolean {
   const generation = at(object, 'metadata', 'generation')
   const observed = at(object, 'status', 'observedGeneration')
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)
 }
 
 /** When anything but the status was written last. */
-function changedAt(object: JsonObject): number {
+function changedAt(object: JsonRecord): number {
   const times = listAt(object, 'metadata', 'managedFields')
     .filter((entry) => entry['subresource'] !== 'status')
     .map((entry) => Date.parse(textAt(entry, 'time') ?? ''))
@@ -50,7 +50,7 @@ function changedAt(object: JsonObject): number {
   return Math.max(...[created, ...times].filter((time) => !Number.isNaN(time)), 0)
 }
 
-export function checkConditions(resources: readonly Resource[]): Outcome {
+export function checkConditions(resources: readonly ClusterResource[]): CheckOutcome {
   const bad = resources.flatMap((resource) =>
     listAt(resource.object, 'status', 'conditions')
       .filter(({ status }) => status === 'False')

@@ -2,11 +2,11 @@
  * Examines a running Gatehouse server by the paths that need no login: is it there, is it ready, how are its backends.
  */
 import { isFields } from '../../../schemas/index.ts'
-import { isFailure, mediaType, type Reply } from '../probe/exchange.ts'
-import { type Failure, failureText } from '../probe/failure.ts'
+import { isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
+import { type ProbeFailure, failureText } from '../probe/failure.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { makePeers, type PeerOptions, type Peers } from '../probe/peers.ts'
-import { failed, type Finding, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { listed } from '../remote/facts.ts'
@@ -16,11 +16,11 @@ interface GatewayFacts {
   readonly peers: Peers
 }
 
-function get({ peers, target }: GatewayFacts, path: string): Promise<Reply | Failure> {
+function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | ProbeFailure> {
   return peers.ask(new URL(path, target), { method: 'GET', headers: { accept: 'application/json' } })
 }
 
-async function checkHealth(facts: GatewayFacts): Promise<Outcome> {
+async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/health')
   const proof = `curl -si ${facts.target.origin}/health`
   if (isFailure(reply)) return failed('gateway.unreachable', failureText(reply), { proof })
@@ -28,7 +28,7 @@ async function checkHealth(facts: GatewayFacts): Promise<Outcome> {
   return failed('gateway.other', `status ${reply.status} of /health, ${mediaType(reply)}`, { proof })
 }
 
-async function checkReady(facts: GatewayFacts): Promise<Outcome> {
+async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/readyz')
   const proof = `curl -si ${facts.target.origin}/readyz`
   if (isFailure(reply)) return failed('gateway.unreachable', failureText(reply), { proof })
@@ -41,7 +41,7 @@ async function checkReady(facts: GatewayFacts): Promise<Outcome> {
   return failed('gateway.not-ready', typeof reason === 'string' ? reason : 'no reason is given', { proof })
 }
 
-async function checkBackends(facts: GatewayFacts): Promise<Outcome> {
+async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
   const status = await statusOf(facts)
   const backends = status?.['backends']
   if (!Array.isArray(backends)) return skipped('one target, not a virtual server')
@@ -54,7 +54,7 @@ async function checkBackends(facts: GatewayFacts): Promise<Outcome> {
   return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
 }
 
-async function checkProblems(facts: GatewayFacts): Promise<Outcome> {
+async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   const problems = (await statusOf(facts))?.['problems']
   if (!Array.isArray(problems)) return skipped('one target, not a virtual server')
   const texts = problems.filter((problem) => typeof problem === 'string')

@@ -5,11 +5,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
 import type { Dispatcher } from '../../net/index.ts'
-import { type Failure, failureOf } from './failure.ts'
+import { type ProbeFailure, failureOf } from './failure.ts'
 
 export const maxBodyBytes = 262_144
 
-export interface Reply {
+export interface ProbeReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: string
@@ -21,7 +21,7 @@ export interface Reply {
   readonly roundTripMs: number
 }
 
-export interface Question {
+export interface ProbeRequest {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -35,8 +35,8 @@ export interface Question {
 export async function exchange(
   dispatcher: Dispatcher,
   url: URL,
-  { method, headers = {}, body, timeoutMs, until = () => false, bodyMs }: Question,
-): Promise<Reply | Failure> {
+  { method, headers = {}, body, timeoutMs, until = () => false, bodyMs }: ProbeRequest,
+): Promise<ProbeReply | ProbeFailure> {
   const limit = new AbortController()
   const abort = (): void => limit.abort(new DOMException('no response in time', 'TimeoutError'))
   let timer = setTimeout(abort, timeoutMs)
@@ -71,7 +71,7 @@ interface Stream extends AsyncIterable<unknown> {
   destroy(): unknown
 }
 
-function leave(stream: Stream): Pick<Reply, 'body' | 'ended'> {
+function leave(stream: Stream): Pick<ProbeReply, 'body' | 'ended'> {
   stream.on('error', () => {})
   stream.destroy()
   return { body: '', ended: 'enough' }
@@ -81,7 +81,7 @@ async function readBounded(
   stream: Stream,
   until: (chunk: Buffer) => boolean,
   signal: AbortSignal,
-): Promise<Pick<Reply, 'body' | 'ended'>> {
+): Promise<Pick<ProbeReply, 'body' | 'ended'>> {
   const decoder = new StringDecoder('utf8')
   let body = ''
   let size = 0
@@ -102,17 +102,17 @@ async function readBounded(
   }
 }
 
-export function isFailure(reply: Reply | Failure): reply is Failure {
+export function isFailure(reply: ProbeReply | ProbeFailure): reply is ProbeFailure {
   return 'failure' in reply
 }
 
 /** The only or first value of a header. */
-export function header(reply: Reply, name: string): string | undefined {
+export function header(reply: ProbeReply, name: string): string | undefined {
   const value = reply.headers[name]
   return Array.isArray(value) ? value[0] : value
 }
 
 /** Media type without parameters, lower case. */
-export function mediaType(reply: Reply): string {
+export function mediaType(reply: ProbeReply): string {
   return header(reply, 'content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 }

@@ -10,7 +10,7 @@ export type FailureKind =
   | 'not-http'
   | 'too-large'
 
-export interface Failure {
+export interface ProbeFailure {
   readonly failure: FailureKind
   readonly detail: string
 }
@@ -37,7 +37,7 @@ const byCode: Readonly<Record<string, FailureKind>> = {
 }
 
 /** Follows causes and the errors of several attempts. */
-export function failureOf(error: unknown): Failure {
+export function failureOf(error: unknown): ProbeFailure {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
     const known = byCode[code]
@@ -71,6 +71,6 @@ const words: Readonly<Record<FailureKind, string>> = {
   'too-large': 'the headers of the response are too large',
 }
 
-export function failureText({ failure, detail }: Failure): string {
+export function failureText({ failure, detail }: ProbeFailure): string {
   return `${words[failure]} (${detail})`
 }

@@ -4,7 +4,7 @@
  */
 import { isFields } from '../../../schemas/index.ts'
 import { headerName, metaKey } from '../../mcp/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
 import { header } from './exchange.ts'
 import { askMcp, credentials, initializeParams, type McpReply } from './mcp.ts'
 import { makePeers, type Peers } from './peers.ts'
@@ -58,7 +58,7 @@ async function endSession(peers: Peers, url: URL, { reply }: McpReply): Promise<
   await peers.ask(url, { method: 'DELETE', headers: credentials({ session }), bodyMs: 0 })
 }
 
-function nameIn(result: JsonObject): string | undefined {
+function nameIn(result: JsonRecord): string | undefined {
   const meta = result['_meta']
   const inMeta = isFields(meta) ? meta[metaKey.serverInfo] : undefined
   const info = result['serverInfo'] ?? inMeta

@@ -12,21 +12,21 @@ import {
   sseReader,
   statelessVersion,
 } from '../../mcp/index.ts'
-import type { JsonObject } from '../../oauth/index.ts'
-import { isFailure, maxBodyBytes, mediaType, type Reply } from './exchange.ts'
-import type { Failure } from './failure.ts'
+import type { JsonRecord } from '../../oauth/index.ts'
+import { isFailure, maxBodyBytes, mediaType, type ProbeReply } from './exchange.ts'
+import type { ProbeFailure } from './failure.ts'
 import type { Peers } from './peers.ts'
 
 export interface McpReply {
-  readonly reply: Reply
+  readonly reply: ProbeReply
   /** The JSON-RPC response, when there was one. */
-  readonly result?: JsonObject
+  readonly result?: JsonRecord
   readonly error?: { readonly code: unknown; readonly message: unknown }
 }
 
 export interface McpRequest {
   readonly method: string
-  readonly params?: JsonObject
+  readonly params?: JsonRecord
   readonly era: 'session' | 'stateless'
   /** No response is expected. */
   readonly notification?: boolean
@@ -39,14 +39,14 @@ export interface McpRequest {
 const clientInfo = { name: 'gatehouse-doctor', version: '1' }
 const acceptBoth = `${jsonType}, ${eventStreamType}`
 
-export const initializeParams: JsonObject = {
+export const initializeParams: JsonRecord = {
   protocolVersion: latestSessionVersion,
   capabilities: {},
   clientInfo,
 }
 
-export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promise<McpReply | Failure> {
-  const found: { message?: JsonObject } = {}
+export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promise<McpReply | ProbeFailure> {
+  const found: { message?: JsonRecord } = {}
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
     // What is read in turns of its own is too large for a response that this probe is about.
@@ -98,7 +98,7 @@ function headersOf(request: McpRequest): Record<string, string> {
   }
 }
 
-function bodyOf({ method, params = {}, era, notification = false }: McpRequest): JsonObject {
+function bodyOf({ method, params = {}, era, notification = false }: McpRequest): JsonRecord {
   const meta = {
     [metaKey.protocolVersion]: statelessVersion,
     [metaKey.clientInfo]: clientInfo,
@@ -113,7 +113,7 @@ function bodyOf({ method, params = {}, era, notification = false }: McpRequest):
 }
 
 /** Undefined for anything but the text of a JSON object. */
-export function jsonObject(text: string): JsonObject | undefined {
+export function jsonObject(text: string): JsonRecord | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return isFields(value) ? value : undefined

@@ -16,8 +16,8 @@ import {
   proxyFor,
   unbracket,
 } from '../../net/index.ts'
-import { exchange, type Question, type Reply } from './exchange.ts'
-import type { Failure } from './failure.ts'
+import { exchange, type ProbeRequest, type ProbeReply } from './exchange.ts'
+import type { ProbeFailure } from './failure.ts'
 
 export interface PeerOptions {
   readonly target: URL
@@ -35,12 +35,12 @@ export interface Peers {
   /** Asks by the rules of the URL's host. */
   ask(
     url: URL,
-    question: Omit<Question, 'timeoutMs'> & { readonly timeoutMs?: number },
-  ): Promise<Reply | Failure>
+    question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
+  ): Promise<ProbeReply | ProbeFailure>
   /** The same connections as a fetch, for primitives of OAuth. */
   readonly fetch: Fetch
   /** The addresses that may be dialled for a URL; undefined when an HTTP proxy resolves the name. */
-  addresses(url: URL): Promise<readonly LookupAddress[] | Failure | undefined>
+  addresses(url: URL): Promise<readonly LookupAddress[] | ProbeFailure | undefined>
   /** Whether an address that a server named may be dialled. */
   mayDial(url: URL, address: string): boolean
   close(): Promise<void>
@@ -95,7 +95,7 @@ function lookupAll(
   host: string,
   resolve: LookupAll,
   timeoutMs: number,
-): Promise<readonly LookupAddress[] | Failure> {
+): Promise<readonly LookupAddress[] | ProbeFailure> {
   const family = isIP(host)
   if (family !== 0) return Promise.resolve([{ address: host, family }])
   return new Promise((done) => {

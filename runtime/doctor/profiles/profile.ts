@@ -1,5 +1,5 @@
 /** What is known of one identity provider, as far as it changes a fix. */
-import type { Code } from '../report/codes.ts'
+import type { FindingCode } from '../report/codes.ts'
 
 export interface Profile {
   /** As `--provider` takes it. */
@@ -14,14 +14,14 @@ export interface Profile {
   /** What an operator should know, one fact per line. */
   readonly quirks: readonly string[]
   /** The fix for this provider, by code. */
-  readonly fixes: Partial<Readonly<Record<Code, string>>>
+  readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
   /** What its pages and redirects say, and what that means. */
   readonly errors?: readonly KnownError[]
 }
 
 export interface KnownError {
   readonly match: RegExp
-  readonly code: Code
+  readonly code: FindingCode
   readonly cause: string
   readonly fix: string
 }

@@ -4,17 +4,17 @@
  */
 import { endpointViolation, serverMetadataUrls } from '../../oauth/index.ts'
 import { profileOf } from '../profiles/index.ts'
-import { failed, ok, type Outcome, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { checkClock } from './endpoint.ts'
 import { quoted, type RemoteFacts, text } from './facts.ts'
 import { checkConnection, checkName, checkTls, portOf } from './network.ts'
-import { type Place, readPlace, tellingPlace } from './resource.ts'
+import { type MetadataPlace, readPlace, tellingPlace } from './resource.ts'
 
 function issuerUrl({ issuer, target }: RemoteFacts): URL {
   return new URL(issuer ?? target.origin)
 }
 
-export async function checkIssuerHost(facts: RemoteFacts): Promise<Outcome> {
+export async function checkIssuerHost(facts: RemoteFacts): Promise<CheckOutcome> {
   const { peers, target } = facts
   const url = issuerUrl(facts)
   facts.profile ??= profileOf(url.href)
@@ -29,7 +29,7 @@ export async function checkIssuerHost(facts: RemoteFacts): Promise<Outcome> {
   return tls.result === 'failed' ? { ...tls, code: 'issuer-host.tls' } : ok(tls.observed)
 }
 
-export async function checkIssuerDocument(facts: RemoteFacts): Promise<Outcome> {
+export async function checkIssuerDocument(facts: RemoteFacts): Promise<CheckOutcome> {
   const { peers } = facts
   const issuer = issuerUrl(facts)
   const urls = serverMetadataUrls(issuer.href)
@@ -45,12 +45,16 @@ export async function checkIssuerDocument(facts: RemoteFacts): Promise<Outcome> 
 }
 
 /** The first document of the issuer itself, else the first document. */
-function bestDocument(places: readonly Place[], issuer: string | undefined) {
+function bestDocument(places: readonly MetadataPlace[], issuer: string | undefined) {
   const documents = places.filter((place) => place.kind === 'document')
   return documents.find(({ document }) => text(document, 'issuer') === issuer) ?? documents[0]
 }
 
-async function noMetadata(facts: RemoteFacts, issuer: URL, places: readonly Place[]): Promise<Outcome> {
+async function noMetadata(
+  facts: RemoteFacts,
+  issuer: URL,
+  places: readonly MetadataPlace[],
+): Promise<CheckOutcome> {
   const worst = tellingPlace(places)
   const seen = places.map((place) => `${place.url.pathname}: ${'seen' in place ? place.seen : ''}`).join('; ')
   const proof = `curl -si ${quoted(worst?.url ?? issuer)}`
@@ -80,7 +84,7 @@ async function noMetadata(facts: RemoteFacts, issuer: URL, places: readonly Plac
   return failed('issuer-document.missing', seen, { proof })
 }
 
-export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Outcome> {
+export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<CheckOutcome> {
   const named = text(server, 'issuer')
   if (named === undefined) return failed('issuer-document.malformed', 'no issuer')
   if (named === issuer) return ok(named)
@@ -92,11 +96,11 @@ export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Outc
   })
 }
 
-export async function checkIssuerClock({ serverReply }: RemoteFacts): Promise<Outcome> {
+export async function checkIssuerClock({ serverReply }: RemoteFacts): Promise<CheckOutcome> {
   return checkClock(serverReply, 'issuer-clock.skew')
 }
 
-export async function checkEndpoints({ server, target }: RemoteFacts): Promise<Outcome> {
+export async function checkEndpoints({ server, target }: RemoteFacts): Promise<CheckOutcome> {
   const lacking = ['authorization_endpoint', 'token_endpoint'].filter(
     (name) => text(server, name) === undefined,
   )

@@ -4,15 +4,15 @@
  * that cannot exist. Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
  */
 import { authorizationUrl, canonicalResource, makeLoginSecrets } from '../../oauth/index.ts'
-import { header, isFailure, type Reply } from '../probe/exchange.ts'
+import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { jsonObject } from '../probe/mcp.ts'
-import type { Code } from '../report/codes.ts'
-import { failed, ok, type Outcome, skipped } from '../report/finding.ts'
+import type { FindingCode } from '../report/codes.ts'
+import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
 import { type RemoteFacts, shownUrl, text } from './facts.ts'
 import { wantedScopes } from './login.ts'
 
-const byError: Readonly<Record<string, Code>> = {
+const byError: Readonly<Record<string, FindingCode>> = {
   invalid_scope: 'client.scope',
   invalid_target: 'client.target',
   invalid_client: 'client.unknown',
@@ -22,7 +22,7 @@ const byError: Readonly<Record<string, Code>> = {
 /** These come after the checks that matter here. */
 const harmless = new Set(['login_required', 'interaction_required', 'consent_required', 'access_denied'])
 
-export async function checkClient(facts: RemoteFacts): Promise<Outcome> {
+export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
   const { options, server, peers } = facts
   const endpoint = text(server, 'authorization_endpoint')
   if (options.clientId === undefined) return skipped('needs --client-id')
@@ -47,7 +47,7 @@ function resourceOf({ resource, target }: RemoteFacts): string {
 }
 
 /** Undefined when the server went on to a login. */
-function ofAuthorization(facts: RemoteFacts, reply: Reply): Outcome | undefined {
+function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | undefined {
   const { options, profile } = facts
   const location = header(reply, 'location') ?? ''
   const known = profile?.errors?.find(
@@ -72,13 +72,13 @@ function ofAuthorization(facts: RemoteFacts, reply: Reply): Outcome | undefined 
   return failed('client.refused', seen)
 }
 
-function errorIn(reply: Reply): string | undefined {
+function errorIn(reply: ProbeReply): string | undefined {
   const body = jsonObject(reply.body)
   return text(body, 'error_description') ?? text(body, 'error')
 }
 
 /** A code that cannot exist is refused as a grant; a client that does not exist is refused before that. */
-async function askToken(facts: RemoteFacts): Promise<Outcome> {
+async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const { options, server, peers } = facts
   const endpoint = text(server, 'token_endpoint')
   if (endpoint === undefined || options.clientId === undefined) return ok('the login page is shown')

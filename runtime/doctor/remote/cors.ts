@@ -3,15 +3,15 @@
  * client needs. Source: Fetch standard, CORS protocol; MCP 2025-11-25, transports.
  */
 import { headerName } from '../../mcp/index.ts'
-import { header, isFailure, type Reply } from '../probe/exchange.ts'
+import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
-import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
 
 const sent = ['authorization', 'content-type', headerName.protocolVersion, headerName.sessionId]
 const read = ['www-authenticate', headerName.sessionId]
 
-export async function checkCors({ target, peers, options }: RemoteFacts): Promise<Outcome> {
+export async function checkCors({ target, peers, options }: RemoteFacts): Promise<CheckOutcome> {
   const { origin } = options
   if (origin === undefined) return skipped('needs --origin: only clients in a browser are concerned')
   const proof = `curl -si -X OPTIONS ${quoted(target)} -H ${quoted(`origin: ${origin}`)} -H 'access-control-request-method: POST'`
@@ -37,7 +37,7 @@ async function exposed(
   { target, peers }: Pick<RemoteFacts, 'target' | 'peers'>,
   origin: string,
   proof: string,
-): Promise<Outcome> {
+): Promise<CheckOutcome> {
   const reply = await peers.ask(target, {
     method: 'POST',
     headers: { origin, accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
@@ -53,13 +53,13 @@ async function exposed(
     : warning('cors.exposed', `hidden from scripts: ${hidden.join(', ')}`, { proof })
 }
 
-function allows(reply: Reply, origin: string): boolean {
+function allows(reply: ProbeReply, origin: string): boolean {
   const value = header(reply, 'access-control-allow-origin')
   return value === '*' || value === origin
 }
 
 /** A star does not stand for Authorization. */
-function lists(reply: Reply, name: string, wanted: string): boolean {
+function lists(reply: ProbeReply, name: string, wanted: string): boolean {
   const listed = new Set((header(reply, name) ?? '').split(',').map((one) => one.trim().toLowerCase()))
   return listed.has(wanted) || (listed.has('*') && wanted !== 'authorization')
 }

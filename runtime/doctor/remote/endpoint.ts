@@ -3,13 +3,13 @@
  */
 import { eventStreamType, headerName, jsonType } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
-import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
+import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { askMcp, initializeParams, type McpReply } from '../probe/mcp.ts'
-import { failed, ok, type Outcome, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { isLocal, quoted, type RemoteFacts, shownUrl } from './facts.ts'
 
-export async function checkEndpoint(facts: RemoteFacts): Promise<Outcome> {
+export async function checkEndpoint(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers } = facts
   const got = await askMcp(peers, target, { method: 'initialize', params: initializeParams, era: 'session' })
   const proof = initializeCommand(target)
@@ -27,7 +27,7 @@ export function initializeCommand(target: URL): string {
   )
 }
 
-async function giveSessionBack({ target, peers }: RemoteFacts, reply: Reply): Promise<void> {
+async function giveSessionBack({ target, peers }: RemoteFacts, reply: ProbeReply): Promise<void> {
   const id = header(reply, headerName.sessionId)
   if (id !== undefined) await peers.ask(target, { method: 'DELETE', headers: { [headerName.sessionId]: id } })
 }
@@ -36,7 +36,7 @@ async function describe(
   facts: RemoteFacts,
   { reply, result, error }: McpReply,
   proof: string,
-): Promise<Outcome> {
+): Promise<CheckOutcome> {
   const { status } = reply
   const type = mediaType(reply)
   if (status >= 300 && status < 400) return redirected(facts, reply, proof)
@@ -60,7 +60,7 @@ async function describe(
   return failed('endpoint.not-mcp', `status ${status}, ${type || 'no content type'}${ended}`, { proof })
 }
 
-function redirected({ target }: RemoteFacts, reply: Reply, proof: string): Outcome {
+function redirected({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
   const location = header(reply, 'location') ?? ''
   const to = URL.canParse(location, target.href) ? new URL(location, target) : undefined
   const seen = `status ${reply.status} to ${to ? shownUrl(to) : 'nowhere'}`
@@ -71,7 +71,7 @@ function redirected({ target }: RemoteFacts, reply: Reply, proof: string): Outco
 }
 
 /** 404 and 405: the deprecated transport, another usual path, or nothing. */
-async function missing(facts: RemoteFacts, status: number, proof: string): Promise<Outcome> {
+async function missing(facts: RemoteFacts, status: number, proof: string): Promise<CheckOutcome> {
   const { target, peers } = facts
   const stream = await peers.ask(target, {
     method: 'GET',
@@ -103,7 +103,7 @@ async function missing(facts: RemoteFacts, status: number, proof: string): Promi
 }
 
 /** A login, an event stream, or JSON: more than a page about nothing. */
-function speaks(reply: Reply): boolean {
+function speaks(reply: ProbeReply): boolean {
   const type = mediaType(reply)
   if (reply.status === 401) return reply.headers['www-authenticate'] !== undefined
   return reply.status < 404 && (type === eventStreamType || type === jsonType)
@@ -113,7 +113,10 @@ const warnMs = 5_000
 const failMs = 60_000
 
 /** `Date` has whole seconds: half a second is added to be in the middle. */
-export function checkClock(reply: Reply | undefined, code: 'clock.skew' | 'issuer-clock.skew'): Outcome {
+export function checkClock(
+  reply: ProbeReply | undefined,
+  code: 'clock.skew' | 'issuer-clock.skew',
+): CheckOutcome {
   const stamp = reply === undefined ? undefined : header(reply, 'date')
   const theirs = stamp === undefined ? Number.NaN : Date.parse(stamp) + 500
   if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date')
@@ -126,7 +129,7 @@ export function checkClock(reply: Reply | undefined, code: 'clock.skew' | 'issue
   return Math.abs(skewMs) < failMs ? warning(code, seen) : failed(code, seen)
 }
 
-export async function checkChallenge(facts: RemoteFacts): Promise<Outcome> {
+export async function checkChallenge(facts: RemoteFacts): Promise<CheckOutcome> {
   const reply = facts.first
   if (reply === undefined) return ok('not asked')
   if (reply.status !== 401 && reply.status !== 403) return openServer(facts)
@@ -136,7 +139,7 @@ export async function checkChallenge(facts: RemoteFacts): Promise<Outcome> {
   return failed('challenge.status', 'status 403 with a challenge', { proof })
 }
 
-function readChallenge(facts: RemoteFacts, reply: Reply, proof: string): Outcome {
+function readChallenge(facts: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {
   const value = reply.headers['www-authenticate']
   const challenges = parseChallenges(value)
   if (challenges.length === 0) {
@@ -163,7 +166,7 @@ function readChallenge(facts: RemoteFacts, reply: Reply, proof: string): Outcome
 }
 
 /** Some servers take a handshake from anybody and want a login for the first list. */
-async function openServer(facts: RemoteFacts): Promise<Outcome> {
+async function openServer(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers } = facts
   const opened = await askMcp(peers, target, {
     method: 'initialize',

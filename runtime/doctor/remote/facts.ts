@@ -3,8 +3,8 @@
  */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../net/index.ts'
-import type { Challenge, JsonObject } from '../../oauth/index.ts'
-import type { Reply } from '../probe/exchange.ts'
+import type { Challenge, JsonRecord } from '../../oauth/index.ts'
+import type { ProbeReply } from '../probe/exchange.ts'
 import type { Peers } from '../probe/peers.ts'
 import type { Profile } from '../profiles/index.ts'
 import type { Clean } from '../report/text.ts'
@@ -30,17 +30,17 @@ export interface RemoteFacts {
   /** Addresses of the target that may be dialled. */
   addresses?: readonly LookupAddress[]
   /** The response to `initialize` without a token. */
-  first?: Reply
+  first?: ProbeReply
   challenge?: Challenge
   /** The server wants no login. */
   isOpen?: boolean
   /** It speaks the HTTP+SSE (deprecated) transport only. */
   isHttpSse?: boolean
-  resource?: JsonObject
+  resource?: JsonRecord
   /** As the protected-resource document names it. */
   issuer?: string
-  server?: JsonObject
-  serverReply?: Reply
+  server?: JsonRecord
+  serverReply?: ProbeReply
   profile?: Profile | undefined
   session?: { readonly id: string | undefined; readonly version: string }
   isStateless?: boolean
@@ -56,13 +56,13 @@ export function shownUrl(url: URL): string {
 }
 
 /** The strings of a list of a document, bounded. */
-export function strings(document: JsonObject | undefined, name: string): readonly string[] | undefined {
+export function strings(document: JsonRecord | undefined, name: string): readonly string[] | undefined {
   const value = document?.[name]
   if (!Array.isArray(value)) return undefined
   return value.filter((item): item is string => typeof item === 'string').slice(0, 200)
 }
 
-export function text(document: JsonObject | undefined, name: string): string | undefined {
+export function text(document: JsonRecord | undefined, name: string): string | undefined {
   const value = document?.[name]
   return typeof value === 'string' && value !== '' ? value : undefined
 }

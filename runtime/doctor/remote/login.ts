@@ -7,12 +7,12 @@ import { failureText } from '../probe/failure.ts'
 import { isFailure } from '../probe/exchange.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { registerClient, OAuthClientError, supportsS256, type Registration } from '../../oauth/index.ts'
-import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { listed, type RemoteFacts, strings, text } from './facts.ts'
 
 const manyScopes = 20
 
-export async function checkFlow({ server }: RemoteFacts): Promise<Outcome> {
+export async function checkFlow({ server }: RemoteFacts): Promise<CheckOutcome> {
   const types = strings(server, 'response_types_supported')
   const grants = strings(server, 'grant_types_supported')
   if (types !== undefined && !types.includes('code')) {
@@ -24,14 +24,14 @@ export async function checkFlow({ server }: RemoteFacts): Promise<Outcome> {
   return ok('authorization code')
 }
 
-export async function checkPkce({ server }: RemoteFacts): Promise<Outcome> {
+export async function checkPkce({ server }: RemoteFacts): Promise<CheckOutcome> {
   const methods = strings(server, 'code_challenge_methods_supported')
   if (methods === undefined) return failed('pkce.absent', 'no code_challenge_methods_supported')
   if (supportsS256({ issuer: '', code_challenge_methods_supported: [...methods] })) return ok('S256')
   return failed('pkce.plain', `code_challenge_methods_supported: ${listed(methods)}`)
 }
 
-export async function checkRegistration({ server, options, profile }: RemoteFacts): Promise<Outcome> {
+export async function checkRegistration({ server, options, profile }: RemoteFacts): Promise<CheckOutcome> {
   const ways = [
     ...(text(server, 'registration_endpoint') === undefined ? [] : ['dynamic registration']),
     ...(server?.['client_id_metadata_document_supported'] === true ? ['metadata documents'] : []),
@@ -43,7 +43,7 @@ export async function checkRegistration({ server, options, profile }: RemoteFact
 }
 
 /** Writes: only when it was asked for. What was registered is deleted where the server offers that (RFC 7592). */
-export async function tryRegistration({ server, options, peers }: RemoteFacts): Promise<Outcome> {
+export async function tryRegistration({ server, options, peers }: RemoteFacts): Promise<CheckOutcome> {
   const endpoint = text(server, 'registration_endpoint')
   if (!options.register) return skipped('not asked for: --register registers a client, and deletes it')
   if (endpoint === undefined) return skipped('no registration_endpoint')
@@ -73,7 +73,7 @@ function registrationFailure({
   description,
   responseStatus,
   message,
-}: OAuthClientError): Outcome {
+}: OAuthClientError): CheckOutcome {
   const seen = [message, description].filter((part) => part !== undefined).join(': ')
   if (kind === 'unreachable') return failed('registration.unreachable', seen)
   if (responseStatus === 401 || error === 'invalid_token') return failed('registration.token', seen)
@@ -93,7 +93,7 @@ async function remove(made: Registration, peers: RemoteFacts['peers']): Promise<
 
 const clientAuthMethods = new Set(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
 
-export async function checkTokenAuth({ server }: RemoteFacts): Promise<Outcome> {
+export async function checkTokenAuth({ server }: RemoteFacts): Promise<CheckOutcome> {
   const methods = strings(server, 'token_endpoint_auth_methods_supported')
   // RFC 8414 section 2: client_secret_basic when it is left out.
   if (methods === undefined) return ok('not listed')
@@ -109,7 +109,7 @@ export function wantedScopes({ challenge, resource }: RemoteFacts): readonly str
   return strings(resource, 'scopes_supported') ?? []
 }
 
-export async function checkScopes(facts: RemoteFacts): Promise<Outcome> {
+export async function checkScopes(facts: RemoteFacts): Promise<CheckOutcome> {
   const wanted = wantedScopes(facts)
   const known = strings(facts.server, 'scopes_supported')
   if (wanted.length === 0) return ok('none are asked for')
@@ -119,7 +119,7 @@ export async function checkScopes(facts: RemoteFacts): Promise<Outcome> {
   return ok(listed(wanted))
 }
 
-export async function checkRefresh({ server }: RemoteFacts): Promise<Outcome> {
+export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcome> {
   const grants = strings(server, 'grant_types_supported')
   // RFC 8414 section 2: authorization_code and implicit when it is left out; many that leave it out do refresh.
   if (grants === undefined) return ok('grant_types_supported is not listed')
@@ -131,7 +131,7 @@ export async function checkRefresh({ server }: RemoteFacts): Promise<Outcome> {
 
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'k']
 
-export async function checkKeys({ server, peers }: RemoteFacts): Promise<Outcome> {
+export async function checkKeys({ server, peers }: RemoteFacts): Promise<CheckOutcome> {
   const uri = text(server, 'jwks_uri')
   if (uri === undefined || !URL.canParse(uri)) return warning('keys.missing', 'no jwks_uri')
   const reply = await peers.ask(new URL(uri), { method: 'GET', headers: { accept: 'application/json' } })

@@ -12,10 +12,10 @@ import {
 import type { LookupAddress } from 'node:dns'
 import { isRefusedAddress } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
-import { type Failure, failureOf } from '../probe/failure.ts'
+import { type ProbeFailure, failureOf } from '../probe/failure.ts'
 import type { Peers } from '../probe/peers.ts'
-import type { Code } from '../report/codes.ts'
-import { failed, ok, type Outcome, warning } from '../report/finding.ts'
+import type { FindingCode } from '../report/codes.ts'
+import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { quoted } from './facts.ts'
 
 const maxDialled = 4
@@ -24,7 +24,7 @@ const soonMs = 14 * 86_400_000
 export async function checkName(
   url: URL,
   peers: Peers,
-): Promise<{ readonly outcome: Outcome; readonly addresses: readonly LookupAddress[] }> {
+): Promise<{ readonly outcome: CheckOutcome; readonly addresses: readonly LookupAddress[] }> {
   const host = unbracket(url.hostname)
   const found = await peers.addresses(url)
   if (found === undefined)
@@ -40,7 +40,7 @@ export async function checkName(
   }
 }
 
-function nameFailure(host: string, { failure, detail }: Failure): Outcome {
+function nameFailure(host: string, { failure, detail }: ProbeFailure): CheckOutcome {
   const proof = `getent hosts ${quoted(host)}`
   if (failure === 'timeout' || detail === 'EAI_AGAIN')
     return failed('dns.resolver', `${host}: no response of the resolver (${detail})`, { proof })
@@ -49,7 +49,7 @@ function nameFailure(host: string, { failure, detail }: Failure): Outcome {
 }
 
 /** Who can reach the addresses. */
-export function checkAddress(url: URL, addresses: readonly LookupAddress[]): Outcome {
+export function checkAddress(url: URL, addresses: readonly LookupAddress[]): CheckOutcome {
   if (addresses.length === 0) return ok('not known here')
   if (isLoopbackHost(url.hostname)) return ok('loopback: clients on this machine only')
   const inside = addresses.filter(({ address }) => isRefusedAddress(address, 'public'))
@@ -61,7 +61,7 @@ export async function checkConnection(
   url: URL,
   addresses: readonly LookupAddress[],
   timeoutMs: number,
-): Promise<Outcome> {
+): Promise<CheckOutcome> {
   if (addresses.length === 0) return ok('through the HTTP proxy')
   const port = portOf(url)
   const tries = await Promise.all(
@@ -82,7 +82,7 @@ export async function checkConnection(
   return failed(connectCodes[first?.failure?.failure ?? ''] ?? 'connect.unreachable', shown, { proof })
 }
 
-const connectCodes: Readonly<Record<string, Code>> = {
+const connectCodes: Readonly<Record<string, FindingCode>> = {
   refused: 'connect.refused',
   timeout: 'connect.timeout',
   closed: 'connect.refused',
@@ -92,11 +92,11 @@ export function portOf(url: URL): number {
   return Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 }
 
-function dial(host: string, port: number, timeoutMs: number): Promise<Failure | undefined> {
+function dial(host: string, port: number, timeoutMs: number): Promise<ProbeFailure | undefined> {
   return new Promise((done) => {
     const socket = connectTcp({ host, port })
     const timer = setTimeout(() => end({ failure: 'timeout', detail: 'no response in time' }), timeoutMs)
-    function end(failure: Failure | undefined): void {
+    function end(failure: ProbeFailure | undefined): void {
       clearTimeout(timer)
       socket.destroy()
       done(failure)
@@ -117,7 +117,7 @@ export async function checkTls(
   url: URL,
   addresses: readonly LookupAddress[],
   { timeoutMs, ca }: Pick<Peers, 'timeoutMs' | 'ca'>,
-): Promise<Outcome> {
+): Promise<CheckOutcome> {
   const host = unbracket(url.hostname)
   if (url.protocol === 'http:') {
     return isLoopbackHost(host) ? ok('plain http on loopback') : warning('tls.none', 'plain http')
@@ -133,7 +133,7 @@ export async function checkTls(
   return verdict(host, made, proof)
 }
 
-function verdict(host: string, { certificate, error, protocol }: Handshake, proof: string): Outcome {
+function verdict(host: string, { certificate, error, protocol }: Handshake, proof: string): CheckOutcome {
   const until = Date.parse(certificate.valid_to)
   const from = Date.parse(certificate.valid_from)
   const now = Date.now()
@@ -150,7 +150,7 @@ function verdict(host: string, { certificate, error, protocol }: Handshake, proo
   return until - now < soonMs ? warning('tls.expires-soon', shown, { proof }) : ok(shown)
 }
 
-const chainCodes: Readonly<Record<string, Code>> = {
+const chainCodes: Readonly<Record<string, FindingCode>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls.self-signed',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls.self-signed',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls.chain',
@@ -171,7 +171,7 @@ function shakeHands(
   port: number,
   ca: string | undefined,
   timeoutMs: number,
-): Promise<Handshake | Failure> {
+): Promise<Handshake | ProbeFailure> {
   const options: ConnectionOptions = {
     host: address,
     port,
@@ -184,7 +184,7 @@ function shakeHands(
   return new Promise((done) => {
     const socket = connectTls(options)
     const timer = setTimeout(() => end({ failure: 'timeout', detail: 'no TLS handshake in time' }), timeoutMs)
-    function end(made: Handshake | Failure): void {
+    function end(made: Handshake | ProbeFailure): void {
       clearTimeout(timer)
       socket.destroy()
       done(made)

@@ -4,29 +4,34 @@
  */
 import {
   canonicalResource,
-  type JsonObject,
+  type JsonRecord,
   resourceMetadataUrls,
   serverMetadataUrls,
 } from '../../oauth/index.ts'
-import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
-import { type Failure, failureText } from '../probe/failure.ts'
+import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
+import { type ProbeFailure, failureText } from '../probe/failure.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { Peers } from '../probe/peers.ts'
-import { failed, ok, type Outcome, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { listed, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
 
 /** What one well-known place had. Worst first, in the order of what should be reported. */
-export type Place =
-  | { readonly kind: 'document'; readonly url: URL; readonly document: JsonObject; readonly reply: Reply }
+export type MetadataPlace =
+  | {
+      readonly kind: 'document'
+      readonly url: URL
+      readonly document: JsonRecord
+      readonly reply: ProbeReply
+    }
   | {
       readonly kind: 'malformed' | 'html' | 'login' | 'error' | 'absent'
       readonly url: URL
       readonly seen: string
     }
-  | { readonly kind: 'unreachable'; readonly url: URL; readonly seen: string; readonly failure: Failure }
+  | { readonly kind: 'unreachable'; readonly url: URL; readonly seen: string; readonly failure: ProbeFailure }
 
 /** Reads a document from a well-known place. A redirect on the same host is followed once. */
-export async function readPlace(peers: Peers, url: URL): Promise<Place> {
+export async function readPlace(peers: Peers, url: URL): Promise<MetadataPlace> {
   const first = await peers.ask(url, { method: 'GET', headers: { accept: 'application/json' } })
   const next = isFailure(first) ? undefined : sameHostRedirect(first, url)
   const reply =
@@ -47,7 +52,7 @@ export async function readPlace(peers: Peers, url: URL): Promise<Place> {
     : { kind: 'document', url, document, reply }
 }
 
-function sameHostRedirect(reply: Reply, from: URL): URL | undefined {
+function sameHostRedirect(reply: ProbeReply, from: URL): URL | undefined {
   if (![301, 302, 307, 308].includes(reply.status)) return undefined
   const location = header(reply, 'location')
   if (location === undefined || !URL.canParse(location, from.href)) return undefined
@@ -58,7 +63,9 @@ function sameHostRedirect(reply: Reply, from: URL): URL | undefined {
 const rank = ['login', 'html', 'malformed', 'error', 'unreachable', 'absent'] as const
 
 /** Of places without a document, the one that says most. */
-export function tellingPlace(places: readonly Place[]): Exclude<Place, { kind: 'document' }> | undefined {
+export function tellingPlace(
+  places: readonly MetadataPlace[],
+): Exclude<MetadataPlace, { kind: 'document' }> | undefined {
   for (const kind of rank) {
     const place = places.find((each) => each.kind === kind)
     if (place !== undefined && place.kind !== 'document') return place
@@ -66,7 +73,7 @@ export function tellingPlace(places: readonly Place[]): Exclude<Place, { kind: '
   return undefined
 }
 
-export async function checkResourceDocument(facts: RemoteFacts): Promise<Outcome> {
+export async function checkResourceDocument(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers, challenge } = facts
   const named = challenge?.params.get('resource_metadata')
   const usual = resourceMetadataUrls(target.href)
@@ -87,14 +94,14 @@ export async function checkResourceDocument(facts: RemoteFacts): Promise<Outcome
   return checkServers(facts, found.document, proof) ?? formOf(found.url, usual, named)
 }
 
-function formOf(url: URL, usual: readonly string[], named: string | undefined): Outcome {
+function formOf(url: URL, usual: readonly string[], named: string | undefined): CheckOutcome {
   const rootOnly = named === undefined && usual.length > 1 && url.href === usual[1]
   return rootOnly
     ? warning('resource-document.root-only', 'only at the root form')
     : ok(`at ${shownUrl(url)}`)
 }
 
-function checkServers(facts: RemoteFacts, document: JsonObject, proof: string): Outcome | undefined {
+function checkServers(facts: RemoteFacts, document: JsonRecord, proof: string): CheckOutcome | undefined {
   const servers = strings(document, 'authorization_servers') ?? []
   const [issuer] = servers
   if (issuer === undefined)
@@ -108,7 +115,7 @@ function checkServers(facts: RemoteFacts, document: JsonObject, proof: string): 
   return undefined
 }
 
-async function noDocument(facts: RemoteFacts, places: readonly Place[]): Promise<Outcome> {
+async function noDocument(facts: RemoteFacts, places: readonly MetadataPlace[]): Promise<CheckOutcome> {
   const worst = tellingPlace(places)
   const proof = `curl -si ${quoted(worst?.url ?? facts.target)}`
   const seen = places.map((place) => `${place.url.pathname}: ${'seen' in place ? place.seen : ''}`).join('; ')
@@ -139,7 +146,7 @@ async function noDocument(facts: RemoteFacts, places: readonly Place[]): Promise
 }
 
 /** Whether the document is for this URL, and in which part it differs. */
-export async function checkResource({ resource: document, target }: RemoteFacts): Promise<Outcome> {
+export async function checkResource({ resource: document, target }: RemoteFacts): Promise<CheckOutcome> {
   if (document === undefined) return ok('no document')
   const resource = text(document, 'resource')
   if (resource === undefined || !URL.canParse(resource)) {

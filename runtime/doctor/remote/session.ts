@@ -5,16 +5,16 @@
 import { headerName, statelessVersion, allVersions } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header } from '../probe/exchange.ts'
-import { type Failure, failureText } from '../probe/failure.ts'
+import { type ProbeFailure, failureText } from '../probe/failure.ts'
 import { askMcp, credentials, initializeParams, type McpReply } from '../probe/mcp.ts'
-import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { initializeCommand } from './endpoint.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
 
 /** Enough to meet another replica, few enough not to be a load. */
 const affinityCalls = 8
 
-export async function checkInitialize(facts: RemoteFacts): Promise<Outcome> {
+export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers, options, isOpen } = facts
   if (facts.isHttpSse === true) return skipped('the HTTP+SSE (deprecated) transport has another handshake')
   if (isOpen !== true && options.token === undefined) return skipped('needs a login: --token-file')
@@ -41,7 +41,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<Outcome> {
   return opened(facts, got)
 }
 
-function isFailureOf(got: McpReply | Failure): got is Failure {
+function isFailureOf(got: McpReply | ProbeFailure): got is ProbeFailure {
   return 'failure' in got
 }
 
@@ -50,7 +50,7 @@ function shortError({ code, message }: NonNullable<McpReply['error']>): string {
 }
 
 /** 401 and 403 with what the challenge says of the token. */
-function refusal({ reply }: McpReply): Outcome | undefined {
+function refusal({ reply }: McpReply): CheckOutcome | undefined {
   if (reply.status !== 401 && reply.status !== 403) return undefined
   const bearer = findChallenge(parseChallenges(reply.headers['www-authenticate']), 'bearer')
   const error = bearer?.params.get('error')
@@ -64,7 +64,7 @@ function refusal({ reply }: McpReply): Outcome | undefined {
   return failed('initialize.token', seen)
 }
 
-async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<Outcome> {
+async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<CheckOutcome> {
   const version = text(result, 'protocolVersion')
   if (version === undefined || !allVersions.includes(version)) {
     return failed('initialize.version', `protocolVersion is ${version ?? 'not there'}`)
@@ -95,7 +95,7 @@ function inSession(facts: RemoteFacts, method: string, id = facts.session?.id) {
   return askMcp(peers, target, request)
 }
 
-export async function checkTools(facts: RemoteFacts): Promise<Outcome> {
+export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session === undefined && facts.isStateless !== true) return skipped('no session')
   const got = await inSession(facts, 'tools/list')
   if (isFailureOf(got)) return failed('tools.error', failureText(got))
@@ -116,7 +116,7 @@ export async function checkTools(facts: RemoteFacts): Promise<Outcome> {
   return tools.length === 0 ? warning('tools.empty', 'an empty list') : ok(`${tools.length} tools${more}`)
 }
 
-export async function checkUnknownSession(facts: RemoteFacts): Promise<Outcome> {
+export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
   if (isFailureOf(got)) return failed('tools.error', failureText(got))
@@ -126,7 +126,7 @@ export async function checkUnknownSession(facts: RemoteFacts): Promise<Outcome> 
 }
 
 /** Every call goes over a connection of its own, as it would from clients behind a balancer. */
-export async function checkAffinity(facts: RemoteFacts): Promise<Outcome> {
+export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const calls = await Promise.all(Array.from({ length: affinityCalls }, () => inSession(facts, 'ping')))
   const lost = calls.filter((got) => 'reply' in got && (got.reply.status === 404 || got.reply.status === 400))

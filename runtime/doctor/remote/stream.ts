@@ -6,19 +6,19 @@
  * nothing is sent by itself; there the headers of the GET stream have to do.
  */
 import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../mcp/index.ts'
-import { header, isFailure, mediaType, type Reply } from '../probe/exchange.ts'
+import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { credentials } from '../probe/mcp.ts'
-import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
 
-export async function checkStream(facts: RemoteFacts): Promise<Outcome> {
+export async function checkStream(facts: RemoteFacts): Promise<CheckOutcome> {
   const first = facts.isStateless === true ? await subscription(facts) : undefined
   if (facts.session === undefined) return first ?? skipped('no session')
   return first === undefined || first.result === 'ok' ? getStream(facts) : first
 }
 
-async function getStream(facts: RemoteFacts): Promise<Outcome> {
+async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers, options, session } = facts
   const proof = `curl -sN ${quoted(target)} -H 'accept: text/event-stream' -H 'mcp-session-id: …'`
   const reply = await peers.ask(target, {
@@ -43,7 +43,7 @@ async function getStream(facts: RemoteFacts): Promise<Outcome> {
 }
 
 /** What the headers alone give away. */
-function transport(reply: Reply, proof: string): Outcome | undefined {
+function transport(reply: ProbeReply, proof: string): CheckOutcome | undefined {
   const type = mediaType(reply)
   if (reply.status !== 200 || type !== eventStreamType) {
     return warning('stream.type', `status ${reply.status}, ${type || 'no content type'}`, { proof })
@@ -58,7 +58,7 @@ function transport(reply: Reply, proof: string): Outcome | undefined {
   return undefined
 }
 
-async function subscription({ target, peers, options }: RemoteFacts): Promise<Outcome> {
+async function subscription({ target, peers, options }: RemoteFacts): Promise<CheckOutcome> {
   const method = 'subscriptions/listen'
   const proof = `curl -sN ${quoted(target)} -d '{"jsonrpc":"2.0","id":1,"method":"${method}",…}'`
   let isFirst = false

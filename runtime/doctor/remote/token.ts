@@ -2,14 +2,14 @@
  * An access token that was handed in, read and not verified: its form, times, issuer and audience. Claims about the user
  * are never reported. Source: RFC 9068; RFC 7519.
  */
-import { type JsonObject, resourceCovers } from '../../oauth/index.ts'
+import { type JsonRecord, resourceCovers } from '../../oauth/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
-import { failed, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { listed, type RemoteFacts, shownUrl, text } from './facts.ts'
 
 const leewaySec = 5
 
-export async function checkToken(facts: RemoteFacts): Promise<Outcome> {
+export async function checkToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const { token } = facts.options
   if (token === undefined) return skipped('needs --token-file')
   const parts = token.split('.')
@@ -19,11 +19,11 @@ export async function checkToken(facts: RemoteFacts): Promise<Outcome> {
   return checkTimes(claims) ?? checkIssuerOf(claims, facts) ?? checkAudience(claims, facts)
 }
 
-function decode(part: string): JsonObject | undefined {
+function decode(part: string): JsonRecord | undefined {
   return jsonObject(Buffer.from(part.slice(0, 65_536), 'base64url').toString())
 }
 
-function checkTimes(claims: JsonObject): Outcome | undefined {
+function checkTimes(claims: JsonRecord): CheckOutcome | undefined {
   const now = Date.now() / 1000
   const { exp, nbf, iat } = claims
   if (typeof exp === 'number' && exp < now - leewaySec) {
@@ -35,14 +35,14 @@ function checkTimes(claims: JsonObject): Outcome | undefined {
     : undefined
 }
 
-function checkIssuerOf(claims: JsonObject, { server, isOpen }: RemoteFacts): Outcome | undefined {
+function checkIssuerOf(claims: JsonRecord, { server, isOpen }: RemoteFacts): CheckOutcome | undefined {
   const iss = text(claims, 'iss')
   const issuer = text(server, 'issuer')
   if (isOpen === true || iss === undefined || issuer === undefined || iss === issuer) return undefined
   return failed('token.issuer', `iss is ${iss}, the issuer is ${issuer}`)
 }
 
-function checkAudience(claims: JsonObject, { resource, target, options }: RemoteFacts): Outcome {
+function checkAudience(claims: JsonRecord, { resource, target, options }: RemoteFacts): CheckOutcome {
   if (claims['nonce'] !== undefined && claims['scope'] === undefined && claims['scp'] === undefined) {
     return warning('token.kind', 'it has a nonce and no scope, as ID tokens do')
   }

@@ -24,4 +24,4 @@ export const codes = {
 
 export type CodeTable = Readonly<Record<string, { readonly expected: string; readonly fix: string }>>
 
-export type Code = keyof typeof codes
+export type FindingCode = keyof typeof codes

@@ -3,7 +3,7 @@
  *
  * Texts of peers are cleaned before they get in here (report/text.ts). Source: design, section 6 (runtime/doctor).
  */
-import type { Code } from './codes.ts'
+import type { FindingCode } from './codes.ts'
 
 /**
  * ok: as it must be. warning: works, but not for everybody. failed: a client cannot get past this. skipped: needs
@@ -18,10 +18,10 @@ export interface Fix {
 }
 
 /** What one check found out; the walk adds the rest. */
-export interface Outcome {
+export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
   /** Absent for ok and skipped. */
-  readonly code?: Code | undefined
+  readonly code?: FindingCode | undefined
   /** One line: what was seen. */
   readonly observed: string
   /** In place of the code's own text, when it depends on what was seen. */
@@ -36,7 +36,7 @@ export interface Finding {
   /** URL, host or file that was checked. */
   readonly object: string
   readonly result: Result
-  readonly code?: Code
+  readonly code?: FindingCode
   readonly observed: string
   readonly expected?: string
   readonly fix?: Fix
@@ -46,20 +46,20 @@ export interface Finding {
   readonly ms: number
 }
 
-export function ok(observed: string): Outcome {
+export function ok(observed: string): CheckOutcome {
   return { result: 'ok', observed }
 }
 
-export function skipped(observed: string): Outcome {
+export function skipped(observed: string): CheckOutcome {
   return { result: 'skipped', observed }
 }
 
-type More = Pick<Outcome, 'fix' | 'proof'>
+type More = Pick<CheckOutcome, 'fix' | 'proof'>
 
-export function warning(code: Code, observed: string, more: More = {}): Outcome {
+export function warning(code: FindingCode, observed: string, more: More = {}): CheckOutcome {
   return { result: 'warning', code, observed, ...more }
 }
 
-export function failed(code: Code, observed: string, more: More = {}): Outcome {
+export function failed(code: FindingCode, observed: string, more: More = {}): CheckOutcome {
   return { result: 'failed', code, observed, ...more }
 }

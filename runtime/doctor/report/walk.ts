@@ -3,7 +3,7 @@
  * first failure is the cause and what follows from it is not reported as a failure of its own.
  */
 import { codes } from './codes.ts'
-import type { Finding, Outcome, Result } from './finding.ts'
+import type { Finding, CheckOutcome, Result } from './finding.ts'
 import type { Clean } from './text.ts'
 
 export interface Check<Facts> {
@@ -12,7 +12,7 @@ export interface Check<Facts> {
   /** Checks that must have ended with ok or a warning. */
   readonly needs: readonly string[]
   readonly object: (facts: Facts) => string
-  readonly run: (facts: Facts) => Promise<Outcome>
+  readonly run: (facts: Facts) => Promise<CheckOutcome>
 }
 
 export interface WalkOptions<Facts> {
@@ -59,7 +59,7 @@ function passed(result: Result | undefined): boolean {
 }
 
 /** An error of this program is no statement about the target. */
-async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<Outcome> {
+async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<CheckOutcome> {
   try {
     return await check.run(facts)
   } catch (error) {
@@ -68,7 +68,7 @@ async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<Outc
   }
 }
 
-function detailsOf<Facts>(outcome: Outcome, { clean, providerFix }: WalkOptions<Facts>) {
+function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOptions<Facts>) {
   const { code, observed, fix, proof } = outcome
   if (code === undefined) return { observed: clean(observed) }
   const provider = providerFix?.(code)

@@ -3,7 +3,7 @@
  */
 import { inspectRedis, type RedisConfig, type RedisFacts } from '../../store/index.ts'
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
-import { failed, type Finding, ok, type Outcome, skipped, warning } from '../report/finding.ts'
+import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 
@@ -38,7 +38,7 @@ function configOf({ url, password, ca, timeoutMs }: RedisOptions): RedisConfig {
   }
 }
 
-async function checkConnection(facts: StoreFacts): Promise<Outcome> {
+async function checkConnection(facts: StoreFacts): Promise<CheckOutcome> {
   const found = await inspectRedis(configOf(facts.options))
   if (!('reason' in found)) {
     facts.redis = found
@@ -55,33 +55,33 @@ function reasonOf(reason: unknown): string {
   return `${reason.message === '' && 'code' in reason ? String(reason.code) : reason.message}${deeper}`
 }
 
-async function checkPlain({ options: { url } }: StoreFacts): Promise<Outcome> {
+async function checkPlain({ options: { url } }: StoreFacts): Promise<CheckOutcome> {
   if (url.protocol === 'rediss:') return ok('TLS')
   return isLoopbackHost(unbracket(url.hostname))
     ? ok('plain, on loopback')
     : warning('redis.plain', 'redis://')
 }
 
-async function checkVersion({ redis }: StoreFacts): Promise<Outcome> {
+async function checkVersion({ redis }: StoreFacts): Promise<CheckOutcome> {
   if (redis?.version === undefined) return skipped('INFO is not permitted')
   const [major = 0, minor = 0] = redis.version.split('.').map(Number)
   const isOld = major < 6 || (major === 6 && minor < 2)
   return isOld ? failed('redis.version', redis.version) : ok(redis.version)
 }
 
-async function checkRole({ redis }: StoreFacts): Promise<Outcome> {
+async function checkRole({ redis }: StoreFacts): Promise<CheckOutcome> {
   if (redis?.role === undefined) return skipped('INFO is not permitted')
   return redis.role === 'slave' ? failed('redis.role', 'a replica') : ok('primary')
 }
 
-async function checkPolicy({ redis }: StoreFacts): Promise<Outcome> {
+async function checkPolicy({ redis }: StoreFacts): Promise<CheckOutcome> {
   if (redis?.policy === undefined) return skipped('INFO is not permitted')
   if (redis.policy === 'noeviction') return ok('noeviction')
   const seen = `maxmemory-policy ${redis.policy}`
   return redis.policy.startsWith('allkeys-') ? failed('redis.policy', seen) : warning('redis.policy', seen)
 }
 
-async function checkMemory({ redis }: StoreFacts): Promise<Outcome> {
+async function checkMemory({ redis }: StoreFacts): Promise<CheckOutcome> {
   const { usedBytes, maxBytes } = redis ?? {}
   if (usedBytes === undefined || maxBytes === undefined) return skipped('INFO is not permitted')
   if (maxBytes === 0) return ok('no limit')
@@ -89,7 +89,7 @@ async function checkMemory({ redis }: StoreFacts): Promise<Outcome> {
   return usedBytes > maxBytes * fullShare ? warning('redis.memory', share) : ok(share)
 }
 
-async function checkClock({ redis }: StoreFacts): Promise<Outcome> {
+async function checkClock({ redis }: StoreFacts): Promise<CheckOutcome> {
   if (redis?.clock === undefined) return skipped('TIME is not permitted')
   const skew = redis.clock.theirs - redis.clock.ours
   const seen = `${Math.round(Math.abs(skew) / 1000)} s apart`

@@ -1,23 +1,23 @@
 /** What goes wrong in a script, with the place where it did. Messages are for whoever wrote the script. */
 
 /** Counted from one; columns in characters. */
-export interface Position {
+export interface SourcePosition {
   readonly line: number
   readonly column: number
 }
 
 /** A function that was being carried out when a script failed, and where it was. */
-export interface Trace extends Position {
+export interface Trace extends SourcePosition {
   readonly name: string
 }
 
 export class StarlarkError extends Error {
   /** Where: for errors of the text, and once a running function has failed. */
-  position: Position | undefined
+  position: SourcePosition | undefined
   /** Functions in flight, innermost first; empty for errors of the text. */
   trace: readonly Trace[] = []
 
-  constructor(message: string, position?: Position) {
+  constructor(message: string, position?: SourcePosition) {
     super(message)
     this.name = 'StarlarkError'
     this.position = position

@@ -6,7 +6,7 @@
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
 import { callFunction } from './functions.ts'
-import { type Meter, Output } from './meter.ts'
+import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { writeAction } from './print.ts'
 import {
   EvaluationError,
@@ -22,8 +22,8 @@ import {
 } from './value.ts'
 
 /** The text of a template. Throws EvaluationError, WorkLimitError. */
-export function expand(template: Template, data: TemplateValue, meter: Meter): string {
-  const run = new Run(template, meter, new Output(meter))
+export function expand(template: Template, data: TemplateValue, meter: TemplateMeter): string {
+  const run = new Run(template, meter, new MeteredOutput(meter))
   run.start(template.body, data)
   return run.text
 }
@@ -35,11 +35,11 @@ export function isSingleAction({ body }: Template): boolean {
 }
 
 /** The value of a single action, not its text; undefined when there is none. Throws EvaluationError, WorkLimitError. */
-export function valueOf(template: Template, data: TemplateValue, meter: Meter): TemplateValue {
+export function valueOf(template: Template, data: TemplateValue, meter: TemplateMeter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
     throw new TypeError('the template is more than one action')
-  return new Run(template, meter, new Output(meter)).pipe(first.pipe, data)
+  return new Run(template, meter, new MeteredOutput(meter)).pipe(first.pipe, data)
 }
 
 interface Variable {
@@ -54,12 +54,12 @@ type Jump = 'break' | 'continue' | undefined
 
 class Run {
   readonly #template: Template
-  readonly #meter: Meter
-  readonly #out: Output
+  readonly #meter: TemplateMeter
+  readonly #out: MeteredOutput
   #variables: Variable[] = []
   #calls = 0
 
-  constructor(template: Template, meter: Meter, out: Output) {
+  constructor(template: Template, meter: TemplateMeter, out: MeteredOutput) {
     this.#template = template
     this.#meter = meter
     this.#out = out

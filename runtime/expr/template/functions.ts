@@ -7,7 +7,7 @@
  */
 import type { FunctionName } from '../../../schemas/workflow/index.ts'
 import { fromJson, jsonText } from './json.ts'
-import type { Meter } from './meter.ts'
+import type { TemplateMeter } from './meter.ts'
 import { escapeHtml, escapeQuery, escapeScript, print, printLine } from './print.ts'
 import { printf } from './printf.ts'
 import {
@@ -25,7 +25,7 @@ import {
 interface TemplateFunction {
   readonly least: number
   readonly most: number
-  readonly run: (values: readonly TemplateValue[], meter: Meter) => TemplateValue
+  readonly run: (values: readonly TemplateValue[], meter: TemplateMeter) => TemplateValue
 }
 
 type Run = TemplateFunction['run']
@@ -63,7 +63,7 @@ const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFu
 export function callFunction(
   name: Exclude<FunctionName, 'and' | 'or'>,
   values: readonly TemplateValue[],
-  meter: Meter,
+  meter: TemplateMeter,
 ): TemplateValue {
   const { least, most, run } = functions[name]
   if (values.length < least || values.length > most) {
@@ -78,7 +78,11 @@ function text(name: string, value: TemplateValue): string {
   throw new EvaluationError(`${name}: expected string; got ${typeName(value)}`)
 }
 
-function written(values: readonly TemplateValue[], meter: Meter, escape: (text: string) => string): string {
+function written(
+  values: readonly TemplateValue[],
+  meter: TemplateMeter,
+  escape: (text: string) => string,
+): string {
   const all = print(
     values.map((value) => (isNil(value) ? '<no value>' : value)),
     meter,
@@ -90,12 +94,12 @@ function written(values: readonly TemplateValue[], meter: Meter, escape: (text: 
 }
 
 /** True when the first value equals one of the others. */
-function eq([first, ...others]: readonly TemplateValue[], meter: Meter): boolean {
+function eq([first, ...others]: readonly TemplateValue[], meter: TemplateMeter): boolean {
   if (others.length === 0) throw new EvaluationError('missing argument for comparison')
   return others.some((other) => isEqual(first, other, meter))
 }
 
-function isEqual(a: TemplateValue, b: TemplateValue, meter: Meter): boolean {
+function isEqual(a: TemplateValue, b: TemplateValue, meter: TemplateMeter): boolean {
   if (isNil(a) || isNil(b)) return isNil(a) && isNil(b)
   if (typeof a === 'object' && typeof b === 'object' && isList(a) === isList(b))
     throw new EvaluationError(`non-comparable type ${typeName(a)}`)
@@ -111,7 +115,7 @@ function isNumber(value: TemplateValue): value is number | bigint {
 }
 
 /** Negative, 0 or positive, for two numbers or two strings. */
-function order(a: TemplateValue, b: TemplateValue, meter: Meter): number {
+function order(a: TemplateValue, b: TemplateValue, meter: TemplateMeter): number {
   if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0
   if (typeof a === 'string' && typeof b === 'string') {
     meter.spendText(Math.min(a.length, b.length) * 8)
@@ -123,7 +127,7 @@ function order(a: TemplateValue, b: TemplateValue, meter: Meter): number {
 }
 
 /** Bytes of a string, items of a list, members of an object. */
-function lengthOf(value: TemplateValue, meter: Meter): bigint {
+function lengthOf(value: TemplateValue, meter: TemplateMeter): bigint {
   if (isList(value)) return BigInt(value.length)
   if (typeof value === 'string') {
     meter.spendText(value.length)
@@ -135,7 +139,7 @@ function lengthOf(value: TemplateValue, meter: Meter): bigint {
   return BigInt(length)
 }
 
-function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: Meter): TemplateValue {
+function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: TemplateMeter): TemplateValue {
   let item = value
   if (isNil(item)) throw new EvaluationError('index of untyped nil')
   for (const at of indexes) {
@@ -150,7 +154,7 @@ function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: M
   return item
 }
 
-function byteAt(item: string, at: TemplateValue, meter: Meter): bigint {
+function byteAt(item: string, at: TemplateValue, meter: TemplateMeter): bigint {
   meter.spendText(item.length)
   const bytes = Buffer.from(item)
   return BigInt(bytes[position(at, bytes.length - 1)] ?? 0)
@@ -165,7 +169,7 @@ function position(value: TemplateValue, last: number): number {
 }
 
 /** Part of a string (by bytes) or list; a third index only bounds the second. */
-function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: Meter): TemplateValue {
+function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: TemplateMeter): TemplateValue {
   if (isNil(value)) throw new EvaluationError('slice of untyped nil')
   if (indexes.length > 3) throw new EvaluationError(`too many slice indexes: ${indexes.length}`)
   if (typeof value !== 'string' && !isList(value))

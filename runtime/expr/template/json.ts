@@ -3,7 +3,7 @@
  *
  * Written like Go does: no blanks, names sorted; but without HTML escapes.
  */
-import { type Meter, Output } from './meter.ts'
+import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { EvaluationError, isList, isObject, sortedNames, type TemplateValue } from './value.ts'
 
 /** A number that may be too long for a float; inside of strings it does no harm, only the slower way is taken. */
@@ -21,7 +21,7 @@ const valueUnits = 3
 const exactFactor = 2 * valueUnits
 
 /** Throws SyntaxError; EvaluationError for a number that is too long; WorkLimitError. */
-export function parseJson(text: string, meter: Meter): TemplateValue {
+export function parseJson(text: string, meter: TemplateMeter): TemplateValue {
   const isExact = longNumber.test(text)
   meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : valueUnits))
   meter.spendText(text.length)
@@ -46,13 +46,13 @@ export function structureOf(text: string): number {
 }
 
 /** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits, WorkLimitError. */
-export function jsonText(value: TemplateValue, meter: Meter): string {
-  const out = new Output(meter)
+export function jsonText(value: TemplateValue, meter: TemplateMeter): string {
+  const out = new MeteredOutput(meter)
   write(value, out, 0)
   return out.text
 }
 
-function write(value: TemplateValue, out: Output, depth: number): void {
+function write(value: TemplateValue, out: MeteredOutput, depth: number): void {
   out.depth(depth)
   if (isList(value)) {
     out.write('[')
@@ -81,7 +81,7 @@ function scalar(value: undefined | null | boolean | number | bigint | string): s
 }
 
 /** JSON text as a value. Throws EvaluationError, WorkLimitError. */
-export function fromJson(text: string, meter: Meter): TemplateValue {
+export function fromJson(text: string, meter: TemplateMeter): TemplateValue {
   try {
     return parseJson(text, meter)
   } catch (error) {

@@ -4,7 +4,7 @@
  */
 import { EvaluationError } from './value.ts'
 
-export interface Limits {
+export interface TemplateLimits {
   /** Longest text made, in bytes. */
   readonly maxBytes: number
   /**
@@ -13,7 +13,7 @@ export interface Limits {
   readonly maxWork: number
 }
 
-export const defaultLimits: Limits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_000_000 }
+export const defaultLimits: TemplateLimits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_000_000 }
 
 /** Nesting of template calls, and of values that are written. */
 const maxDepth = 100
@@ -27,12 +27,12 @@ export class WorkLimitError extends Error {
   }
 }
 
-export class Meter {
+export class TemplateMeter {
   readonly maxBytes: number
   readonly #maxWork: number
   #left: number
 
-  constructor({ maxBytes, maxWork }: Limits) {
+  constructor({ maxBytes, maxWork }: TemplateLimits) {
     this.maxBytes = maxBytes
     this.#maxWork = maxWork
     this.#left = maxWork
@@ -59,12 +59,12 @@ export class Meter {
 }
 
 /** A text that is being written. */
-export class Output {
-  readonly meter: Meter
+export class MeteredOutput {
+  readonly meter: TemplateMeter
   #bytes = 0
   text = ''
 
-  constructor(meter: Meter) {
+  constructor(meter: TemplateMeter) {
     this.meter = meter
   }
 

@@ -3,27 +3,27 @@
  *
  * Source: Go fmt, verb %v, and Go text/template, "Functions".
  */
-import { type Meter, Output } from './meter.ts'
+import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { floatText } from './numbers.ts'
 import { isList, isNil, isObject, sortedNames, type TemplateValue } from './value.ts'
 
 /** What an action shows for nothing. */
 export const noValue = '<no value>'
 
-export function writeAction(value: TemplateValue, out: Output): void {
+export function writeAction(value: TemplateValue, out: MeteredOutput): void {
   if (isNil(value)) out.write(noValue)
   else write(value, out, 0)
 }
 
 /** The text of a value as an action prints it. Throws EvaluationError beyond the limits, WorkLimitError. */
-export function valueText(value: TemplateValue, meter: Meter): string {
-  const out = new Output(meter)
+export function valueText(value: TemplateValue, meter: TemplateMeter): string {
+  const out = new MeteredOutput(meter)
   writeAction(value, out)
   return out.text
 }
 
 /** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
-function write(value: TemplateValue, out: Output, depth: number): void {
+function write(value: TemplateValue, out: MeteredOutput, depth: number): void {
   out.depth(depth)
   if (isList(value)) {
     out.write('[')
@@ -44,8 +44,8 @@ function write(value: TemplateValue, out: Output, depth: number): void {
 }
 
 /** A blank between two values when neither is a string. */
-export function print(values: readonly TemplateValue[], meter: Meter): string {
-  const out = new Output(meter)
+export function print(values: readonly TemplateValue[], meter: TemplateMeter): string {
+  const out = new MeteredOutput(meter)
   let wasString = true
   for (const value of values) {
     const isString = typeof value === 'string'
@@ -57,8 +57,8 @@ export function print(values: readonly TemplateValue[], meter: Meter): string {
 }
 
 /** A blank between all values, a new line at the end. */
-export function printLine(values: readonly TemplateValue[], meter: Meter): string {
-  const out = new Output(meter)
+export function printLine(values: readonly TemplateValue[], meter: TemplateMeter): string {
+  const out = new MeteredOutput(meter)
   for (const [index, value] of values.entries()) {
     if (index > 0) out.write(' ')
     write(value, out, 0)

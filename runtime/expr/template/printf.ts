@@ -15,7 +15,7 @@ import {
   pad,
   quoted,
 } from './formats.ts'
-import { Output, type Meter } from './meter.ts'
+import { MeteredOutput, type TemplateMeter } from './meter.ts'
 import {
   EvaluationError,
   integerOf,
@@ -34,23 +34,23 @@ type Scalar = boolean | number | bigint | string
 const maxSize = 10_000
 
 /** Throws EvaluationError beyond the limits. */
-export function printf(format: string, values: readonly TemplateValue[], meter: Meter): string {
+export function printf(format: string, values: readonly TemplateValue[], meter: TemplateMeter): string {
   return new Printf(format, values, meter).run()
 }
 
 class Printf {
   readonly #format: string
   readonly #values: readonly TemplateValue[]
-  readonly #out: Output
+  readonly #out: MeteredOutput
   #at = 0
   #next = 0
   #reordered = false
   #goodIndex = true
 
-  constructor(format: string, values: readonly TemplateValue[], meter: Meter) {
+  constructor(format: string, values: readonly TemplateValue[], meter: TemplateMeter) {
     this.#format = format
     this.#values = values
-    this.#out = new Output(meter)
+    this.#out = new MeteredOutput(meter)
   }
 
   run(): string {

@@ -5,7 +5,7 @@
  */
 import { type Changes, JsonObject } from '../json/object.ts'
 import { JsonError } from '../json/scan.ts'
-import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type Work } from '../json/turns.ts'
+import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type TurnWork } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
@@ -28,12 +28,12 @@ export function withoutReservedMeta(object: Buffer): Buffer {
 }
 
 /** As withoutReservedMeta. */
-export function* withoutReservedMetaInTurns(object: Buffer): Work<Buffer> {
+export function* withoutReservedMetaInTurns(object: Buffer): TurnWork<Buffer> {
   const has = object[0] === 0x7b && (yield* new Marks(object).from(0)) < object.length
   return has ? yield* cleaned(object, 1) : object
 }
 
-function* cleaned(raw: Buffer, depth: number): Work<Buffer> {
+function* cleaned(raw: Buffer, depth: number): TurnWork<Buffer> {
   if (depth > maxDepth) return raw
   yield* readMembers(raw)
   const object = new JsonObject(raw)
@@ -60,14 +60,14 @@ function cleanedMeta(raw: Buffer): Buffer | undefined {
   return meta.with(changes)
 }
 
-function* cleanedContainer(raw: Buffer, depth: number): Work<Buffer> {
+function* cleanedContainer(raw: Buffer, depth: number): TurnWork<Buffer> {
   if (raw[0] === 0x7b) return yield* cleaned(raw, depth)
   if (raw[0] !== 0x5b) return raw
   const marks = new Marks(raw)
   const pieces: Buffer[] = []
   let done = 0
   let looked = 0
-  function* clean(from: number, to: number): Work<void> {
+  function* clean(from: number, to: number): TurnWork<void> {
     if ((yield* marks.from(from)) >= to) return
     if (++looked > maxElements) throw new JsonError('too many elements with reserved names', from)
     const element = raw.subarray(from, to)
@@ -93,7 +93,7 @@ class Marks {
   }
 
   /** Offset of the first one at or after `at`; Infinity: there is none. Offsets must not go back. */
-  *from(at: number): Work<number> {
+  *from(at: number): TurnWork<number> {
     if (this.#mark < at) this.#mark = yield* this.#next(reservedMark, at)
     if (this.#escape < at) this.#escape = yield* this.#next(unicodeEscape, at)
     return Math.min(this.#mark, this.#escape)
@@ -104,7 +104,7 @@ class Marks {
     return this.#mark < from || this.#escape < from || Math.min(this.#mark, this.#escape) < to
   }
 
-  *#next(what: string, at: number): Work<number> {
+  *#next(what: string, at: number): TurnWork<number> {
     const found = yield* indexIn(this.#text, what, at)
     return found < 0 ? Number.POSITIVE_INFINITY : found
   }

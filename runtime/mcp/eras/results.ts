@@ -6,7 +6,7 @@
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { JsonObject } from '../json/object.ts'
-import { atOnce, joined, largeBytes, readMembers, type Work } from '../json/turns.ts'
+import { atOnce, joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
 import { metaKey, rpcCode } from '../protocol.ts'
 import { withoutReservedMetaInTurns } from './reserved-meta.ts'
 import { withStructuredObject } from './structured.ts'
@@ -29,7 +29,7 @@ export function completeResult(method: string, result: Buffer, serverInfo: strin
 }
 
 /** As completeResult. */
-export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): Work<Buffer> {
+export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): TurnWork<Buffer> {
   yield* readMembers(result)
   const object = new JsonObject(result)
   const meta = object.object('_meta')
@@ -87,12 +87,12 @@ export function sessionResult(raw: Buffer): Buffer {
 }
 
 /** As sessionResult. */
-export function* sessionResultInTurns(raw: Buffer): Work<Buffer> {
+export function* sessionResultInTurns(raw: Buffer): TurnWork<Buffer> {
   const own = yield* withoutReservedMetaInTurns(yield* withoutStatelessMembers(raw))
   return yield* withStructuredObject(own)
 }
 
-function* withoutStatelessMembers(raw: Buffer): Work<Buffer> {
+function* withoutStatelessMembers(raw: Buffer): TurnWork<Buffer> {
   if (raw.length < largeBytes && !mayHaveStatelessMembers(raw)) return raw
   yield* readMembers(raw)
   const result = new JsonObject(raw)

@@ -5,7 +5,7 @@
  */
 import { JsonObject } from '../json/object.ts'
 import { JsonError } from '../json/scan.ts'
-import { joined, largeBytes, readMembers, type Work } from '../json/turns.ts'
+import { joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 
@@ -13,7 +13,7 @@ const memberName = Buffer.from('"structuredContent"')
 const maxTextBytes = 8 * 1024 * 1024
 
 /** The same buffer when the structured content is an object, or there is none. */
-export function* withStructuredObject(result: Buffer): Work<Buffer> {
+export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   if (result.length < largeBytes && isObjectEverywhere(result)) return result
   yield* readMembers(result)
   const read = new JsonObject(result)

@@ -18,7 +18,7 @@ import {
   TooManyMembers,
   TooManyValues,
 } from './scan.ts'
-import type { Work } from './turns.ts'
+import type { TurnWork } from './turns.ts'
 
 export interface CanonicalOptions {
   /** The value is a JSON Schema. */
@@ -42,7 +42,7 @@ interface Frame {
 }
 
 /** Throws JsonError for text that is no JSON, for a member that stands twice, and beyond the bounds. */
-export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): Work<string> {
+export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
   const { maxValues = Number.POSITIVE_INFINITY } = options
   const frames: Frame[] = []
   let at = skipWhitespace(bytes, 0)

@@ -4,7 +4,7 @@
  * An object with the same member twice is refused: two readers could take different ones, and a policy decision on
  * the one would be carried out on the other.
  */
-import { DuplicateMember, JsonError, type Member, readString, skipWhitespace } from './scan.ts'
+import { DuplicateMember, JsonError, type JsonMember, readString, skipWhitespace } from './scan.ts'
 import { membersOf } from './turns.ts'
 import { comma, emptyObjectBytes, objectEnd, objectStart } from './pieces.ts'
 
@@ -13,7 +13,7 @@ export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 
 export class JsonObject {
   readonly bytes: Buffer
-  readonly #members: readonly Member[]
+  readonly #members: readonly JsonMember[]
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
   constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
@@ -95,7 +95,7 @@ function toBuffer(value: Buffer | string | undefined): Buffer {
 /** Up to this many members, comparing each with each is cheaper than a set. */
 const few = 8
 
-function refuseDuplicates(members: readonly Member[], ignoreCase: boolean): void {
+function refuseDuplicates(members: readonly JsonMember[], ignoreCase: boolean): void {
   if (members.length < 2) return
   const names = ignoreCase ? members.map(({ name }) => name.toLowerCase()) : members.map(({ name }) => name)
   if (names.length > few) {

@@ -258,7 +258,7 @@ function skipValue(text: Uint8Array, at: number, maxValues = Infinity): number {
 }
 
 /** One member of an object: its decoded name, where the name begins, and the range of the value. */
-export interface Member {
+export interface JsonMember {
   readonly name: string
   readonly nameAt: number
   readonly from: number
@@ -280,9 +280,9 @@ export function scanMembers(
   text: Buffer,
   at: number,
   maxValues = Infinity,
-): { members: Member[]; end: number } {
+): { members: JsonMember[]; end: number } {
   if (text[at] !== openObject) throw new JsonError('object expected', at)
-  const members: Member[] = []
+  const members: JsonMember[] = []
   let i = skipWhitespace(text, at + 1)
   if (text[i] === closeObject) return { members, end: i + 1 }
   for (;;) {

@@ -9,7 +9,7 @@ import { StringDecoder } from 'node:string_decoder'
 import {
   JsonError,
   maxMembers,
-  type Member,
+  type JsonMember,
   readString,
   scanMembers,
   skipString,
@@ -20,7 +20,7 @@ import { nextShare, shareIsOver } from './turn-shares.ts'
 import { JsonWalk } from './walk.ts'
 
 /** Yields where other work may have a turn. */
-export type Work<T> = Generator<undefined, T, undefined>
+export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** What is smaller is read at once. */
 export const largeBytes: number = 256 * 1024
@@ -32,7 +32,7 @@ const utf8SliceBytes = 1024 * 1024
 const maxNameBytes = 64 * 1024
 
 /** Runs work to its end within this turn. */
-export function atOnce<T>(work: Work<T>): T {
+export function atOnce<T>(work: TurnWork<T>): T {
   for (;;) {
     const step = work.next()
     if (step.done) return step.value
@@ -40,7 +40,7 @@ export function atOnce<T>(work: Work<T>): T {
 }
 
 /** Runs work in later turns, in which it has a share. */
-export async function inTurns<T>(work: Work<T>): Promise<T> {
+export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   for (;;) {
     await nextShare()
     do {
@@ -51,28 +51,28 @@ export async function inTurns<T>(work: Work<T>): Promise<T> {
 }
 
 /** Runs work on some bytes: within this turn when they are few. */
-export function workOn<T>(bytes: Buffer, work: Work<T>): T | Promise<T> {
+export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }
 
-export interface Members {
-  readonly members: readonly Member[]
+export interface ScannedMembers {
+  readonly members: readonly JsonMember[]
   /** The index after the closing brace, or after the white space behind that. */
   readonly end: number
 }
 
-const membersRead = new WeakMap<Uint8Array, Members>()
+const membersRead = new WeakMap<Uint8Array, ScannedMembers>()
 
 /** As scanMembers of the object in `bytes`; what was read before is not read again. */
-export function membersOf(bytes: Buffer, maxValues?: number): Members {
+export function membersOf(bytes: Buffer, maxValues?: number): ScannedMembers {
   const read = bytes.length < largeBytes ? undefined : membersRead.get(bytes)
   return read ?? scanMembers(bytes, skipWhitespace(bytes, 0), maxValues)
 }
 
 /** Reads the members of a large object, for membersOf; of a small one it does nothing. Throws JsonError. */
-export function* readMembers(bytes: Buffer): Work<void> {
+export function* readMembers(bytes: Buffer): TurnWork<void> {
   if (bytes.length < largeBytes || membersRead.has(bytes)) return
-  const members: Member[] = []
+  const members: JsonMember[] = []
   const slices = new Slices(bytes)
   const at = yield* slices.blanks(0)
   if (bytes[at] !== 0x7b) throw new JsonError('object expected', at)
@@ -97,8 +97,8 @@ export function* readMembers(bytes: Buffer): Work<void> {
 /** As visitElements; `visit` may have work of its own. */
 export function* visitElementsInTurns(
   text: Buffer,
-  visit: (from: number, to: number) => Work<void> | undefined,
-): Work<void> {
+  visit: (from: number, to: number) => TurnWork<void> | undefined,
+): TurnWork<void> {
   if (text[0] !== 0x5b) throw new JsonError('array expected', 0)
   const slices = new Slices(text)
   let i = yield* slices.blanks(1)
@@ -127,7 +127,7 @@ class Slices {
   }
 
   /** The index after the value that begins at `from`. */
-  *value(from: number): Work<number> {
+  *value(from: number): TurnWork<number> {
     const walk = this.#walk
     walk.start(from)
     while (from >= this.#until || !walk.advance(this.#until)) {
@@ -138,7 +138,7 @@ class Slices {
   }
 
   /** The index after the white space at `at`. */
-  *blanks(at: number): Work<number> {
+  *blanks(at: number): TurnWork<number> {
     if ((this.#text[at] ?? 0x7b) > 0x20) return at
     let i = at
     for (;;) {
@@ -151,7 +151,7 @@ class Slices {
 }
 
 /** False for bytes that are no UTF-8. */
-export function* checkUtf8(bytes: Buffer): Work<boolean> {
+export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   for (let from = 0; from < bytes.length; ) {
     let to = Math.min(from + utf8SliceBytes, bytes.length)
     // Not within a character: its further bytes begin with the bits 10. There are three at most.
@@ -164,7 +164,7 @@ export function* checkUtf8(bytes: Buffer): Work<boolean> {
 }
 
 /** The same bytes when they are UTF-8; otherwise U+FFFD stands for what is not. */
-export function* madeUtf8(bytes: Buffer): Work<Buffer> {
+export function* madeUtf8(bytes: Buffer): TurnWork<Buffer> {
   if (yield* checkUtf8(bytes)) return bytes
   const decoder = new StringDecoder('utf8')
   const pieces: Buffer[] = []
@@ -179,7 +179,7 @@ export function* madeUtf8(bytes: Buffer): Work<Buffer> {
 const copySlice = 4 * 1024 * 1024
 
 /** The pieces as one. */
-export function* joined(pieces: readonly Buffer[], size = sizeOf(pieces)): Work<Buffer> {
+export function* joined(pieces: readonly Buffer[], size = sizeOf(pieces)): TurnWork<Buffer> {
   const whole = Buffer.allocUnsafe(size)
   let at = 0
   let copied = 0
@@ -201,7 +201,7 @@ function sizeOf(pieces: readonly Buffer[]): number {
 }
 
 /** As indexOf. */
-export function* indexIn(bytes: Buffer, what: string, at: number): Work<number> {
+export function* indexIn(bytes: Buffer, what: string, at: number): TurnWork<number> {
   for (let from = at; from < bytes.length; from += sliceBytes) {
     const found = bytes.subarray(from, from + sliceBytes + what.length - 1).indexOf(what)
     if (found >= 0) return from + found

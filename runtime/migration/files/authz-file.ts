@@ -2,13 +2,13 @@
 import { apiVersion, type Fields, fieldsOf } from '../../../schemas/index.ts'
 import type { ObjectContext } from '../objects/context.ts'
 import { convertObject } from '../objects/object.ts'
-import type { Draft } from '../objects/draft.ts'
+import type { MigrationDraft } from '../objects/draft.ts'
 
 export function isAuthzFile(doc: Fields): boolean {
   return doc['apiVersion'] === undefined && 'version' in doc && ('cedar' in doc || 'pdp' in doc)
 }
 
-export function convertAuthzFile(doc: Fields, name: string, context: ObjectContext): Draft {
+export function convertAuthzFile(doc: Fields, name: string, context: ObjectContext): MigrationDraft {
   const section = doc['type'] === 'httpv1' ? 'pdp' : 'cedar'
   const draft = convertObject(
     {

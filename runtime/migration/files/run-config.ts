@@ -7,7 +7,7 @@
 import { apiVersion, type Fields } from '../../../schemas/index.ts'
 import { objectName } from '../../clients/index.ts'
 import type { ObjectContext } from '../objects/context.ts'
-import { Draft } from '../objects/draft.ts'
+import { MigrationDraft } from '../objects/draft.ts'
 import { settle } from '../objects/object.ts'
 import { convertImage, noteProfile } from '../objects/shared-rules.ts'
 import { Reader } from './reader.ts'
@@ -23,13 +23,13 @@ export function isRunConfig(doc: Fields): boolean {
   return hasTarget && ('schema_version' in doc || 'transport' in doc)
 }
 
-export function convertRunConfig(doc: Fields, context: ObjectContext): Draft {
+export function convertRunConfig(doc: Fields, context: ObjectContext): MigrationDraft {
   const reader = new Reader(doc)
   const wanted = reader.text('base_name') ?? reader.text('container_name') ?? reader.text('name') ?? 'server'
   const name = objectName(wanted)
   reader.ignore('base_name', 'container_name', 'name')
   const remoteUrl = reader.text('remote_url')
-  const draft = new Draft({
+  const draft = new MigrationDraft({
     apiVersion,
     kind: remoteUrl === undefined ? 'MCPServer' : 'MCPRemoteProxy',
     metadata: { name },

@@ -1,6 +1,6 @@
 /** The configuration file of a virtual server: ours has the same form, but for the names of a few values. */
 import { type Fields, validateRuntime } from '../../../schemas/index.ts'
-import { Draft } from '../objects/draft.ts'
+import { MigrationDraft } from '../objects/draft.ts'
 import { settle } from '../objects/object.ts'
 import { convertVirtualServer } from '../objects/shared-rules.ts'
 
@@ -10,8 +10,8 @@ export function isVmcpFile(doc: Fields): boolean {
   return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
 }
 
-export function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): Draft {
-  const draft = new Draft(doc)
+export function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
+  const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')
   convertVirtualServer(draft, '', tools)
   settle(draft, { problemsOf: (config) => validateRuntime('vmcp', config).problems })

@@ -5,34 +5,34 @@
  * of a map. A field that is absent is no edit and no row.
  */
 import { below, type Fields, isFields } from '../../../schemas/index.ts'
-import type { Effect, Row } from '../report/row.ts'
+import type { FieldEffect, MigrationRow } from '../report/row.ts'
 
 /** A document or a part of it, to be changed in place. */
 export type Mutable = Record<string, unknown>
 
 /** A field that was found. */
-export interface Place {
+export interface DraftPlace {
   readonly parent: Mutable
   readonly key: string
   readonly value: unknown
   readonly path: string
 }
 
-export class Draft {
+export class MigrationDraft {
   readonly doc: Mutable
-  readonly rows: Row[] = []
+  readonly rows: MigrationRow[] = []
 
   /** Works on a copy. */
   constructor(source: Fields) {
     this.doc = { ...structuredClone(source) }
   }
 
-  note(field: string, effect: Effect, text: string): void {
+  note(field: string, effect: FieldEffect, text: string): void {
     this.rows.push({ field, effect, text })
   }
 
   /** The fields behind a path that exist. */
-  places(pattern: string): readonly Place[] {
+  places(pattern: string): readonly DraftPlace[] {
     return placesOf(this.doc, pattern.split('.'), '')
   }
 
@@ -66,7 +66,7 @@ export class Draft {
   }
 
   /** Removes fields; one that only states a default (`false`, empty) is removed without a row. */
-  drop(pattern: string, effect: Effect, text: string): void {
+  drop(pattern: string, effect: FieldEffect, text: string): void {
     for (const { parent, key, value, path } of this.places(pattern)) {
       delete parent[key]
       if (!isEmpty(value)) this.note(path, effect, text)
@@ -102,7 +102,7 @@ function isEmpty(value: unknown): boolean {
   return isFields(value) && Object.keys(value).length === 0
 }
 
-function placesOf(value: unknown, steps: readonly string[], path: string): Place[] {
+function placesOf(value: unknown, steps: readonly string[], path: string): DraftPlace[] {
   const [step = '', ...rest] = steps
   const [, name = step, each] = /^(.*?)(\[\]|\{\})$/.exec(step) ?? []
   const parent = mutable(value)

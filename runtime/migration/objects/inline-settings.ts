@@ -1,10 +1,10 @@
 /** Settings that old manifests hold inline and that are objects of their own now: OIDC, telemetry, tools. */
 import { type Fields, fieldsOf, isFields } from '../../../schemas/index.ts'
 import type { ObjectContext } from './context.ts'
-import type { Draft, Mutable, Place } from './draft.ts'
+import type { MigrationDraft, Mutable, DraftPlace } from './draft.ts'
 
 /** Where a kind had its OIDC settings. */
-export function convertInlineOidc(draft: Draft, pattern: string, context: ObjectContext): void {
+export function convertInlineOidc(draft: MigrationDraft, pattern: string, context: ObjectContext): void {
   const [place] = draft.places(pattern)
   if (!place || !isFields(place.value)) return
   const { parent, key, value, path } = place
@@ -42,7 +42,7 @@ export function convertInlineOidc(draft: Draft, pattern: string, context: Object
 }
 
 /** A client secret in plain text moves into a Secret. */
-function withSecret(settings: Fields, draft: Draft, path: string, context: ObjectContext): Fields {
+function withSecret(settings: Fields, draft: MigrationDraft, path: string, context: ObjectContext): Fields {
   const { clientSecret, ...others } = settings
   if (typeof clientSecret !== 'string' || clientSecret === '') return others
   const key = 'client-secret'
@@ -54,7 +54,7 @@ function withSecret(settings: Fields, draft: Draft, path: string, context: Objec
   return { ...others, clientSecretRef: { name, key } }
 }
 
-export function convertInlineTelemetry(draft: Draft, context: ObjectContext): void {
+export function convertInlineTelemetry(draft: MigrationDraft, context: ObjectContext): void {
   const [place] = draft.places('spec.telemetry')
   if (!place || !isFields(place.value)) return
   const { openTelemetry, ...others } = place.value
@@ -69,7 +69,7 @@ export function convertInlineTelemetry(draft: Draft, context: ObjectContext): vo
   if (made && serviceName !== undefined) made['serviceName'] = serviceName
 }
 
-export function convertInlineTools(draft: Draft, field: string, context: ObjectContext): void {
+export function convertInlineTools(draft: MigrationDraft, field: string, context: ObjectContext): void {
   const [place] = draft.places(field)
   if (!place) return
   replaceByObject(draft, place, context, {
@@ -89,8 +89,8 @@ interface Replacement {
 
 /** Returns the reference that took the field's place; undefined when there was one already. */
 function replaceByObject(
-  draft: Draft,
-  { parent, key, path }: Place,
+  draft: MigrationDraft,
+  { parent, key, path }: DraftPlace,
   context: ObjectContext,
   { kind, suffix, ref, spec }: Replacement,
 ): Mutable | undefined {
@@ -106,7 +106,7 @@ function replaceByObject(
   return made
 }
 
-function nameOf(draft: Draft): string {
+function nameOf(draft: MigrationDraft): string {
   const { name } = fieldsOf(draft.doc['metadata'])
   return typeof name === 'string' ? name : 'unnamed'
 }

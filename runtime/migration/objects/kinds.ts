@@ -3,7 +3,7 @@
  * form here. Fields without a rule are equal.
  */
 import type { ObjectContext } from './context.ts'
-import type { Draft } from './draft.ts'
+import type { MigrationDraft } from './draft.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
 import {
   convertAuthServer,
@@ -16,7 +16,7 @@ import {
 import { convertWorkflow } from './workflow-rules.ts'
 import { convertPolicies } from './policy-rules.ts'
 
-type Rules = (draft: Draft, context: ObjectContext) => void
+type Rules = (draft: MigrationDraft, context: ObjectContext) => void
 
 const same: Rules = () => {}
 
@@ -51,7 +51,7 @@ export const absentKinds: Readonly<
   MCPWebhookConfig: { effect: 'refused', text: 'webhooks of requests have no counterpart' },
 }
 
-function mcpServer(draft: Draft, context: ObjectContext): void {
+function mcpServer(draft: MigrationDraft, context: ObjectContext): void {
   draft.rename('spec.port', 'proxyPort')
   draft.rename('spec.targetPort', 'mcpPort')
   for (const { path } of draft.places('spec.webhookConfigRef')) {
@@ -64,21 +64,21 @@ function mcpServer(draft: Draft, context: ObjectContext): void {
   convertImage(draft)
 }
 
-function remoteProxy(draft: Draft, context: ObjectContext): void {
+function remoteProxy(draft: MigrationDraft, context: ObjectContext): void {
   draft.rename('spec.remoteURL', 'remoteUrl')
   draft.rename('spec.port', 'proxyPort')
   proxySettings(draft, context)
   renameContainer(draft, 'toolhive', 'gatehouse')
 }
 
-function proxySettings(draft: Draft, context: ObjectContext): void {
+function proxySettings(draft: MigrationDraft, context: ObjectContext): void {
   convertInlineOidc(draft, 'spec.oidcConfig', context)
   convertInlineTelemetry(draft, context)
   convertProxyOverrides(draft)
   convertPolicies(draft, 'spec.authzConfig.inline.entitiesJson')
 }
 
-function externalAuth(draft: Draft): void {
+function externalAuth(draft: MigrationDraft): void {
   draft.revalue('spec.type', { awsSts: 'cloudSts' })
   draft.rename('spec.awsSts', 'cloudSts')
   const exchange = 'spec.tokenExchange'
@@ -115,7 +115,7 @@ const nowInConfig = [
   'audit',
 ]
 
-function virtualServer(draft: Draft, context: ObjectContext): void {
+function virtualServer(draft: MigrationDraft, context: ObjectContext): void {
   for (const field of nowInConfig) draft.move(`spec.${field}`, ['spec', 'config', field])
   if (draft.value('spec.groupRef') === undefined)
     draft.move('spec.config.groupRef', ['spec', 'groupRef', 'name'])

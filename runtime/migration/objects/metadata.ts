@@ -1,6 +1,6 @@
 /** Metadata of an object: what a person wrote stays, what the API server and an operator wrote goes. */
 import { isFields } from '../../../schemas/index.ts'
-import type { Draft, Mutable } from './draft.ts'
+import type { MigrationDraft, Mutable } from './draft.ts'
 
 /** Fields that belong to one object in one cluster. */
 const ofTheServer = [
@@ -21,7 +21,7 @@ const restartedAt = 'mcpserver.toolhive.stacklok.dev/restarted-at'
 /** Written by the operator, of no use to anybody else. */
 const ofTheOperator = 'mcpserver.toolhive.stacklok.dev/last-processed-restart'
 
-export function convertMetadata(draft: Draft): void {
+export function convertMetadata(draft: MigrationDraft): void {
   delete draft.doc['status']
   const metadata = draft.doc['metadata']
   if (!isFields(metadata)) return
@@ -37,7 +37,11 @@ export function convertMetadata(draft: Draft): void {
   }
 }
 
-function convertedKeys(draft: Draft, field: string, values: Readonly<Record<string, unknown>>): Mutable {
+function convertedKeys(
+  draft: MigrationDraft,
+  field: string,
+  values: Readonly<Record<string, unknown>>,
+): Mutable {
   const left: Mutable = {}
   for (const [key, value] of Object.entries(values)) {
     const path = `metadata.${field}["${key}"]`

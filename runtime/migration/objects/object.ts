@@ -1,7 +1,7 @@
 /** One object of toolhive.stacklok.dev as objects of ours, checked with the admission webhook's own code. */
 import { apiVersion, type Fields, fieldsOf, isFields, type Violation } from '../../../schemas/index.ts'
 import type { ObjectContext } from './context.ts'
-import { Draft, type Mutable } from './draft.ts'
+import { MigrationDraft, type Mutable } from './draft.ts'
 import { kindRules } from './kinds.ts'
 import { convertMetadata } from './metadata.ts'
 
@@ -19,8 +19,8 @@ const freeForm: ReadonlySet<string> = new Set([
 const maxRounds = 20
 
 /** Returns the draft: its document is valid, or one of its rows refuses it. */
-export function convertObject(source: Fields, context: ObjectContext): Draft {
-  const draft = new Draft(source)
+export function convertObject(source: Fields, context: ObjectContext): MigrationDraft {
+  const draft = new MigrationDraft(source)
   draft.doc['apiVersion'] = apiVersion
   convertMetadata(draft)
   draft.doc['spec'] = withoutNulls(draft.doc['spec'])
@@ -31,7 +31,7 @@ export function convertObject(source: Fields, context: ObjectContext): Draft {
 }
 
 /** Leaves out what the schema does not know, and refuses what is not valid then. */
-export function settle(draft: Draft, { problemsOf }: Pick<ObjectContext, 'problemsOf'>): void {
+export function settle(draft: MigrationDraft, { problemsOf }: Pick<ObjectContext, 'problemsOf'>): void {
   if (draft.rows.some(({ effect }) => effect === 'refused')) return
   for (let round = 0; round < maxRounds; round++) {
     const unknown = problemsOf(draft.doc).filter(isUnknown)

@@ -1,9 +1,9 @@
 /** Entities of policies: short forms that another reader of Cedar's JSON accepts, written out. */
 import { type Fields, isFields } from '../../../schemas/index.ts'
-import type { Draft } from './draft.ts'
+import type { MigrationDraft } from './draft.ts'
 
 /** `pattern` leads to a text that holds a JSON list of entities. */
-export function convertPolicies(draft: Draft, pattern: string): void {
+export function convertPolicies(draft: MigrationDraft, pattern: string): void {
   for (const { parent, key, value, path } of draft.places(pattern)) {
     const entities = entitiesIn(value)
     if (!entities?.some(isShort)) continue

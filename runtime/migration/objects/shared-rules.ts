@@ -1,7 +1,7 @@
 /** Rules that several kinds and files share. */
 import { fieldsOf, isFields, localCommandAnnotation } from '../../../schemas/index.ts'
 import { quoteCommand } from '../../clients/index.ts'
-import type { Draft } from './draft.ts'
+import type { MigrationDraft } from './draft.ts'
 import { runnerImage } from './protocol-image.ts'
 import { convertWorkflow } from './workflow-rules.ts'
 
@@ -15,7 +15,7 @@ const sameVariables: ReadonlySet<string> = new Set([
   'DISABLE_ENV_FALLBACK',
 ])
 
-export function convertProxyOverrides(draft: Draft): void {
+export function convertProxyOverrides(draft: MigrationDraft): void {
   const at = 'spec.resourceOverrides.proxyDeployment'
   for (const { parent, value, path } of draft.places(`${at}.env[].name`)) {
     const [, name] = /^TOOLHIVE_(.+)$/.exec(String(value)) ?? []
@@ -36,7 +36,7 @@ export function convertProxyOverrides(draft: Draft): void {
 }
 
 /** Containers of a pod template under another name. */
-export function renameContainer(draft: Draft, from: string, to: string): void {
+export function renameContainer(draft: MigrationDraft, from: string, to: string): void {
   for (const { parent, key, value, path } of draft.places('spec.podTemplateSpec.spec.containers[].name')) {
     if (value !== from) continue
     parent[key] = to
@@ -44,7 +44,7 @@ export function renameContainer(draft: Draft, from: string, to: string): void {
   }
 }
 
-export function noteProfile(draft: Draft): void {
+export function noteProfile(draft: MigrationDraft): void {
   const profile = fieldsOf(draft.value('spec.permissionProfile'))
   if (profile['name'] === undefined) return
   const isNone = (profile['type'] ?? 'builtin') === 'builtin' && profile['name'] === 'none'
@@ -58,7 +58,7 @@ export function noteProfile(draft: Draft): void {
 }
 
 /** The command of a package in place of its image; and a stdio server must have a command. */
-export function convertImage(draft: Draft, builder?: string): void {
+export function convertImage(draft: MigrationDraft, builder?: string): void {
   const [place] = draft.places('spec.image')
   if (typeof place?.value !== 'string') return
   const runner = runnerImage(place.value, builder)
@@ -92,13 +92,13 @@ export function convertImage(draft: Draft, builder?: string): void {
   }
 }
 
-function hasCommand(draft: Draft): boolean {
+function hasCommand(draft: MigrationDraft): boolean {
   return draft
     .places('spec.podTemplateSpec.spec.containers[].command')
     .some(({ parent, value }) => parent['name'] === 'mcp' && Array.isArray(value) && value.length > 0)
 }
 
-function setCommand(draft: Draft, command: readonly string[]): void {
+function setCommand(draft: MigrationDraft, command: readonly string[]): void {
   const mcp = draft.places('spec.podTemplateSpec.spec.containers[].name').find(({ value }) => value === 'mcp')
   if (mcp) {
     mcp.parent['command'] ??= [...command]
@@ -116,7 +116,11 @@ function setCommand(draft: Draft, command: readonly string[]): void {
 }
 
 /** Settings of a virtual server: `spec.config` of the kind, '' for a file of its own. */
-export function convertVirtualServer(draft: Draft, parent: string, tools: ReadonlyMap<string, string>): void {
+export function convertVirtualServer(
+  draft: MigrationDraft,
+  parent: string,
+  tools: ReadonlyMap<string, string>,
+): void {
   const at = parent === '' ? '' : `${parent}.`
   draft.revalue(`${at}optimizer.embeddingProvider`, { openai: 'compat' })
   for (const strategy of [`${at}outgoingAuth.default`, `${at}outgoingAuth.backends{}`]) {
@@ -134,7 +138,7 @@ export function convertVirtualServer(draft: Draft, parent: string, tools: Readon
 }
 
 /** Fields of the embedded authorization server that have no counterpart. None of them is a guard. */
-export function convertAuthServer(draft: Draft, at: string): void {
+export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
     allowConfidentialClientRegistration: 'clients register as public clients only',
     forceConfidentialRedirectUris: 'clients register as public clients only',

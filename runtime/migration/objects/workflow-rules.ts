@@ -1,9 +1,9 @@
 /** Rules for workflows, in a definition (`spec`) or in a virtual server (`spec.config.compositeTools[]`). */
 import { below, fieldsOf } from '../../../schemas/index.ts'
-import type { Draft } from './draft.ts'
+import type { MigrationDraft } from './draft.ts'
 
 /** `tools`: what steps mean by a tool without its backend. */
-export function convertWorkflow(draft: Draft, at: string, tools: ReadonlyMap<string, string>): void {
+export function convertWorkflow(draft: MigrationDraft, at: string, tools: ReadonlyMap<string, string>): void {
   askForNestedTemplates(draft, at)
   for (const { parent, key, value, path } of draft.places(`${at}.failureMode`)) {
     delete parent[key]
@@ -23,7 +23,7 @@ export function convertWorkflow(draft: Draft, at: string, tools: ReadonlyMap<str
 }
 
 /** There, strings at any depth of arguments are templates; here only where the workflow says so. */
-function askForNestedTemplates(draft: Draft, at: string): void {
+function askForNestedTemplates(draft: MigrationDraft, at: string): void {
   for (const { parent, value, path } of draft.places(`${at}.steps`)) {
     const steps = Array.isArray(value) ? value.map(fieldsOf) : []
     const nested = steps.flatMap((step) => [
@@ -43,7 +43,7 @@ function hasBraces(value: unknown): boolean {
 }
 
 /** Retries are counted and delayed only where the action is retry. */
-function convertRetries(draft: Draft, steps: string): void {
+function convertRetries(draft: MigrationDraft, steps: string): void {
   for (const field of ['maxRetries', 'retryCount', 'retryDelay']) {
     for (const { parent, key, path } of draft.places(`${steps}.onError.${field}`)) {
       if (parent['action'] === 'retry') continue
@@ -58,13 +58,13 @@ function convertRetries(draft: Draft, steps: string): void {
 const unknownRoot = /\{\{-?\s*\.(?!(?:params|steps|vars|workflow|forEach)\b)[A-Za-z_][\w.]*\s*-?\}\}/g
 const noValue = '<no value>'
 
-function fillUnknownRoots(draft: Draft, pattern: string): void {
+function fillUnknownRoots(draft: MigrationDraft, pattern: string): void {
   for (const { parent, key, value, path } of draft.places(pattern)) {
     parent[key] = filled(value, path, draft)
   }
 }
 
-function filled(value: unknown, path: string, draft: Draft): unknown {
+function filled(value: unknown, path: string, draft: MigrationDraft): unknown {
   if (typeof value === 'string') {
     const text = value.replaceAll(unknownRoot, noValue)
     if (text !== value)

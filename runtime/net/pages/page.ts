@@ -39,7 +39,7 @@ button.main{background:var(--main);border-color:var(--main);color:var(--on-main)
 
 const styleHash = createHash('sha256').update(style).digest('base64')
 
-export interface Page {
+export interface HtmlPage {
   readonly html: string
   readonly headers: Readonly<Record<string, string>>
 }
@@ -48,7 +48,7 @@ export interface Page {
  * A whole page. `formTargets` are the origins and schemes a form on it may lead to: browsers apply form-action to the
  * redirects after it as well, so everything between here and the client must be listed.
  */
-export function page(title: string, body: Html, formTargets: readonly string[] = []): Page {
+export function page(title: string, body: Html, formTargets: readonly string[] = []): HtmlPage {
   const forms = formTargets.length === 0 ? "'none'" : `'self' ${[...new Set(formTargets)].join(' ')}`
   const whole = html`<!doctype html>
 <html lang="en">

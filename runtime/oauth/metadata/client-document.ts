@@ -8,8 +8,8 @@
  */
 import { isLoopbackHost } from '../../net/index.ts'
 import {
-  type CallOptions,
-  type JsonObject,
+  type OAuthCallOptions,
+  type JsonRecord,
   optionalString,
   optionalStrings,
   readJson,
@@ -45,7 +45,7 @@ export function clientDocumentUrlViolation(clientId: string): string | undefined
  * The document of a client_id, checked. Rejects with OAuthClientError. The fetch must be guarded, must not follow redirects
  * and should cap the response at a few kilobytes: the URL is an untrusted client's.
  */
-export async function fetchClientDocument(clientId: string, options: CallOptions): Promise<JsonObject> {
+export async function fetchClientDocument(clientId: string, options: OAuthCallOptions): Promise<JsonRecord> {
   const problem = clientDocumentUrlViolation(clientId)
   if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
   const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
@@ -53,7 +53,7 @@ export async function fetchClientDocument(clientId: string, options: CallOptions
 }
 
 /** Checks identity, redirect URIs and that the client is public; throws OAuthClientError `protocol`. */
-export function checkClientDocument(clientId: string, document: JsonObject): JsonObject {
+export function checkClientDocument(clientId: string, document: JsonRecord): JsonRecord {
   if (requiredString(what, document, 'client_id') !== clientId) {
     throw new OAuthClientError('protocol', `${what} names another client_id`)
   }

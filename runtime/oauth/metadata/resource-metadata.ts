@@ -6,8 +6,8 @@
  * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
 import {
-  type CallOptions,
-  type JsonObject,
+  type OAuthCallOptions,
+  type JsonRecord,
   optionalStrings,
   readJson,
   requiredString,
@@ -21,7 +21,7 @@ export interface ResourceMetadata {
   readonly authorizationServers: readonly string[]
   readonly scopesSupported?: readonly string[]
   /** The document as received. */
-  readonly document: JsonObject
+  readonly document: JsonRecord
 }
 
 const what = 'the protected-resource document'
@@ -32,7 +32,7 @@ const what = 'the protected-resource document'
  */
 export async function discoverResource(
   target: string,
-  options: CallOptions & {
+  options: OAuthCallOptions & {
     /** `resource_metadata` of the challenge. */
     readonly metadataUrl?: string | undefined
   },
@@ -50,7 +50,11 @@ export async function discoverResource(
   return undefined
 }
 
-async function fetchResource(url: string, target: string, options: CallOptions): Promise<ResourceMetadata> {
+async function fetchResource(
+  url: string,
+  target: string,
+  options: OAuthCallOptions,
+): Promise<ResourceMetadata> {
   if (!URL.canParse(url)) throw new OAuthClientError('protocol', 'resource_metadata is not a URL')
   const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
   const type = response.headers.get('content-type') ?? ''

@@ -8,8 +8,8 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthorizationServer } from 'oauth4webapi'
 import {
-  type CallOptions,
-  type JsonObject,
+  type OAuthCallOptions,
+  type JsonRecord,
   optionalStrings,
   readJson,
   requiredString,
@@ -21,7 +21,7 @@ import { endpointViolation, serverMetadataUrls } from '../urls.ts'
 /** RFC 8414 and OIDC members by their own names. */
 export type ServerMetadata = AuthorizationServer
 
-export interface ServerDiscoveryOptions extends CallOptions {
+export interface ServerDiscoveryOptions extends OAuthCallOptions {
   /** Lifts the https rule for issuer and endpoints. */
   readonly allowHttp?: boolean | undefined
   /** A member that is taken from a later document of the same issuer when the first lacks it. */
@@ -89,7 +89,7 @@ export async function fetchServerMetadata(
 }
 
 /** The document as metadata; throws OAuthClientError `protocol` when it is another issuer's or malformed. */
-function checkServerMetadata(body: JsonObject, issuer: string, allowHttp = false): ServerMetadata {
+function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')
   if (named !== issuer) {
     throw new OAuthClientError('protocol', `${what} names another issuer`, {
@@ -107,7 +107,7 @@ function isMetadata(body: unknown): body is ServerMetadata {
   return isFields(body) && typeof body['issuer'] === 'string'
 }
 
-function checkEndpoint(body: JsonObject, name: string, allowHttp: boolean): void {
+function checkEndpoint(body: JsonRecord, name: string, allowHttp: boolean): void {
   const value = body[name]
   if (value === undefined) return
   const problem = typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'

@@ -9,7 +9,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { openSync } from 'node:fs'
-import type { Audit as AuditConfig, AuditEventType } from '../../../schemas/index.ts'
+import type { Audit, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
@@ -23,7 +23,7 @@ import {
   type WorkflowEventType,
 } from './events.ts'
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
-import { type Payload, recordedPayload } from './payload.ts'
+import { type AuditPayload, recordedPayload } from './payload.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
 /** A call of a tool from within a script or a step, on behalf of the request in flight. */
@@ -75,13 +75,13 @@ export interface AuditOptions {
   readonly now?: (() => number) | undefined
 }
 
-export interface Audit {
+export interface AuditTrail {
   readonly enabled: boolean
   readonly detectApplicationErrors: boolean
   /** How many bytes of a response the record needs; 0: none. */
   readonly responseBytes: number
   /** What of a decision of policies is recorded. */
-  readonly policyInputs: AuditConfig['policyInputs']
+  readonly policyInputs: Audit['policyInputs']
   records(type: AuditEventType): boolean
   exchange(record: ExchangeRecord): void
   call(record: CallRecord): void
@@ -98,7 +98,7 @@ const authorizationComponent = 'gatehouse-authserver'
 /** Beyond what may be recorded, so that a credential at the edge is seen whole. */
 const marginBytes = 4_096
 
-const off: Audit = {
+const off: AuditTrail = {
   enabled: false,
   detectApplicationErrors: false,
   responseBytes: 0,
@@ -113,7 +113,7 @@ const off: Audit = {
 }
 
 /** Throws INVALID_CONFIG when the file cannot be opened. */
-export function makeAudit(config: AuditConfig | undefined, options: AuditOptions = {}): Audit {
+export function makeAudit(config: Audit | undefined, options: AuditOptions = {}): AuditTrail {
   if (!config?.enabled) return off
   const sink: Sink = options.destination ?? openSink(config.logFile, options.onLoss ?? (() => {}))
   const now = options.now ?? Date.now
@@ -124,7 +124,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
     outcome: AuditOutcome,
     component: string,
     rest: Readonly<Record<string, unknown>>,
-    data: { request?: Payload | undefined; response?: Payload | undefined } = {},
+    data: { request?: AuditPayload | undefined; response?: AuditPayload | undefined } = {},
   ): void {
     const at = new Date(now()).toISOString()
     const line = JSON.stringify({
@@ -145,7 +145,7 @@ export function makeAudit(config: AuditConfig | undefined, options: AuditOptions
   }
 
   /** Only as much of a body is read as may be recorded. */
-  function payload(body: Buffer | undefined, wanted: boolean): Payload | undefined {
+  function payload(body: Buffer | undefined, wanted: boolean): AuditPayload | undefined {
     const most = config?.maxDataSize ?? 0
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
     const end = most + marginBytes
@@ -272,7 +272,7 @@ function localSource(): unknown {
   return { type: 'local', value: 'local', ...(request ? { extra: { request_id: request.requestId } } : {}) }
 }
 
-function dataJson(request: Payload | undefined, response: Payload | undefined): string {
+function dataJson(request: AuditPayload | undefined, response: AuditPayload | undefined): string {
   const members: string[] = []
   if (request) members.push(`"request":${request.json}`)
   if (request?.truncated) members.push('"request_truncated":true')

@@ -15,7 +15,7 @@ const censored = '"[redacted]"'
 const ambiguous = /^(?:code|state|nonce|session|sid)s?$/i
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
-export interface Payload {
+export interface AuditPayload {
   /** JSON text of one value on one line: the body itself, or a string with its beginning. */
   readonly json: string
   readonly truncated: boolean
@@ -26,7 +26,7 @@ export function recordedPayload(
   text: string,
   { whole }: { readonly whole: boolean },
   maxBytes: number,
-): Payload | undefined {
+): AuditPayload | undefined {
   const start = skipSpace(text, 0)
   const first = text.charCodeAt(start)
   if (first !== 0x7b && first !== 0x5b) return undefined

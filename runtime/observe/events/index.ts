@@ -1,6 +1,6 @@
 /** The event stream and its views. */
 export { logEvents } from './log-view.ts'
 export { backendLabel, countEvents } from './metrics-view.ts'
-export type { Problem } from './problems.ts'
+export type { OpenProblem } from './problems.ts'
 export { type Events, makeEvents } from './stream.ts'
 export { failureText } from './words.ts'

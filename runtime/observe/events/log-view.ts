@@ -6,7 +6,7 @@
  */
 import type { Log } from '../../net/index.ts'
 import type { EventFields, EventType } from './fields.ts'
-import type { Events, ServerEvent } from './stream.ts'
+import type { Events, ObservedEvent } from './stream.ts'
 import { eventTable, type EventRow } from './table.ts'
 
 export interface EventLogOptions {
@@ -23,7 +23,7 @@ const maxWindows = 1_000
 interface Window {
   lines: number
   repeated: number
-  last: ServerEvent
+  last: ObservedEvent
   cancel: () => void
 }
 
@@ -31,7 +31,7 @@ interface Window {
 export function logEvents(events: Events, log: Log, { after = timer }: EventLogOptions = {}): () => void {
   const windows = new Map<string, Window>()
 
-  function write({ type, fields }: ServerEvent, repeated: number): void {
+  function write({ type, fields }: ObservedEvent, repeated: number): void {
     const { message, level } = rowOf(type)
     log[pick(level, fields)](pick(message, fields), {
       event: type,
@@ -52,7 +52,7 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
     window.cancel = after(repeatWindowMs, () => close(key, window))
   }
 
-  function open(key: string, event: ServerEvent): Window {
+  function open(key: string, event: ObservedEvent): Window {
     const window: Window = { lines: 0, repeated: 0, last: event, cancel: () => {} }
     const cancel = after(repeatWindowMs, () => close(key, window))
     window.cancel = cancel
@@ -60,7 +60,7 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
     return window
   }
 
-  function told(event: ServerEvent): void {
+  function told(event: ObservedEvent): void {
     if (event.change === 'same') return
     const name = keyOf(event)
     const key = windows.has(name) || windows.size < maxWindows ? name : event.type
@@ -87,7 +87,7 @@ function timer(ms: number, work: () => void): () => void {
   return () => clearTimeout(handle)
 }
 
-function keyOf({ type, fields }: ServerEvent): string {
+function keyOf({ type, fields }: ObservedEvent): string {
   const { repeats } = rowOf(type)
   if (repeats) return `${type} ${repeats(fields)}`
   return 'backend' in fields ? `${type} ${fields.backend}` : type

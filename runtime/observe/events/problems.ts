@@ -1,8 +1,8 @@
 /** What is wrong at the moment: the conditions that events opened and none has closed. Bounded. */
 import type { EventType } from './fields.ts'
-import type { Condition } from './table.ts'
+import type { EventCondition } from './table.ts'
 
-export interface Problem {
+export interface OpenProblem {
   /** Type of the event that opened it. */
   readonly type: EventType
   /** Milliseconds since the epoch. */
@@ -13,14 +13,14 @@ export interface Problem {
 }
 
 /** What an event did to the problem that it is about. */
-export type Change = 'opened' | 'changed' | 'closed' | 'same'
+export type ProblemChange = 'opened' | 'changed' | 'closed' | 'same'
 
 const maxProblems = 500
 
 export class OpenProblems {
-  readonly #open = new Map<string, Problem>()
+  readonly #open = new Map<string, OpenProblem>()
 
-  apply(type: EventType, { id, backend, open }: Condition, at: number): Change {
+  apply(type: EventType, { id, backend, open }: EventCondition, at: number): ProblemChange {
     const known = this.#open.get(id)
     if (!open) return this.#open.delete(id) ? 'closed' : 'same'
     if (known && known.message === open.message && known.fix === open.fix) return 'same'
@@ -36,7 +36,7 @@ export class OpenProblems {
       if (backend !== undefined && backends.includes(backend)) this.#open.delete(id)
   }
 
-  all(): readonly Problem[] {
+  all(): readonly OpenProblem[] {
     return [...this.#open.values()].sort((a, b) => a.since - b.since)
   }
 }

@@ -6,33 +6,37 @@
  * which they came, and one that throws does not keep the others from hearing.
  */
 import type { EventFields, EventType } from './fields.ts'
-import { type Change, OpenProblems, type Problem } from './problems.ts'
-import { type Condition, eventTable, type EventRow } from './table.ts'
+import { type ProblemChange, OpenProblems, type OpenProblem } from './problems.ts'
+import { type EventCondition, eventTable, type EventRow } from './table.ts'
 
-export interface ServerEvent<T extends EventType = EventType> {
+export interface ObservedEvent<T extends EventType = EventType> {
   readonly type: T
   /** Milliseconds since the epoch. */
   readonly at: number
   readonly fields: EventFields[T]
   /** What became of the problem that the event is about; undefined when it is about none. */
-  readonly change: Change | undefined
+  readonly change: ProblemChange | undefined
 }
 
-export type EventListener = (event: ServerEvent) => void
+export type EventListener = (event: ObservedEvent) => void
 
 export interface Events {
   emit<T extends EventType>(type: T, fields: EventFields[T]): void
   /** Hears every event from now on; the returned function ends that. */
   listen(listener: EventListener): () => void
   /** What is wrong now, the oldest first. */
-  problems(): readonly Problem[]
+  problems(): readonly OpenProblem[]
 }
 
 export function makeEvents(now: () => number = Date.now): Events {
   const listeners: EventListener[] = []
   const open = new OpenProblems()
 
-  function changeOf(condition: Condition | undefined, type: EventType, at: number): Change | undefined {
+  function changeOf(
+    condition: EventCondition | undefined,
+    type: EventType,
+    at: number,
+  ): ProblemChange | undefined {
     return condition && open.apply(type, condition, at)
   }
 

@@ -10,7 +10,7 @@ import { failureFix, failureText } from './words.ts'
 export type EventLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /** What an event says about a lasting condition. */
-export interface Condition {
+export interface EventCondition {
   /** Equal for everything that is about the same condition. */
   readonly id: string
   readonly backend?: string | undefined
@@ -24,7 +24,7 @@ export interface EventRow<F> {
   readonly level: EventLevel | ((fields: F) => EventLevel)
   /** Equal for events that repeat one another; one of few. Default: the backend, if the event names one. */
   readonly repeats?: (fields: F) => string
-  readonly condition?: (fields: F) => Condition | undefined
+  readonly condition?: (fields: F) => EventCondition | undefined
 }
 
 type Table = { readonly [T in EventType]: EventRow<EventFields[T]> }

@@ -8,14 +8,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Audit } from '../audit/audit.ts'
+import type { AuditTrail } from '../audit/audit.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
 import { clientAddress } from '../audit/client-address.ts'
 import type { ExchangeRecord } from '../audit/exchange-line.ts'
 import { type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { requestAttributes } from '../telemetry/attributes.ts'
-import type { Telemetry } from '../telemetry/telemetry.ts'
-import type { Attributes, OpenSpan } from '../telemetry/tracer.ts'
+import type { Instruments } from '../telemetry/telemetry.ts'
+import type { SpanAttributes, OpenSpan } from '../telemetry/tracer.ts'
 import { watchResponse } from './answer-watch.ts'
 import {
   responseOfError,
@@ -37,8 +37,8 @@ import { annotate, currentScope, type HttpSide, type RequestScope, withScope } f
 export interface ObserverOptions {
   /** Name of the server, for labels. */
   readonly server: string
-  readonly audit: Audit
-  readonly telemetry: Telemetry
+  readonly audit: AuditTrail
+  readonly telemetry: Instruments
   /** Takes every record, whatever the audit log selects. */
   readonly recorder?: ExchangeRecorder | undefined
   /** True for the paths whose requests are audited and measured. Default: all. */
@@ -88,7 +88,7 @@ export interface Observer {
   /** What the policies decided about the request in flight. */
   policy(record: PolicyRecord): void
   /** Adds attributes to the span of the request in flight. */
-  annotate(attributes: Attributes): void
+  annotate(attributes: SpanAttributes): void
 }
 
 const requestIdText = /^[\w.:-]{1,128}$/

@@ -51,14 +51,14 @@ export interface HttpSide {
   exchange: Exchange | undefined
 }
 
-export interface Scope {
+export interface ExchangeScope {
   readonly request: RequestScope | undefined
   readonly span: OpenSpan | undefined
 }
 
-const scopes = new AsyncLocalStorage<Scope>()
+const scopes = new AsyncLocalStorage<ExchangeScope>()
 
-export function currentScope(): Scope | undefined {
+export function currentScope(): ExchangeScope | undefined {
   return scopes.getStore()
 }
 
@@ -74,6 +74,6 @@ export function annotateDenial(reason: string): void {
   if (request?.http) request.denial ??= reason
 }
 
-export function withScope<T>(scope: Scope, work: () => T): T {
+export function withScope<T>(scope: ExchangeScope, work: () => T): T {
   return scopes.run(scope, work)
 }

@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RequestScope } from '../exchange/scope.ts'
 import { describeArguments } from './arguments.ts'
-import type { Attributes } from './tracer.ts'
+import type { SpanAttributes } from './tracer.ts'
 
 /** Current name to the legacy names of the same value. */
 export const attributeTable: Readonly<Record<string, readonly string[]>> = {
@@ -61,7 +61,7 @@ export interface SpanFacts {
   readonly toolArguments: boolean
 }
 
-export function requestAttributes(facts: SpanFacts, legacy: boolean): Attributes {
+export function requestAttributes(facts: SpanFacts, legacy: boolean): SpanAttributes {
   const current = currentAttributes(facts)
   if (!legacy) return current
   const all: Record<string, string | number | boolean | undefined> = { ...current }

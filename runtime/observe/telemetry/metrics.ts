@@ -16,15 +16,15 @@ export type MetricName = keyof Table
 type ObservedName = { [M in MetricName]: Table[M] extends { observed: true } ? M : never }[MetricName]
 type RecordedName = Exclude<MetricName, ObservedName>
 
-export type Labels<M extends MetricName> = {
+export type MetricLabels<M extends MetricName> = {
   readonly [L in Table[M]['labels'][number]]?: string | number | boolean | undefined
 }
 
 /** Read at each scrape. */
-export type Read<M extends MetricName> = () => Iterable<readonly [value: number, labels?: Labels<M>]>
+export type Read<M extends MetricName> = () => Iterable<readonly [value: number, labels?: MetricLabels<M>]>
 
 export type Metrics = {
-  readonly [M in RecordedName]: (value: number, labels: Labels<M>) => void
+  readonly [M in RecordedName]: (value: number, labels: MetricLabels<M>) => void
 } & {
   readonly [M in ObservedName]: (read: Read<M>) => void
 }

@@ -15,7 +15,7 @@ import { currentScope, withScope } from '../exchange/scope.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 import { readTraceContext, writeTraceContext } from './propagation.ts'
-import { type Attributes, errorType, type OpenSpan, type SpanHandle, type Tracer } from './tracer.ts'
+import { type SpanAttributes, errorType, type OpenSpan, type SpanHandle, type Tracer } from './tracer.ts'
 
 const maxTextBytes = 1_024
 const maxNameBytes = 160
@@ -30,7 +30,7 @@ export function makeTracer(otel: OtelTracer): Tracer {
   function run<T>(
     kind: SpanKind,
     name: string,
-    attributes: Attributes | undefined,
+    attributes: SpanAttributes | undefined,
     work: (span: SpanHandle) => T,
   ): T {
     const scope = currentScope()
@@ -108,7 +108,7 @@ function openSpan(span: Span): OpenSpan {
   }
 }
 
-function safe(attributes: Attributes): OtelAttributes {
+function safe(attributes: SpanAttributes): OtelAttributes {
   const out: OtelAttributes = {}
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'string') out[name] = cutBytes(redactText(value), maxTextBytes)

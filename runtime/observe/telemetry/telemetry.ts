@@ -5,7 +5,7 @@
  * fails or delays a request, and closing waits for it a few seconds at most.
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
-import type { Telemetry as TelemetryConfig } from '../../../schemas/index.ts'
+import type { Telemetry } from '../../../schemas/index.ts'
 import { type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { type BackendCalls, makeBackendCalls } from './backend-calls.ts'
 import { type Metrics, noMetrics } from './metrics.ts'
@@ -26,7 +26,7 @@ export interface TelemetryOptions {
   readonly exportIntervalMs?: number | undefined
 }
 
-export interface Telemetry {
+export interface Instruments {
   /** False: nothing is measured. */
   readonly enabled: boolean
   readonly metrics: Metrics
@@ -54,7 +54,7 @@ export interface SpanOptions {
 const closeMs = 5_000
 const defaultExportIntervalMs = 60_000
 
-export const noTelemetry: Telemetry = {
+export const noTelemetry: Instruments = {
   enabled: false,
   metrics: noMetrics,
   tracer: noTracer,
@@ -67,9 +67,9 @@ export const noTelemetry: Telemetry = {
 
 /** Rejects with INVALID_CONFIG naming every error of the configuration. */
 export async function makeTelemetry(
-  config: TelemetryConfig | undefined,
+  config: Telemetry | undefined,
   options: TelemetryOptions,
-): Promise<Telemetry> {
+): Promise<Instruments> {
   const { serverName, version, env = {}, log = silentLog } = options
   const settings = telemetrySettings(config, { serverName, version, env })
   for (const warning of settings?.warnings ?? []) log.warn('telemetry setting', { hint: warning })

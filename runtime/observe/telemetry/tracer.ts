@@ -10,13 +10,13 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { TraceCarrier } from './propagation.ts'
 import type { InternalSpan } from './span-table.ts'
 
-export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>
 
 /** A span that work can describe itself to. */
 export interface SpanHandle {
   /** False: attributes go nowhere, so need not be made. */
   readonly recording: boolean
-  set(attributes: Attributes): void
+  set(attributes: SpanAttributes): void
   /** Marks the span as failed. `type` is a code or class of errors, never a message. */
   fail(type: string): void
 }
@@ -30,7 +30,7 @@ export interface OpenSpan extends SpanHandle {
 export interface Tracer {
   readonly enabled: boolean
   /** Runs work under a new span; a rejection marks it as failed with the code of the error. */
-  internal<T>(name: InternalSpan, attributes: Attributes | undefined, work: (span: SpanHandle) => T): T
+  internal<T>(name: InternalSpan, attributes: SpanAttributes | undefined, work: (span: SpanHandle) => T): T
   /** The same for a call of a backend. */
   client<T>(name: string, work: (span: SpanHandle) => T): T
   /** Opens the span of a request that arrived at `startedAt` (epoch ms); undefined when tracing is off. */

@@ -17,7 +17,7 @@ import {
 } from '../config.ts'
 import { type RoleChooser, roleChooser } from '../aws/role-mapping.ts'
 import { signRequest } from '../aws/sigv4.ts'
-import type { OutgoingRequest, OutgoingStrategy } from '../strategy.ts'
+import type { OutgoingRequest, CredentialStrategy } from '../strategy.ts'
 import { assumeRole } from '../aws/sts.ts'
 import { subjectToken, tokenTypes } from '../subject.ts'
 import { tellObtained } from '../token-strategy.ts'
@@ -73,7 +73,7 @@ function mappingViolations(block: CloudStsBlock): readonly Violation[] {
   return problems
 }
 
-class CloudSts implements OutgoingStrategy {
+class CloudSts implements CredentialStrategy {
   readonly type = 'cloud_sts'
   readonly perCaller = true
   readonly headerNames = ['authorization', 'x-amz-date', 'x-amz-security-token']

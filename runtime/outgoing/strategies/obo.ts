@@ -16,7 +16,7 @@ import {
   type StrategyParts,
   urlViolations,
 } from '../config.ts'
-import type { OutgoingStrategy } from '../strategy.ts'
+import type { CredentialStrategy } from '../strategy.ts'
 import { tokenTypes } from '../subject.ts'
 import { TokenStrategy } from '../token-strategy.ts'
 
@@ -47,7 +47,7 @@ export const obo: StrategyModule = {
 }
 
 /** The strategy of a build or deployment without on-behalf-of exchange. */
-const refusing: OutgoingStrategy = {
+const refusing: CredentialStrategy = {
   type: 'obo',
   perCaller: true,
   headerNames: ['authorization'],
@@ -57,7 +57,7 @@ const refusing: OutgoingStrategy = {
   refused: () => false,
 }
 
-function exchange(block: OboBlock, parts: StrategyParts): OutgoingStrategy {
+function exchange(block: OboBlock, parts: StrategyParts): CredentialStrategy {
   const { tokenUrl = '', clientId = '', cacheSkewSeconds } = block
   const readSecret = secretReader(block.clientSecret, block.clientSecretEnv, parts)
   const server = typedServer(undefined, tokenUrl)

@@ -1,11 +1,11 @@
 /** Entities as the engine gets them. Source: Cedar, entity JSON format. */
 import type { CedarValue, Uid } from '../../../schemas/cedar/index.ts'
 
-export type Attributes = Readonly<Record<string, CedarValue>>
+export type CedarAttributes = Readonly<Record<string, CedarValue>>
 
 export interface Entity {
   readonly uid: Uid
-  readonly attrs: Attributes
+  readonly attrs: CedarAttributes
   readonly parents: readonly Uid[]
-  readonly tags?: Attributes
+  readonly tags?: CedarAttributes
 }

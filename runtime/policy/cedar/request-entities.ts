@@ -7,7 +7,7 @@
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
-import type { Attributes, Entity } from './entity.ts'
+import type { CedarAttributes, Entity } from './entity.ts'
 import {
   type Action,
   actions,
@@ -48,7 +48,11 @@ export class RequestEntities {
     return new Set(this.#options.configured.withAncestors([actionUid(action)]).map(keyOf))
   }
 
-  of(subject: PolicySubject, question: AccessRequest, argumentAttributes: Attributes): readonly Entity[] {
+  of(
+    subject: PolicySubject,
+    question: AccessRequest,
+    argumentAttributes: CedarAttributes,
+  ): readonly Entity[] {
     const uid = resourceOf(question)
     const { feature, operation } = actions[question.action]
     const configured = this.#options.configured.get(uid)
@@ -84,7 +88,7 @@ export class RequestEntities {
     return [...all.values()]
   }
 
-  #wanted(attributes: Attributes): Attributes {
+  #wanted(attributes: CedarAttributes): CedarAttributes {
     return Object.fromEntries(Object.entries(attributes).filter(([name]) => this.#options.wants(name)))
   }
 
@@ -119,7 +123,7 @@ export class RequestEntities {
 }
 
 /** What a configuration says of an origin counts for nothing. */
-function withoutOrigin(attrs: Attributes): Attributes {
+function withoutOrigin(attrs: CedarAttributes): CedarAttributes {
   if (!originAttributes.some((name) => Object.hasOwn(attrs, name))) return attrs
   const { backend: _backend, original: _original, ...rest } = attrs
   return rest

@@ -8,7 +8,7 @@
  */
 import { keyOf, readEntities, toUid, type Uid } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'
-import type { Attributes, Entity } from './entity.ts'
+import type { CedarAttributes, Entity } from './entity.ts'
 
 export class StaticEntities {
   /** With everything above them as parents. */
@@ -108,8 +108,8 @@ function toEntity(entity: Fields): Entity | undefined {
   if (!own) return undefined
   return {
     uid: own,
-    attrs: (attrs ?? {}) as Attributes,
+    attrs: (attrs ?? {}) as CedarAttributes,
     parents: Array.isArray(parents) ? parents.flatMap((parent: unknown) => toUid(parent) ?? []) : [],
-    ...(tags === undefined ? {} : { tags: tags as Attributes }),
+    ...(tags === undefined ? {} : { tags: tags as CedarAttributes }),
   }
 }

@@ -17,6 +17,6 @@ export interface ServerLink {
 export type OpenLink = (onMessage: (message: Message) => void) => ServerLink
 
 /** How a request ended at the server: exactly one raw JSON object. */
-export type Outcome =
+export type LinkOutcome =
   | { readonly result: Buffer; readonly error?: undefined }
   | { readonly error: Buffer; readonly result?: undefined }

@@ -14,7 +14,7 @@ import {
   notificationMessage,
   paramsOf,
 } from '../../mcp/index.ts'
-import type { Requester } from './requester.ts'
+import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000
 const acknowledgeMs = 30_000
@@ -30,7 +30,7 @@ interface Subscription {
 const none: ReadonlySet<string> = new Set()
 
 export class ListenFeed {
-  readonly #requester: Requester
+  readonly #requester: LinkRequester
   readonly #meta: () => string
   readonly #closed = new AbortController()
   readonly #live = new Map<string, Subscription>()
@@ -42,7 +42,7 @@ export class ListenFeed {
   #changes: Promise<unknown> = Promise.resolve()
 
   /** `meta` makes the raw `_meta` of a request. */
-  constructor(requester: Requester, meta: () => string) {
+  constructor(requester: LinkRequester, meta: () => string) {
     this.#requester = requester
     this.#meta = meta
   }

@@ -13,7 +13,7 @@ import {
   mirroredArguments,
   readMembers,
   visitElementsInTurns,
-  type Work,
+  type TurnWork,
   workOn,
 } from '../../mcp/index.ts'
 
@@ -35,7 +35,7 @@ export class MirroredTools {
     }
   }
 
-  *#learn(result: Buffer): Work<string | undefined> {
+  *#learn(result: Buffer): TurnWork<string | undefined> {
     yield* readMembers(result)
     const page = new JsonObject(result)
     const tools = page.raw('tools')
@@ -44,7 +44,7 @@ export class MirroredTools {
     return cursor && cursor.length <= maxCursorBytes ? page.text('nextCursor') : undefined
   }
 
-  *#read(tools: Buffer, from: number, to: number): Work<void> {
+  *#read(tools: Buffer, from: number, to: number): TurnWork<void> {
     if (to - from > maxToolBytes) return
     const tool: unknown = JSON.parse(tools.toString('utf8', from, to))
     this.#take(tool)

@@ -4,7 +4,7 @@
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { JsonObject, metaKey, statelessVersion } from '../../mcp/index.ts'
-import type { Requester } from './requester.ts'
+import type { LinkRequester } from './requester.ts'
 
 /** A server that has not responded within this time does not know the method. */
 export const probeTimeoutMs = 10_000
@@ -14,7 +14,7 @@ export const maxIntroductionBytes: number = 1024 * 1024
 
 /** The raw DiscoverResult; undefined when the server does not speak the era. Rejects when the link is over. */
 export async function discover(
-  requester: Requester,
+  requester: LinkRequester,
   clientInfo: string,
   timeoutMs = probeTimeoutMs,
 ): Promise<Buffer | undefined> {

@@ -4,14 +4,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Message, notificationMessage, requestMessage } from '../../mcp/index.ts'
-import type { Outcome } from './link.ts'
+import type { LinkOutcome } from './link.ts'
 
 interface Pending {
-  resolve(outcome: Outcome): void
+  resolve(outcome: LinkOutcome): void
   reject(error: Error): void
 }
 
-export class Requester {
+export class LinkRequester {
   readonly #send: (message: Buffer) => void
   readonly #pending = new Map<string, Pending>()
   #nextId = 1
@@ -34,7 +34,7 @@ export class Requester {
    * Sends a request under an id of `newId`. Rejects with BACKEND_UNREACHABLE, or the signal's reason; then the server is
    * told to stop.
    */
-  request(id: string, method: string, params: Buffer | string, signal?: AbortSignal): Promise<Outcome> {
+  request(id: string, method: string, params: Buffer | string, signal?: AbortSignal): Promise<LinkOutcome> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         if (!this.#pending.delete(id)) return

@@ -26,9 +26,9 @@ import {
   sessionParams,
   sessionVersions,
 } from '../../mcp/index.ts'
-import type { OpenLink, Outcome, ServerLink } from './link.ts'
+import type { OpenLink, LinkOutcome, ServerLink } from './link.ts'
 import { maxIntroductionBytes } from './probe.ts'
-import { linkOver, Requester } from './requester.ts'
+import { linkOver, LinkRequester } from './requester.ts'
 
 /** The client's side of one request. */
 export interface CallSide {
@@ -70,7 +70,7 @@ export class SessionLink {
   pins = 0
   readonly #options: SessionLinkOptions
   readonly #link: ServerLink
-  readonly #requester: Requester
+  readonly #requester: LinkRequester
   readonly #sides = new Map<string, CallSide>()
   readonly #serverRequests = new Map<string, AbortController>()
   #level: string | undefined
@@ -79,7 +79,7 @@ export class SessionLink {
   constructor(options: SessionLinkOptions) {
     this.#options = options
     this.#link = options.open((message) => this.#receive(message))
-    this.#requester = new Requester((message) => this.#link.send(message))
+    this.#requester = new LinkRequester((message) => this.#link.send(message))
     this.ended = this.#link.ended
     void this.ended.then((why) => {
       this.#over = true
@@ -112,7 +112,7 @@ export class SessionLink {
     }
   }
 
-  async #initialize(params: string): Promise<Outcome> {
+  async #initialize(params: string): Promise<LinkOutcome> {
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(new GatehouseError('BACKEND_TIMEOUT')), openMs)
     timer.unref()
@@ -129,7 +129,7 @@ export class SessionLink {
     outgoing: Omit<OutgoingParams, 'progress'>,
     side: CallSide | undefined,
     signal?: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<LinkOutcome> {
     const server = await this.opened
     await this.#setLevel(server, side?.logLevel)
     const id = this.#requester.newId()

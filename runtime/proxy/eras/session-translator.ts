@@ -34,10 +34,10 @@ import {
   workOn,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { Outcome } from './link.ts'
+import type { LinkOutcome } from './link.ts'
 import { ListenFeed } from './listen-feed.ts'
 import { discover } from './probe.ts'
-import { reasonOf, Requester } from './requester.ts'
+import { reasonOf, LinkRequester } from './requester.ts'
 import { unnamed } from './session-link.ts'
 
 /** Where messages for the client go. */
@@ -73,7 +73,7 @@ const noAbilities: Abilities = { elicitation: false, sampling: false, roots: fal
 
 export class SessionTranslator {
   readonly #options: SessionTranslatorOptions
-  readonly #requester: Requester
+  readonly #requester: LinkRequester
   readonly #feed: ListenFeed
   /** By the client's raw id. */
   readonly #calls = new Map<string, Call>()
@@ -89,7 +89,7 @@ export class SessionTranslator {
 
   constructor(options: SessionTranslatorOptions) {
     this.#options = options
-    this.#requester = new Requester(options.toServer)
+    this.#requester = new LinkRequester(options.toServer)
     this.#feed = new ListenFeed(this.#requester, () => this.#meta())
   }
 
@@ -190,7 +190,7 @@ export class SessionTranslator {
   }
 
   /** Sends a request again with the client's responses until the server needs no more of them. */
-  async #rounded(method: string, params: JsonObject, call: Call): Promise<Outcome> {
+  async #rounded(method: string, params: JsonObject, call: Call): Promise<LinkOutcome> {
     let changes: Changes = {}
     for (let round = 0; round < maxRounds; round++) {
       const outcome = await this.#round(method, params, changes, call)
@@ -204,7 +204,7 @@ export class SessionTranslator {
     throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server asks without end' })
   }
 
-  async #round(method: string, params: JsonObject, changes: Changes, call: Call): Promise<Outcome> {
+  async #round(method: string, params: JsonObject, changes: Changes, call: Call): Promise<LinkOutcome> {
     const id = this.#requester.newId()
     const outgoing = {
       params,

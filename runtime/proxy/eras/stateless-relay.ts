@@ -17,7 +17,7 @@ import {
 } from '../../mcp/index.ts'
 import type { OpenLink, ServerLink } from './link.ts'
 import { LinkPool, type PooledLink } from './link-pool.ts'
-import { linkOver, Requester } from './requester.ts'
+import { linkOver, LinkRequester } from './requester.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 
 /** A request that is with the server. */
@@ -31,7 +31,7 @@ interface Sent {
 
 /** One channel to the server. */
 export class StatelessLink implements PooledLink {
-  readonly requester: Requester
+  readonly requester: LinkRequester
   readonly ended: Promise<string>
   users = 0
   exclusive = false
@@ -44,7 +44,7 @@ export class StatelessLink implements PooledLink {
 
   constructor(open: OpenLink) {
     this.#link = open((message) => this.#receive(message))
-    this.requester = new Requester((message) => this.#link.send(message))
+    this.requester = new LinkRequester((message) => this.#link.send(message))
     this.ended = this.#link.ended
     void this.ended.then((why) => {
       this.over = true

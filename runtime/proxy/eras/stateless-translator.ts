@@ -33,7 +33,7 @@ import {
   withoutTasks,
   workOn,
 } from '../../mcp/index.ts'
-import type { OpenLink, Outcome } from './link.ts'
+import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'
 import { type CallSide, SessionLink } from './session-link.ts'
@@ -51,7 +51,7 @@ export interface StatelessTranslatorOptions {
 /** A call that has begun, and continues under another request after an interim result. */
 interface Begun {
   readonly link: SessionLink
-  readonly asking: AskingCall<Outcome>
+  readonly asking: AskingCall<LinkOutcome>
   reply: StatelessReply | undefined
 }
 
@@ -263,7 +263,7 @@ export class StatelessTranslator {
   }
 
   async #finish(
-    { result, error }: Outcome,
+    { result, error }: LinkOutcome,
     request: StatelessRequest,
     reply: StatelessReply,
     link: SessionLink,

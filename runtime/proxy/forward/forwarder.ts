@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
 import { headerName, isSessionLost, mayEnterNextSession, sessionVerdict } from '../../mcp/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
-import type { Credential } from '../credential.ts'
+import type { TargetCredential } from '../credential.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import { recoverSession } from '../session/recovery.ts'
 import type { TargetWatch } from '../readiness.ts'
@@ -17,24 +17,24 @@ import { decodeRefusal } from './refusal-body.ts'
 import {
   type ResponsePolicy,
   type DiscardedResponse,
-  type Decision,
+  type RelayDecision,
   ResponseRelay,
 } from './response-relay.ts'
 import { type HeaderRules, requestHeaders } from './request-headers.ts'
 import { firstValue } from './response-headers.ts'
 import { maySetState } from '../session/session-state.ts'
-import type { ProxiedSession, SessionTable } from '../session/sessions.ts'
-import { type Target, targetPath } from './target.ts'
+import type { ProxiedSession, ProxiedSessionTable } from '../session/sessions.ts'
+import { type TargetAddress, targetPath } from './target.ts'
 
 /** A new token, and then a new login. */
 const maxRenewals = 2
 
 export interface ForwarderOptions {
-  readonly target: Target
+  readonly target: TargetAddress
   readonly dispatcher: Dispatcher
   readonly headers: HeaderRules
-  readonly sessions: SessionTable
-  readonly credential: Credential | undefined
+  readonly sessions: ProxiedSessionTable
+  readonly credential: TargetCredential | undefined
   /** Until the target's response headers; not applied to event streams. 0 waits for ever. */
   readonly headersTimeoutMs: number
   /** Path prefix of this proxy as clients see it; '' for none. */
@@ -159,7 +159,7 @@ class Forwarding implements ResponsePolicy {
     })
   }
 
-  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision {
+  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision {
     const { credential, target, watch } = this.#options
     watch.responded()
     if (status >= 200 && status < 300) {
@@ -181,7 +181,7 @@ class Forwarding implements ResponsePolicy {
     return credential?.concerns(status, challenge) ? this.#aside('renew') : 'show'
   }
 
-  #aside(next: Next): Decision {
+  #aside(next: Next): RelayDecision {
     this.#next = next
     return 'aside'
   }
@@ -201,7 +201,7 @@ class Forwarding implements ResponsePolicy {
   }
 
   /** The end of a DELETE, or a session that the target has forgotten. */
-  #lostSession(status: number): Decision {
+  #lostSession(status: number): RelayDecision {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)
     else if (session?.initBody && !this.#recovered) return this.#aside('recover')

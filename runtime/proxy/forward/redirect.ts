@@ -2,13 +2,13 @@
  * Which redirects of the target the proxy follows itself: same authority, no step down from https. Everything else is
  * the client's to check and passes unchanged.
  */
-import type { Target } from './target.ts'
+import type { TargetAddress } from './target.ts'
 
 export const maxRedirects = 10
 
 /** Path and query to go to, or undefined when the redirect is not followed. */
 export function redirectPath(
-  target: Target,
+  target: TargetAddress,
   from: string,
   status: number,
   location: string | undefined,

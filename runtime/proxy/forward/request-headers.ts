@@ -10,7 +10,7 @@ import { namedByConnection } from '../../net/index.ts'
 import { headerName } from '../../mcp/index.ts'
 import { callerHeader, callerDigest } from '../caller-header.ts'
 import type { ProxyExchange } from '../exchange.ts'
-import type { Target } from './target.ts'
+import type { TargetAddress } from './target.ts'
 
 export interface HeaderRules {
   /** Lower-case names that are not copied from the client. */
@@ -21,11 +21,11 @@ export interface HeaderRules {
   readonly injected: ReadonlySet<string>
   /** The target is told which requests are one caller's. */
   readonly identifyCallers: boolean
-  readonly target: Target
+  readonly target: TargetAddress
 }
 
 export interface HeaderOptions {
-  readonly target: Target
+  readonly target: TargetAddress
   /** Fixed headers, already validated; they beat the credential. */
   readonly inject: readonly { readonly name: string; readonly value: string }[]
   /** Lower-case names that the credential may set; a client's are never forwarded. */

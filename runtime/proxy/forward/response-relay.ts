@@ -17,7 +17,7 @@ import { firstValue, type ResponseRules, responseHeaders } from './response-head
 import { acceptUpgrade } from './upgrade.ts'
 
 /** What to do with a response: show it to the client, keep it from the client, or read its body first. */
-export type Decision = 'show' | 'aside' | 'read'
+export type RelayDecision = 'show' | 'aside' | 'read'
 
 /** What the forwarder decides about a response. */
 export interface ResponsePolicy {
@@ -25,7 +25,7 @@ export interface ResponsePolicy {
    * Called when the head of a final response has arrived, before anything is written; and once more with the body when the
    * decision was to read it. 'read' for a response whose body is there already counts as 'show'.
    */
-  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): Decision
+  decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision
   readonly rules: ResponseRules
   /** Sees the bytes of a response on their way to the client. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined

@@ -1,17 +1,22 @@
 /** How a request's path and query map to the target's. */
-import type { Target } from '../../config/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
 
-export type { Target }
+export type { TargetAddress }
 
 /** The request target for the upstream: the path, and both queries joined. */
-export function targetPath(target: Target, method: string | undefined, path: string, query: string): string {
+export function targetPath(
+  target: TargetAddress,
+  method: string | undefined,
+  path: string,
+  query: string,
+): string {
   const own = ownPath(target, method, path)
   if (target.query === '') return query === '' ? own : `${own}?${query}`
   return query === '' ? `${own}?${target.query}` : `${own}?${target.query}&${query}`
 }
 
 /** A target with a path has one endpoint; the HTTP+SSE (deprecated) transport has a second one, which its stream names. */
-function ownPath(target: Target, method: string | undefined, path: string): string {
+function ownPath(target: TargetAddress, method: string | undefined, path: string): string {
   if (target.path === undefined) return path
   if (target.transport !== 'sse') return target.path
   return method === 'GET' && (path === '/sse' || path === '/') ? target.path : path

@@ -9,7 +9,7 @@
  * Source: docs/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Target } from '../../config/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
 import { headerName, latestSessionVersion, metaKey, statelessVersion } from '../../mcp/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
@@ -53,7 +53,7 @@ function rpc(method: string, params: Record<string, unknown>): Buffer {
 }
 
 interface Asking {
-  readonly target: Target
+  readonly target: TargetAddress
   readonly dispatcher: Dispatcher
   readonly signal: AbortSignal
 }
@@ -63,7 +63,11 @@ interface TargetResponse {
   readonly headers: IncomingHttpHeaders
 }
 
-export async function detect(target: Target, dispatcher: Dispatcher, fetch: Fetch): Promise<Detection> {
+export async function detect(
+  target: TargetAddress,
+  dispatcher: Dispatcher,
+  fetch: Fetch,
+): Promise<Detection> {
   const signal = AbortSignal.timeout(limitMs)
   const paths = target.path === undefined ? usualPaths : ([target.path] as const)
   let responded = false

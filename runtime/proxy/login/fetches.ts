@@ -5,7 +5,7 @@
  * A target that is itself private lifts the guard: its authorization server is a neighbour.
  */
 import { lookup } from 'node:dns/promises'
-import type { Target } from '../../config/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
 import { isRefusedAddress } from '../../../schemas/index.ts'
 import { makeFetch, type ProxyEnvironment, unbracket } from '../../net/index.ts'
 import type { Fetch } from '../../oauth/index.ts'
@@ -16,7 +16,7 @@ export interface LoginFetch {
 }
 
 export interface LoginFetchOptions {
-  readonly target: Target
+  readonly target: TargetAddress
   /** URLs that the operator wrote down. */
   readonly typed: readonly (string | undefined)[]
   readonly ca?: string | undefined
@@ -37,7 +37,7 @@ export async function makeLoginFetch(options: LoginFetchOptions): Promise<LoginF
   }
 }
 
-async function isPrivate(target: Target): Promise<boolean> {
+async function isPrivate(target: TargetAddress): Promise<boolean> {
   if (target.loopback) return true
   try {
     const addresses = await lookup(unbracket(new URL(target.origin).hostname), { all: true })

@@ -8,7 +8,7 @@
  * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
-import type { Target } from '../../config/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
@@ -28,7 +28,7 @@ import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 
 export interface LoginParts extends SignInParts {
-  readonly target: Target
+  readonly target: TargetAddress
   readonly dispatcher: Dispatcher
 }
 
@@ -52,7 +52,7 @@ const minBetweenLoginsMs = 60_000
 const stepUpWindowMs = 600_000
 const longestTimerMs = 86_400_000
 
-export class Login implements TokenSource {
+export class TargetLogin implements TokenSource {
   readonly #parts: LoginParts
   #session: LoginState | undefined
   /** The target was asked and wants nothing. */
@@ -351,7 +351,7 @@ export class Login implements TokenSource {
   }
 }
 
-function uriOf({ origin, path = '' }: Target): string {
+function uriOf({ origin, path = '' }: TargetAddress): string {
   return origin + path
 }
 

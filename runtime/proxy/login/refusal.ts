@@ -6,7 +6,7 @@
  * its own, and nothing is signed in by it.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
-import { type CallOptions, OAuthClientError, send } from '../../oauth/index.ts'
+import { type OAuthCallOptions, OAuthClientError, send } from '../../oauth/index.ts'
 
 const what = 'the authorization endpoint'
 
@@ -26,7 +26,7 @@ export function refusesClient(error: unknown): boolean {
 export async function isRefusedClient(
   request: URL,
   redirectUri: string,
-  { fetch, signal }: CallOptions,
+  { fetch, signal }: OAuthCallOptions,
 ): Promise<boolean> {
   try {
     // Only the first response tells: what a redirect leads to may ask for cookies.

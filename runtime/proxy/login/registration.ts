@@ -12,7 +12,7 @@ import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
-  type ClientMetadata,
+  type RegistrationRequest,
   type Fetch,
   type OAuthClient,
   OAuthClientError,
@@ -50,7 +50,7 @@ const renewAheadMs = 86_400_000
 const usableMs = 60_000
 
 /** A way to be a client of the server. */
-export interface Candidate extends LoginClient {
+export interface ClientCandidate extends LoginClient {
   /** There is another way, in case that the server does not know or accept this one. */
   readonly hasFallback: boolean
 }
@@ -63,7 +63,7 @@ export async function* clientCandidates(
   located: Located,
   redirectUri: string,
   parts: ClientParts,
-): AsyncGenerator<Candidate, void> {
+): AsyncGenerator<ClientCandidate, void> {
   const { settings, persisted, fetch, signal, now } = parts
   const { server } = located
   const endpoint = server.registration_endpoint
@@ -158,7 +158,7 @@ function nameOf(located: Located, redirectUri: string): string {
   return `client ${located.server.issuer} ${redirectUri} ${located.scopes.join(' ')}`
 }
 
-function metadata({ server, scopes }: Located, redirectUri: string): ClientMetadata {
+function metadata({ server, scopes }: Located, redirectUri: string): RegistrationRequest {
   const supported = server.token_endpoint_auth_methods_supported
   const method =
     supported === undefined || supported.includes('none')

@@ -31,12 +31,12 @@ export interface SignInParts extends ClientParts {
   readonly needIdToken: boolean
 }
 
-export interface SignedIn extends LoginClient {
+export interface SignedInLogin extends LoginClient {
   readonly tokens: TokenSet
 }
 
 /** Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason. */
-export async function signIn(located: Located, parts: SignInParts): Promise<SignedIn> {
+export async function signIn(located: Located, parts: SignInParts): Promise<SignedInLogin> {
   const callback = await openPort(parts)
   try {
     for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {

@@ -18,8 +18,8 @@ import {
 } from '../../mcp/index.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import { ownerOf, sessionIdOf } from '../forward/forwarder.ts'
-import type { ProxiedSession, SessionTable } from './sessions.ts'
-import type { Target } from '../forward/target.ts'
+import type { ProxiedSession, ProxiedSessionTable } from './sessions.ts'
+import type { TargetAddress } from '../forward/target.ts'
 
 const supported: readonly string[] = [statelessVersion]
 /** Start of every `_meta` key that declares the stateless revision. */
@@ -39,7 +39,7 @@ export function refuseStatelessMethod(
 }
 
 /** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the errors of a stateless request. */
-export function checkBody(exchange: ProxyExchange, target: Target): void {
+export function checkBody(exchange: ProxyExchange, target: TargetAddress): void {
   const { body, req } = exchange
   if (body.length === 0) return
   if (isBatch(body)) throw new GatehouseError('BATCH_REFUSED')
@@ -68,7 +68,7 @@ const sseSession = /(?:^|&)session_?id=/i
  * answer belongs on the stream: the message goes to the target as it is. Where the target's transport is not
  * configured, the endpoint is known by its session parameter.
  */
-function isSsePost({ query }: ProxyExchange, { transport }: Target): boolean {
+function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
   return transport === undefined ? sseSession.test(query) : transport === 'sse'
 }
 
@@ -78,7 +78,7 @@ function isSsePost({ query }: ProxyExchange, { transport }: Target): boolean {
  * id is left for the target to check, so that sessions survive a restart of this proxy.
  */
 export function makeSessionGate(
-  sessions: SessionTable,
+  sessions: ProxiedSessionTable,
   strict: boolean,
 ): (exchange: ProxyExchange) => void | Promise<void> {
   function settle(exchange: ProxyExchange, session: ProxiedSession | undefined): void {

@@ -12,7 +12,7 @@ import {
   type Message,
   notificationMessage,
   readServerMessage,
-  type ServerEvent,
+  type SseEvent,
   sseReader,
 } from '../../mcp/index.ts'
 import { type Dispatcher, Pieces } from '../../net/index.ts'
@@ -131,7 +131,7 @@ async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<B
 async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
   let response: Message | undefined
   let length = 0
-  const events: ServerEvent[] = []
+  const events: SseEvent[] = []
   const reader = sseReader(maxResponseBytes, (event) => events.push(event))
   for await (const chunk of body) {
     reader.push(chunk)

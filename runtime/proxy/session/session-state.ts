@@ -8,7 +8,7 @@
 import { type Message, paramsOf } from '../../mcp/index.ts'
 
 /** Requests to send again, by what they concern. */
-export type SessionState = Map<string, Buffer>
+export type ProxiedSessionState = Map<string, Buffer>
 
 const maxEntries = 1_000
 const maxBytes = 131_072
@@ -22,7 +22,7 @@ export function maySetState(body: Buffer): boolean {
 }
 
 /** Notes an accepted request. True when the state has changed. */
-export function noteState(state: SessionState, message: Message): boolean {
+export function noteState(state: ProxiedSessionState, message: Message): boolean {
   switch (message.method) {
     case 'logging/setLevel':
       return keep(state, 'level', message.bytes)
@@ -45,7 +45,7 @@ function keyOf(message: Message): string | undefined {
   }
 }
 
-function keep(state: SessionState, key: string | undefined, bytes: Buffer): boolean {
+function keep(state: ProxiedSessionState, key: string | undefined, bytes: Buffer): boolean {
   if (key === undefined) return false
   if (!state.has(key) && state.size >= maxEntries) return false
   if (stateBytes(state) + bytes.length > maxBytes) return false
@@ -53,7 +53,7 @@ function keep(state: SessionState, key: string | undefined, bytes: Buffer): bool
   return true
 }
 
-export function stateBytes(state: SessionState): number {
+export function stateBytes(state: ProxiedSessionState): number {
   let sum = 0
   for (const bytes of state.values()) sum += bytes.length
   return sum

@@ -1,7 +1,7 @@
 /** Sessions of the proxy in a store that replicas share (Redis). */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
-import type { SessionRecord, SharedSessions } from './sessions.ts'
+import type { ProxiedSessionRecord, SharedSessions } from './sessions.ts'
 
 export function sessionsInStore(store: Store): SharedSessions {
   const sessions = store.namespace('proxy:')
@@ -30,7 +30,7 @@ function isPair(value: unknown): value is [string, string] {
 }
 
 /** What is not of our making counts as absent. */
-function read(text: string): SessionRecord | undefined {
+function read(text: string): ProxiedSessionRecord | undefined {
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null || !('upstreamId' in value)) return undefined
   const initBody = 'initBody' in value && typeof value.initBody === 'string' ? value.initBody : undefined

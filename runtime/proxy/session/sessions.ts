@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache'
 import type { Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { EventIds } from '../forward/event-ids.ts'
-import { noteState, type SessionState, stateBytes } from './session-state.ts'
+import { noteState, type ProxiedSessionState, stateBytes } from './session-state.ts'
 
 /**
  * How a recovery ended: the session has an id at the target again; the target opens no session; it could
@@ -28,7 +28,7 @@ export interface ProxiedSession {
   /** Body of the initialize request; undefined when it was not seen or is too large to keep. */
   readonly initBody: Buffer | undefined
   /** What the client has set since; sent again in a recovery. */
-  readonly state: SessionState
+  readonly state: ProxiedSessionState
   /** Set once the target has opened the session again: the event ids of the new one. */
   eventIds: EventIds | undefined
   /** The recovery in flight, shared by every request that needs it. */
@@ -36,7 +36,7 @@ export interface ProxiedSession {
 }
 
 /** What is stored of a session outside this process. */
-export interface SessionRecord {
+export interface ProxiedSessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
@@ -46,13 +46,13 @@ export interface SessionRecord {
 
 /** Where sessions are shared between processes. Keys hold no session id in plaintext. */
 export interface SharedSessions {
-  get(key: string): Promise<SessionRecord | undefined>
-  set(key: string, record: SessionRecord, idleMs: number): Promise<void>
+  get(key: string): Promise<ProxiedSessionRecord | undefined>
+  set(key: string, record: ProxiedSessionRecord, idleMs: number): Promise<void>
   delete(key: string): Promise<void>
   close(): Promise<void>
 }
 
-export interface SessionTable {
+export interface ProxiedSessionTable {
   /** The session with this id that this caller opened, as far as this process knows. */
   find(owner: string, clientId: string): ProxiedSession | undefined
   /** The same, asking the shared store. Rejects with SESSION_STORE_DOWN. Undefined at once when nothing is shared. */
@@ -79,7 +79,7 @@ export interface SessionTableOptions {
 const maxInitBytes = 65_536
 const maxCachedBytes = 67_108_864
 
-export function makeSessionTable(log: Log, options: SessionTableOptions = {}): SessionTable {
+export function makeSessionTable(log: Log, options: SessionTableOptions = {}): ProxiedSessionTable {
   const { now, shared } = options
   const idleMs = options.idleMs ?? 7_200_000
   const sessions = new LRUCache<string, ProxiedSession>({

@@ -6,16 +6,16 @@
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Call, Transport, TransportEvents } from './call.ts'
+import type { BridgedCall, BridgeTransport, TransportEvents } from './call.ts'
 import type { Http } from './http.ts'
 import { OldSseTransport } from './old-sse.ts'
 import { StreamableTransport } from './streamable.ts'
 
-export class AnyTransport implements Transport {
+export class AnyTransport implements BridgeTransport {
   readonly #streamable: StreamableTransport
   readonly #old: OldSseTransport
   readonly #oldFirst: boolean
-  #chosen: Transport | undefined
+  #chosen: BridgeTransport | undefined
 
   constructor(http: Http, events: TransportEvents) {
     this.#streamable = new StreamableTransport(http, events)
@@ -23,7 +23,7 @@ export class AnyTransport implements Transport {
     this.#oldFirst = http.endpoint.pathname.endsWith('/sse')
   }
 
-  async deliver(call: Call): Promise<void> {
+  async deliver(call: BridgedCall): Promise<void> {
     if (this.#chosen) return this.#chosen.deliver(call)
     if (this.#oldFirst) {
       await this.#chooseFirst()

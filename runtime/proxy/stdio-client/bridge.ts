@@ -25,25 +25,25 @@ import {
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
-  type Call,
+  type BridgedCall,
   eraOfMessage,
   isResponseTo,
   mirroredHeaders,
-  SessionLost,
-  type Transport,
+  BridgedSessionLost,
+  type BridgeTransport,
   type TransportEvents,
 } from './call.ts'
 import type { EraTranslation } from './era-translation.ts'
 import { longestRetryMs, maxMessageBytes } from './http.ts'
-import { InFlight } from './in-flight.ts'
+import { BridgedRequests } from './in-flight.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
 
-export interface BridgeOptions {
+export interface ClientBridgeOptions {
   readonly input: Readable
   readonly writer: LineWriter
-  readonly transport: (events: TransportEvents) => Transport
+  readonly transport: (events: TransportEvents) => BridgeTransport
   readonly log: Log
   /** Ends the bridge without waiting for answers. */
   readonly signal: AbortSignal
@@ -57,9 +57,9 @@ export interface BridgeOptions {
 const maxPages = 50
 
 export class RawBridge {
-  readonly #options: BridgeOptions
-  readonly #transport: Transport
-  readonly #inFlight = new InFlight()
+  readonly #options: ClientBridgeOptions
+  readonly #transport: BridgeTransport
+  readonly #inFlight = new BridgedRequests()
   readonly #tools = new MirroredTools()
   readonly #stop = new AbortController()
   /** What later messages wait for. */
@@ -78,7 +78,7 @@ export class RawBridge {
   /** The first message reached nobody, which ended the bridge. */
   unreachable = false
 
-  constructor(options: BridgeOptions) {
+  constructor(options: ClientBridgeOptions) {
     this.#options = options
     this.#transport = options.transport({
       onMessage: (message) => this.#write(message.bytes),
@@ -223,7 +223,7 @@ export class RawBridge {
 
   /** Logs a failure, and ends the bridge when the very first message reaches nobody. */
   #errorOf({ method }: Message, error: unknown): unknown {
-    const failure = error instanceof SessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
+    const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })
     const nobody = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
     if (nobody && !this.#reached) {
@@ -254,9 +254,9 @@ export class RawBridge {
   ): Promise<void> {
     const generation = this.#generation
     if (this.#lost && era === 'session' && message.method !== 'initialize') {
-      if (!(await this.#reopen(generation))) throw new SessionLost()
+      if (!(await this.#reopen(generation))) throw new BridgedSessionLost()
     }
-    const call = (): Call => ({
+    const call = (): BridgedCall => ({
       message,
       era,
       headers: mirroredHeaders(message, era, this.#tools),
@@ -267,13 +267,13 @@ export class RawBridge {
       if (message.method === 'tools/call' && era === 'stateless') await this.#callTool(call())
       else await this.#send(call())
     } catch (error) {
-      if (!(error instanceof SessionLost) || message.method === 'initialize') throw error
+      if (!(error instanceof BridgedSessionLost) || message.method === 'initialize') throw error
       if (!(await this.#reopen(generation))) throw error
       if (mayEnterNextSession(message)) await this.#send(call())
     }
   }
 
-  async #send(call: Call): Promise<void> {
+  async #send(call: BridgedCall): Promise<void> {
     await this.#transport.deliver({
       ...call,
       onMessage: (message) => {
@@ -285,7 +285,7 @@ export class RawBridge {
   }
 
   /** A tool whose mirrored arguments are not known, or have changed, is refused; then the tools are listed again. */
-  async #callTool(call: Call): Promise<void> {
+  async #callTool(call: BridgedCall): Promise<void> {
     let refused: Message | undefined
     await this.#send({
       ...call,
@@ -301,7 +301,7 @@ export class RawBridge {
     else await this.#send({ ...call, headers })
   }
 
-  async #listTools({ message, signal }: Call): Promise<void> {
+  async #listTools({ message, signal }: BridgedCall): Promise<void> {
     const meta = paramsOf(message).object('_meta')?.with({ progressToken: undefined }) ?? '{}'
     let cursor: string | undefined
     for (let page = 0; page < maxPages; page++) {

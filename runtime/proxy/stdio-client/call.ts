@@ -22,7 +22,7 @@ import {
 } from '../../mcp/index.ts'
 import type { MirroredTools } from '../eras/mirrored-tools.ts'
 
-export interface Call {
+export interface BridgedCall {
   readonly message: Message
   readonly era: Era
   /** Header lines (name, value, …) beside those of every request. */
@@ -34,7 +34,7 @@ export interface Call {
 }
 
 /** The server does not know our session any more; nothing has been done with the call. */
-export class SessionLost extends ModuleError {}
+export class BridgedSessionLost extends ModuleError {}
 
 /** What a transport tells beside the responses to calls. */
 export interface TransportEvents {
@@ -44,12 +44,12 @@ export interface TransportEvents {
   readonly onLost: () => void
 }
 
-export interface Transport {
+export interface BridgeTransport {
   /**
-   * Sends; resolves when a request has been answered, anything else has been accepted. Rejects with SessionLost,
+   * Sends; resolves when a request has been answered, anything else has been accepted. Rejects with BridgedSessionLost,
    * GatehouseError, or the reason of the call's signal.
    */
-  deliver(call: Call): Promise<void>
+  deliver(call: BridgedCall): Promise<void>
   /** Opens the stream for what the server says unasked, where there is one. */
   listen(): void
   /** Drops the session without telling the server: it is gone. */

@@ -21,7 +21,7 @@ import {
 import type { Log } from '../../net/index.ts'
 import type { ServerLink } from '../eras/link.ts'
 import { discover } from '../eras/probe.ts'
-import { Requester } from '../eras/requester.ts'
+import { LinkRequester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
 import type { StatelessRequest } from '../eras/stateless-reply.ts'
 import { StatelessTranslator } from '../eras/stateless-translator.ts'
@@ -77,7 +77,7 @@ export class EraTranslation {
   async #openStateless(initialize: Message): Promise<boolean> {
     let receive: (message: Message) => void = () => undefined
     const link = this.#open((message) => receive(message))
-    const requester = new Requester((message) => link.send(message))
+    const requester = new LinkRequester((message) => link.send(message))
     receive = (message) => void requester.take(message)
     const discovered = await discover(requester, ownInfo).catch(() => undefined)
     if (!discovered) {

@@ -16,7 +16,7 @@ import {
   lastEventIdHeader,
   type Message,
   readServerMessage,
-  type ServerEvent,
+  type SseEvent,
   nextShare,
   shareIsOver,
   sseReader,
@@ -38,15 +38,15 @@ export interface HttpOptions {
   readonly log: Log
 }
 
-export type HttpResponse = Dispatcher.ResponseData
+export type RawResponse = Dispatcher.ResponseData
 
 /** Where an event stream stands: what a later GET needs to take it up again. */
-export interface Position {
+export interface ResumePosition {
   lastEventId: string | undefined
   retryMs: number
 }
 
-export function newPosition(): Position {
+export function newPosition(): ResumePosition {
   return { lastEventId: undefined, retryMs: firstRetryMs }
 }
 
@@ -70,7 +70,7 @@ export class Http {
       readonly body?: Buffer
       readonly signal: AbortSignal
     },
-  ): Promise<HttpResponse> {
+  ): Promise<RawResponse> {
     const { dispatcher, headers } = this.#options
     const { url = this.endpoint, body, signal } = options
     const accept = method === 'GET' ? eventStreamType : `${jsonType}, ${eventStreamType}`
@@ -97,13 +97,13 @@ export class Http {
    * an event beyond the bound, or the signal's reason.
    */
   async readEvents(
-    response: HttpResponse,
-    position: Position,
+    response: RawResponse,
+    position: ResumePosition,
     signal: AbortSignal,
-    onEvent: (event: ServerEvent) => Promise<void>,
+    onEvent: (event: SseEvent) => Promise<void>,
   ): Promise<void> {
     refuseCoded(response)
-    const queue: ServerEvent[] = []
+    const queue: SseEvent[] = []
     const reader = sseReader(
       maxMessageBytes,
       (event) => queue.push(event),
@@ -154,7 +154,7 @@ async function elementsOf(list: Buffer): Promise<readonly Buffer[]> {
 }
 
 /** Throws BACKEND_PROTOCOL for what is compressed although that was not asked for; of a refusal the status says enough. */
-function refuseCoded(response: HttpResponse): void {
+function refuseCoded(response: RawResponse): void {
   const failure = response.statusCode < 300 ? codedAnswer(response.headers) : undefined
   if (!failure) return
   abandon(response)
@@ -162,13 +162,13 @@ function refuseCoded(response: HttpResponse): void {
 }
 
 /** Breaks off a response that may have no end. */
-export function abandon({ body }: HttpResponse): void {
+export function abandon({ body }: RawResponse): void {
   // A body that is destroyed reports that as an error.
   body.on('error', () => {}).destroy()
 }
 
 /** The whole body. Rejects with BACKEND_PROTOCOL beyond the bound. */
-export async function readBody(response: HttpResponse, signal: AbortSignal): Promise<Buffer> {
+export async function readBody(response: RawResponse, signal: AbortSignal): Promise<Buffer> {
   refuseCoded(response)
   const pieces = new Pieces()
   try {
@@ -187,7 +187,7 @@ export async function readBody(response: HttpResponse, signal: AbortSignal): Pro
 }
 
 /** Reads a body that nobody wants, so that its connection can be used again. */
-export async function drop(response: HttpResponse): Promise<void> {
+export async function drop(response: RawResponse): Promise<void> {
   await response.body.dump({ limit: 65_536 }).catch(() => undefined)
 }
 

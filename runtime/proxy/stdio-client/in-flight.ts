@@ -19,7 +19,7 @@ interface Entry extends InFlightRequest {
   readonly done: Promise<void>
 }
 
-export class InFlight {
+export class BridgedRequests {
   readonly #requests = new Map<string, Entry>()
   readonly #others = new Set<Promise<void>>()
   #bytes = 0

@@ -7,10 +7,10 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isSessionLost, type Message } from '../../mcp/index.ts'
-import { type Call, SessionLost, type Transport, type TransportEvents } from './call.ts'
+import { type BridgedCall, BridgedSessionLost, type BridgeTransport, type TransportEvents } from './call.ts'
 import {
   abandon,
-  type HttpResponse,
+  type RawResponse,
   drop,
   type Http,
   isEventStream,
@@ -21,7 +21,7 @@ import {
 } from './http.ts'
 
 interface Waiting {
-  readonly call: Call
+  readonly call: BridgedCall
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -36,7 +36,7 @@ interface Connection {
 const endpointMs = 10_000
 const maxEndpointBytes = 64 * 1024
 
-export class OldSseTransport implements Transport {
+export class OldSseTransport implements BridgeTransport {
   readonly #http: Http
   readonly #events: TransportEvents
   #connection: Connection | undefined
@@ -56,7 +56,7 @@ export class OldSseTransport implements Transport {
     return this.#connection
   }
 
-  async deliver(call: Call): Promise<void> {
+  async deliver(call: BridgedCall): Promise<void> {
     const connection = this.#connected()
     const url = await connection.endpoint
     const signal = AbortSignal.any([call.signal, connection.end.signal])
@@ -77,7 +77,7 @@ export class OldSseTransport implements Transport {
   }
 
   /** Resolves with the response to a request; at once for anything else. */
-  #wait({ waiting }: Connection, call: Call): Promise<void> {
+  #wait({ waiting }: Connection, call: BridgedCall): Promise<void> {
     const { kind, id } = call.message
     if (kind !== 'request' || id === undefined) return Promise.resolve()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -154,7 +154,7 @@ export class OldSseTransport implements Transport {
   forget(): void {
     const connection = this.#connection
     this.#connection = undefined
-    connection?.end.abort(new SessionLost())
+    connection?.end.abort(new BridgedSessionLost())
   }
 
   close(): Promise<void> {
@@ -165,7 +165,7 @@ export class OldSseTransport implements Transport {
 
 /** `inSession`: the refused message belonged to a session. */
 async function refusal(
-  response: HttpResponse,
+  response: RawResponse,
   signal: AbortSignal,
   { inSession = false }: { readonly inSession?: boolean } = {},
 ): Promise<Error> {
@@ -177,6 +177,6 @@ async function refusal(
   }
   const body = await readBody(response, signal)
   const challenged = headers['www-authenticate'] !== undefined
-  if (inSession && isSessionLost(statusCode, { challenged }, body)) return new SessionLost()
+  if (inSession && isSessionLost(statusCode, { challenged }, body)) return new BridgedSessionLost()
   return unreachable(statusCode, body) ?? statusError(statusCode)
 }

@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream'
 import { type Message, readServerMessage, resultMessage, scanMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { discover } from '../eras/probe.ts'
-import { linkOver, Requester } from '../eras/requester.ts'
+import { linkOver, LinkRequester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
 import { maxMessageBytes } from './http.ts'
@@ -38,7 +38,7 @@ class Program {
   readonly #writer: LineWriter
   readonly #peer: StdioPeer
   #initialize: Message | undefined
-  #probe: Requester | undefined
+  #probe: LinkRequester | undefined
   #translator: SessionTranslator | undefined
 
   constructor(options: ProgramOptions) {
@@ -119,7 +119,7 @@ class Program {
 
   async #probeEra(initialize: Message, refusal: Message): Promise<void> {
     const { info, log } = this.#options
-    const probe = new Requester((message) => this.#peer.send(message))
+    const probe = new LinkRequester((message) => this.#peer.send(message))
     this.#probe = probe
     try {
       const discovered = await discover(probe, info)

@@ -8,7 +8,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Readable, Writable } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { ProxyConfig } from '../../config/index.ts'
+import type { ProxySettings } from '../../config/index.ts'
 import { type Authenticator, anonymousCaller } from '../../incoming/index.ts'
 import { makeDispatcher } from '../../net/index.ts'
 import { runProxy } from '../run.ts'
@@ -22,7 +22,7 @@ import { makeLineWriter } from './lines.ts'
 
 export interface StdioOptions extends RunParts {
   /** Settings for the server; `targetUri` has its origin and query. */
-  readonly config: ProxyConfig
+  readonly config: ProxySettings
   /** Path of the MCP endpoint. */
   readonly path: string
   readonly input: Readable

@@ -16,17 +16,23 @@ import {
   type Message,
   rawErrorMessage,
   scanMessage,
-  type ServerEvent,
+  type SseEvent,
 } from '../../mcp/index.ts'
-import { type Call, isResponseTo, SessionLost, type Transport, type TransportEvents } from './call.ts'
 import {
-  type HttpResponse,
+  type BridgedCall,
+  isResponseTo,
+  BridgedSessionLost,
+  type BridgeTransport,
+  type TransportEvents,
+} from './call.ts'
+import {
+  type RawResponse,
   drop,
   type Http,
   isEventStream,
   longestRetryMs,
   newPosition,
-  type Position,
+  type ResumePosition,
   readBody,
   statusError,
   unreachable,
@@ -40,7 +46,7 @@ const endMs = 2_000
 /** A GET stream that lived this long was a good one. */
 const goodStreamMs = 10_000
 
-export class StreamableTransport implements Transport {
+export class StreamableTransport implements BridgeTransport {
   readonly #http: Http
   readonly #events: TransportEvents
   readonly #closed = new AbortController()
@@ -54,7 +60,7 @@ export class StreamableTransport implements Transport {
     this.#events = events
   }
 
-  async deliver(call: Call): Promise<void> {
+  async deliver(call: BridgedCall): Promise<void> {
     const { message } = call
     if (message.method === 'initialize') this.forget()
     const sentId = call.era === 'session' ? this.#sessionId : undefined
@@ -81,7 +87,7 @@ export class StreamableTransport implements Transport {
     ]
   }
 
-  async #readWhole(call: Call, response: HttpResponse, signal: AbortSignal): Promise<void> {
+  async #readWhole(call: BridgedCall, response: RawResponse, signal: AbortSignal): Promise<void> {
     let responded = false
     for (const message of await this.#http.messagesIn(readBody(response, signal))) {
       const named = withId(message, call.message.id)
@@ -94,15 +100,15 @@ export class StreamableTransport implements Transport {
   }
 
   async #readStream(
-    call: Call,
-    first: HttpResponse,
+    call: BridgedCall,
+    first: RawResponse,
     signal: AbortSignal,
     done: AbortController,
   ): Promise<void> {
     const { id } = call.message
     const position = newPosition()
     let timer: NodeJS.Timeout | undefined
-    const onEvent = async (event: ServerEvent): Promise<void> => {
+    const onEvent = async (event: SseEvent): Promise<void> => {
       for (const message of await this.#messagesOf(event)) {
         if (isResponseTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
         await this.#hand(call, message)
@@ -121,10 +127,10 @@ export class StreamableTransport implements Transport {
 
   /** Takes a broken answer stream up again until the response is there. */
   async #resume(
-    call: Call,
-    position: Position,
+    call: BridgedCall,
+    position: ResumePosition,
     signal: AbortSignal,
-    onEvent: (event: ServerEvent) => Promise<void>,
+    onEvent: (event: SseEvent) => Promise<void>,
     responded: () => boolean,
   ): Promise<void> {
     for (let idle = 0; !responded(); idle++) {
@@ -146,12 +152,12 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  async #messagesOf(event: ServerEvent): Promise<readonly Message[]> {
+  async #messagesOf(event: SseEvent): Promise<readonly Message[]> {
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return []
     return this.#http.messagesIn(event.data())
   }
 
-  async #hand(call: Call, message: Message): Promise<void> {
+  async #hand(call: BridgedCall, message: Message): Promise<void> {
     if (call.message.method === 'initialize' && message.result && isResponseTo(message, call.message.id)) {
       this.#version = new JsonObject(message.result).text('protocolVersion')
     }
@@ -160,8 +166,8 @@ export class StreamableTransport implements Transport {
 
   /** An HTTP refusal: the JSON-RPC error in its body, or one made of the status; or the session is lost. */
   async #refused(
-    call: Call,
-    response: HttpResponse,
+    call: BridgedCall,
+    response: RawResponse,
     sentId: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
@@ -170,7 +176,7 @@ export class StreamableTransport implements Transport {
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
     if (sentId !== undefined && isSessionLost(statusCode, { challenged: isChallenge(response) }, body))
-      throw new SessionLost()
+      throw new BridgedSessionLost()
     const error = errorIn(body)
     const { id } = call.message
     if (error?.error === undefined || id === undefined) throw statusError(statusCode)
@@ -217,7 +223,7 @@ export class StreamableTransport implements Transport {
     }
   }
 
-  #get(lastEventId: string | undefined, signal: AbortSignal): Promise<HttpResponse> {
+  #get(lastEventId: string | undefined, signal: AbortSignal): Promise<RawResponse> {
     const resume = lastEventId === undefined ? [] : [headerName.lastEventId, lastEventId]
     return this.#http.request('GET', { headers: [...this.#session('session'), ...resume], signal })
   }
@@ -260,7 +266,7 @@ function withId(message: Message, id: string | undefined): Message {
   return { ...message, id, bytes: rawErrorMessage(id, message.error) }
 }
 
-function isChallenge({ headers }: HttpResponse): boolean {
+function isChallenge({ headers }: RawResponse): boolean {
   return headers['www-authenticate'] !== undefined
 }
 

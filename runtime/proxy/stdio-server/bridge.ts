@@ -45,9 +45,9 @@ import { HttpReply } from './http-reply.ts'
 import type { PeerCommand } from './peer.ts'
 import { Processes } from './server-process.ts'
 import { BridgeSession } from './session.ts'
-import { StatelessSide } from './stateless-side.ts'
+import { ServedStatelessSide } from './stateless-side.ts'
 
-export interface BridgeOptions extends PeerCommand {
+export interface ServerBridgeOptions extends PeerCommand {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
@@ -87,18 +87,18 @@ const evictMs = 60_000
 /** Longest scope that is used; the proxy in front sends a digest. */
 
 /** Starts serving. Rejects with the system's error when the port cannot be bound. */
-export async function startStdioBridge(options: BridgeOptions): Promise<StdioBridge> {
+export async function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(options)
   const listener = await listen({ ...options, handler: bridge.handler() })
   return bridge.serveOn(listener)
 }
 
 class Bridge {
-  readonly #options: BridgeOptions
+  readonly #options: ServerBridgeOptions
   readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
   readonly #processes: Processes
-  readonly #stateless: StatelessSide
+  readonly #stateless: ServedStatelessSide
   readonly #tools = new MirroredTools()
   readonly #maxSessions: number
   readonly #ttlMs: number
@@ -106,7 +106,7 @@ class Bridge {
   readonly #info: string
   #guard: ((x: Exchange) => void) | undefined
 
-  constructor(options: BridgeOptions) {
+  constructor(options: ServerBridgeOptions) {
     const { log, onLine = () => undefined, version = '0.0.0', probeMs } = options
     this.#options = options
     this.#mode = options.mode ?? 'streamable-http'
@@ -115,7 +115,7 @@ class Bridge {
     this.#now = options.now ?? Date.now
     this.#info = JSON.stringify({ name: 'gatehouse', version })
     this.#processes = new Processes({ ...options, onLine, now: this.#now })
-    this.#stateless = new StatelessSide({
+    this.#stateless = new ServedStatelessSide({
       open: (onMessage) => this.#processes.take(onMessage),
       info: this.#info,
       // Neither era may take the other's last process.

@@ -24,7 +24,7 @@ import {
 import type { Log } from '../../net/index.ts'
 import type { OpenLink, ServerLink } from '../eras/link.ts'
 import { discover } from '../eras/probe.ts'
-import { linkOver, Requester } from '../eras/requester.ts'
+import { linkOver, LinkRequester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
 import { beginStream, pushEvent, writeParts } from './event-stream.ts'
 
@@ -60,7 +60,7 @@ export class BridgeSession {
   /** The client's `initialize`, until the program has taken it. */
   #initialize: Message | undefined
   /** Finds out the era of the program. */
-  #probe: Requester | undefined
+  #probe: LinkRequester | undefined
   #translator: SessionTranslator | undefined
 
   constructor(options: BridgeSessionOptions) {
@@ -160,7 +160,7 @@ export class BridgeSession {
 
   /** A program that refuses `initialize` may speak the stateless era; otherwise the client gets the refusal. */
   async #probeEra(initialize: Message, refusal: Message): Promise<void> {
-    this.#probe = new Requester((message) => this.#link.send(message))
+    this.#probe = new LinkRequester((message) => this.#link.send(message))
     try {
       const discovered = await discover(this.#probe, this.#options.info)
       if (!discovered) return this.#deliver(refusal)

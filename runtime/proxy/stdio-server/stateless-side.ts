@@ -13,7 +13,7 @@ import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
 import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
 import { emptyObject, emptyObjectBytes, statelessVersion } from '../../mcp/index.ts'
 
-export interface StatelessSideOptions {
+export interface ServedStatelessSideOptions {
   readonly open: OpenLink
   /** Raw JSON of our own `Implementation`: these processes serve many clients. */
   readonly info: string
@@ -43,12 +43,12 @@ const plainRequest: StatelessRequest = {
   scope: commonScope,
 }
 
-export class StatelessSide {
-  readonly #options: StatelessSideOptions
+export class ServedStatelessSide {
+  readonly #options: ServedStatelessSideOptions
   #handler: Promise<StatelessTranslator | StatelessRelay> | undefined
   #known: StatelessTranslator | StatelessRelay | undefined
 
-  constructor(options: StatelessSideOptions) {
+  constructor(options: ServedStatelessSideOptions) {
     this.#options = options
   }
 

@@ -7,7 +7,7 @@
  * Source: docs/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { ProxyConfig } from '../../config/index.ts'
+import type { ProxySettings } from '../../config/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
 import { unbracket } from '../../net/index.ts'
 import { incomingFor } from '../incoming-auth.ts'
@@ -18,7 +18,7 @@ import { exchangeable, type ExchangeableAuthenticator } from './authenticator.ts
 import type { Tunnel, TunnelProvider } from './provider.ts'
 
 export interface TunnelOptions extends RunParts {
-  readonly config: ProxyConfig
+  readonly config: ProxySettings
   readonly provider: TunnelProvider
   /** Open the tunnel although nobody is asked for a token. */
   readonly insecureUnauthenticated: boolean
@@ -29,7 +29,7 @@ export interface TunnelOptions extends RunParts {
 }
 
 /** Throws INVALID_CONFIG when the tunnel would let the whole world use the target and nobody has said that it may. */
-export function refuseOpenTunnel(config: ProxyConfig, insecureUnauthenticated: boolean): void {
+export function refuseOpenTunnel(config: ProxySettings, insecureUnauthenticated: boolean): void {
   if (config.oidc || insecureUnauthenticated) return
   throw new GatehouseError('INVALID_CONFIG', {
     detail:

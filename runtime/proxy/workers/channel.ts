@@ -13,12 +13,12 @@ export interface Line {
   onEnd(listener: () => void): void
 }
 
-export interface Channel {
+export interface WorkerChannel {
   /** The result of the other side's function. Rejects with its GatehouseError, or when the line ends first. */
   call(name: string, argument?: unknown): Promise<unknown>
 }
 
-export function openChannel(line: Line, handlers: Readonly<Record<string, Handler>>): Channel {
+export function openChannel(line: Line, handlers: Readonly<Record<string, Handler>>): WorkerChannel {
   const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
   let next = 0
 

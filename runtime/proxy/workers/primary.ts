@@ -8,16 +8,16 @@ import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { ProxyConfig } from '../../config/index.ts'
+import type { ProxySettings } from '../../config/index.ts'
 import { type Listener, makeDispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
-import type { Login } from '../login/login.ts'
+import type { TargetLogin } from '../login/login.ts'
 import { isCounts, mergedMetrics, serveMetrics } from '../metrics.ts'
 import { makeLogin, type MadeLogin } from '../remote.ts'
 import { resolveHost, type RunningCommand } from '../run.ts'
 import type { RunParts } from '../run-parts.ts'
-import type { SessionRecord } from '../session/sessions.ts'
-import { type Channel, isObject, type Line, openChannel } from './channel.ts'
+import type { ProxiedSessionRecord } from '../session/sessions.ts'
+import { type WorkerChannel, isObject, type Line, openChannel } from './channel.ts'
 import type { LoginState } from './remote-login.ts'
 import { isRecord } from './worker.ts'
 
@@ -26,7 +26,7 @@ const earlyDeathMs = 10_000
 const longestWaitMs = 30_000
 
 /** Starts `config.workers` processes with the arguments of this one. Rejects when the first ones cannot serve. */
-export async function runPrimary(config: ProxyConfig, parts: RunParts): Promise<RunningCommand> {
+export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
   if (!config.oidc)
     parts.log.warn('no --oidc-* flag is given: everybody who reaches this port may use the proxy')
@@ -59,18 +59,18 @@ export async function runPrimary(config: ProxyConfig, parts: RunParts): Promise<
 }
 
 class Primary {
-  readonly #config: ProxyConfig
+  readonly #config: ProxySettings
   readonly #parts: RunParts
   readonly #made: MadeLogin | undefined
-  readonly #workers = new Map<Worker, Channel>()
-  readonly #sessions = new LRUCache<string, SessionRecord>({
+  readonly #workers = new Map<Worker, WorkerChannel>()
+  readonly #sessions = new LRUCache<string, ProxiedSessionRecord>({
     max: maxSessions,
     ttl: 7_200_000,
     updateAgeOnGet: true,
   })
   #closing = false
 
-  constructor(config: ProxyConfig, parts: RunParts, made: MadeLogin | undefined) {
+  constructor(config: ProxySettings, parts: RunParts, made: MadeLogin | undefined) {
     this.#config = config
     this.#parts = parts
     this.#made = made
@@ -175,7 +175,7 @@ class Primary {
     return state
   }
 
-  #login(): Login {
+  #login(): TargetLogin {
     if (!this.#made) throw new GatehouseError('INTERNAL')
     return this.#made.login
   }

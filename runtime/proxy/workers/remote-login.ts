@@ -1,7 +1,7 @@
 /** The proxy's login as a worker sees it: the token of the primary process, cached until shortly before it ends. */
 import type { Challenge } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
-import { type Channel, isObject } from './channel.ts'
+import { type WorkerChannel, isObject } from './channel.ts'
 
 /** What a worker is told. Crosses a pipe between our own processes only. */
 export interface LoginState {
@@ -16,11 +16,11 @@ export interface LoginState {
 const marginMs = 10_000
 
 export class RemoteLogin implements TokenSource {
-  readonly #channel: Channel
+  readonly #channel: WorkerChannel
   readonly #now: () => number
   #state: LoginState = { known: false }
 
-  constructor(channel: Channel, now: () => number = Date.now) {
+  constructor(channel: WorkerChannel, now: () => number = Date.now) {
     this.#channel = channel
     this.#now = now
   }

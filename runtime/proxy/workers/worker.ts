@@ -2,17 +2,17 @@
  * One of several processes that serve the same port. The login, the shared sessions and the metrics are the primary's;
  * everything else is as in a single process.
  */
-import type { ProxyConfig } from '../../config/index.ts'
+import type { ProxySettings } from '../../config/index.ts'
 import type { ProxyMetrics } from '../metrics.ts'
 import { makeProxyMetrics } from '../metrics.ts'
 import { type RunningCommand, runProxy } from '../run.ts'
 import type { RunParts } from '../run-parts.ts'
-import type { SessionRecord, SharedSessions } from '../session/sessions.ts'
-import { type Channel, isObject, type Line, openChannel } from './channel.ts'
+import type { ProxiedSessionRecord, SharedSessions } from '../session/sessions.ts'
+import { type WorkerChannel, isObject, type Line, openChannel } from './channel.ts'
 import { RemoteLogin } from './remote-login.ts'
 
 /** Serves until the primary says otherwise. Resolves when everything is closed. */
-export async function runWorker(config: ProxyConfig, parts: RunParts): Promise<void> {
+export async function runWorker(config: ProxySettings, parts: RunParts): Promise<void> {
   const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)
   const ended = Promise.withResolvers<void>()
   let proxy: RunningCommand | undefined
@@ -46,8 +46,8 @@ export async function runWorker(config: ProxyConfig, parts: RunParts): Promise<v
 }
 
 function ofPrimary(
-  config: ProxyConfig,
-  channel: Channel,
+  config: ProxySettings,
+  channel: WorkerChannel,
   login: RemoteLogin,
   metrics: ProxyMetrics | undefined,
 ): Partial<RunParts> {
@@ -66,7 +66,7 @@ function toFields(error: unknown): Record<string, unknown> {
   return { message: error.message, code, syscall, address, port }
 }
 
-function sessionsOf(channel: Channel): SharedSessions {
+function sessionsOf(channel: WorkerChannel): SharedSessions {
   return {
     async get(key) {
       const record = await channel.call('session.get', key)
@@ -82,7 +82,7 @@ function sessionsOf(channel: Channel): SharedSessions {
   }
 }
 
-export function isRecord(value: unknown): value is SessionRecord {
+export function isRecord(value: unknown): value is ProxiedSessionRecord {
   return isObject(value) && typeof value['upstreamId'] === 'string'
 }
 

@@ -17,10 +17,10 @@ import {
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import { injectionViolation } from '../server/embedded-auth.ts'
-import { type BackendAuth, type OutgoingAuth, strategyOf } from './outgoing-auth.ts'
+import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
 export interface BackendParts {
-  readonly outgoing: OutgoingAuth
+  readonly outgoing: BackendStrategies
   /** Settings of the embedded authorization server, where there is one. */
   readonly authServer: AuthServerFacts | undefined
 }
@@ -33,7 +33,7 @@ export interface ConfiguredBackend {
   /** PEM certificates trusted beside the system's. */
   readonly ca: string | undefined
   readonly headers: Readonly<Record<string, string>>
-  readonly auth: BackendAuth
+  readonly auth: BackendCredentials
   readonly timeoutMs: number
 }
 

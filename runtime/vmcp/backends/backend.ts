@@ -10,15 +10,15 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
-import type { Client, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
+import type { OperationClient, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { type Sender, WrongEra } from './session-era/channel.ts'
 import { isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
-import type { Connection, ListKind, Request, ServerInfo } from './connection.ts'
-import { Connections, type ConnectionScope, type Held } from './session-era/connections.ts'
+import type { BackendConnection, ListKind, Request, ServerInfo } from './connection.ts'
+import { Connections, type ConnectionScope, type HeldConnection } from './session-era/connections.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
-import { probeEra, type Verdict } from './probe.ts'
+import { probeEra, type ProbedEra } from './probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { withinLimit } from './transport/send.ts'
 import { StatelessSide } from './stateless-era/side.ts'
@@ -55,8 +55,8 @@ export class Backend {
   readonly counter = new CallCounter()
   readonly #options: BackendOptions
   readonly #connections: Connections
-  #verdict: Verdict = 'unknown'
-  #probing: Promise<Verdict> | undefined
+  #verdict: ProbedEra = 'unknown'
+  #probing: Promise<ProbedEra> | undefined
   #stateless: StatelessSide | undefined
   #revision: string | undefined
 
@@ -83,7 +83,7 @@ export class Backend {
   }
 
   /** Revision family that the backend was found to speak. */
-  get era(): Verdict {
+  get era(): ProbedEra {
     return this.#verdict
   }
 
@@ -103,7 +103,7 @@ export class Backend {
     return this.#verdict === 'stateless' ? 'stateless' : 'session'
   }
 
-  #probe(sender: Sender, signal: AbortSignal): Promise<Verdict> {
+  #probe(sender: Sender, signal: AbortSignal): Promise<ProbedEra> {
     this.#probing ??= probeEra(this.settings.target, this.#options.info, sender, signal).finally(() => {
       this.#probing = undefined
     })
@@ -111,7 +111,7 @@ export class Backend {
   }
 
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
-  async call(client: Client, asked: Request): Promise<Outcome> {
+  async call(client: OperationClient, asked: Request): Promise<Outcome> {
     this.#options.observation?.named(this.name)
     const startedAt = this.counter.started()
     let failed = true
@@ -129,7 +129,7 @@ export class Backend {
     return measured(this.#options.observation, this, request, work)
   }
 
-  async #call(client: Client, request: Request): Promise<Outcome> {
+  async #call(client: OperationClient, request: Request): Promise<Outcome> {
     return this.#observed(() =>
       this.#inEra(request.sender, request.signal, async (era) => {
         if (era === 'stateless') return this.#callStateless(client, request)
@@ -186,7 +186,7 @@ export class Backend {
     capabilities: Buffer,
     sender: Sender,
     signal: AbortSignal,
-  ): Promise<{ connection: Connection; server: ServerInfo }> {
+  ): Promise<{ connection: BackendConnection; server: ServerInfo }> {
     return this.#observed(() =>
       this.#inEra(sender, signal, async (era) => {
         if (era === 'stateless') {
@@ -206,7 +206,7 @@ export class Backend {
   }
 
   /** The live connection of a session, if there is one. */
-  connectionOf(session: ClientSession): Connection | undefined {
+  connectionOf(session: ClientSession): BackendConnection | undefined {
     return this.#stateless?.connection ?? this.#connections.ofSession(session)?.connection
   }
 
@@ -264,7 +264,7 @@ export class Backend {
     return this.#stateless
   }
 
-  #callStateless(client: Client, request: Request): Promise<Outcome> {
+  #callStateless(client: OperationClient, request: Request): Promise<Outcome> {
     const side = this.#statelessSide()
     const { session } = client
     const { method } = request
@@ -279,11 +279,11 @@ export class Backend {
     })
   }
 
-  #forSession(session: ClientSession, client: Client, sender: Sender): Held {
+  #forSession(session: ClientSession, client: OperationClient, sender: Sender): HeldConnection {
     return this.#connections.hold({ kind: 'session', session }, client.abilities.raw, sender)
   }
 
-  async #pooledRequest(client: Client, request: Request): Promise<Outcome> {
+  async #pooledRequest(client: OperationClient, request: Request): Promise<Outcome> {
     const identity = this.settings.perCaller ? client.caller.key : ''
     const abilities = this.#admitted(client.abilities, (signature) =>
       this.#connections.hasPooled(`${identity} ${signature}`),

@@ -61,7 +61,7 @@ export interface Relay {
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 
-export interface Connection {
+export interface BackendConnection {
   /** Opens when needed; concurrent callers share one opening. Rejects with BACKEND_* errors. */
   open(sender: Sender, signal: AbortSignal): Promise<ServerInfo>
   request(request: Request): Promise<Outcome>

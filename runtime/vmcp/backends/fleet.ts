@@ -14,7 +14,7 @@ import { certificatesIn, type Configured, type ConfiguredBackend } from './backe
 import type { Listing } from '../catalog/listing.ts'
 import { pinRules } from '../catalog/pinning/rules.ts'
 import { Listings } from '../catalog/listings.ts'
-import type { Member } from '../catalog/views.ts'
+import type { AggregatedBackend } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
 
 export interface FleetOptions {
@@ -45,14 +45,14 @@ export interface FleetChange {
 
 export class Fleet {
   readonly #options: FleetOptions
-  readonly #members = new Map<string, Member>()
+  readonly #members = new Map<string, AggregatedBackend>()
   readonly #dispatchers = new Map<string, Dispatcher>()
 
   constructor(options: FleetOptions) {
     this.#options = options
   }
 
-  get members(): ReadonlyMap<string, Member> {
+  get members(): ReadonlyMap<string, AggregatedBackend> {
     return this.#members
   }
 
@@ -97,7 +97,7 @@ export class Fleet {
     }
   }
 
-  #member(settings: BackendSettings): Member {
+  #member(settings: BackendSettings): AggregatedBackend {
     const { info, log, clock, links, events, observation, onListing, available } = this.#options
     const own = log.child({ backend: settings.name })
     const backend = new Backend(settings, { links, events, observation, info, log: own, now: clock.now })

@@ -17,7 +17,7 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
   makeOutgoing,
-  type Outgoing,
+  type StrategyRegistry,
   type StrategyConfig,
   type UpstreamTokens,
 } from '../../outgoing/index.ts'
@@ -26,7 +26,7 @@ import type { Credentials } from './session-era/channel.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** How requests to one backend get their credentials. */
-export interface BackendAuth {
+export interface BackendCredentials {
   readonly type: string
   readonly credentials: Credentials
   /** True when the credentials are the caller's. */
@@ -35,11 +35,11 @@ export interface BackendAuth {
   readonly fingerprint: string
 }
 
-export interface OutgoingAuth {
+export interface BackendStrategies {
   /** Problems of every strategy of the configuration, used or not; empty when all can be made. */
   strategyViolations(config: VmcpConfig): readonly string[]
   /** Throws INVALID_CONFIG naming every problem. */
-  authFor(backend: string, config: VmcpConfig): BackendAuth
+  authFor(backend: string, config: VmcpConfig): BackendCredentials
   /** Fixed headers of one backend. Throws INVALID_CONFIG. */
   headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
   close(): Promise<void>
@@ -51,7 +51,7 @@ export function makeOutgoingAuth(
   upstream: UpstreamTokens | undefined,
   log: Log,
   obtained?: (strategy: string, error: unknown) => void,
-): OutgoingAuth {
+): BackendStrategies {
   const outgoing = makeOutgoing({
     secret: (name) => env[name],
     enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
@@ -95,7 +95,7 @@ export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): Named
     : { field: 'outgoingAuth.default', strategy: outgoingAuth.default ?? { type: 'unauthenticated' } }
 }
 
-function authFor(outgoing: Outgoing, backend: string, config: VmcpConfig): BackendAuth {
+function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig): BackendCredentials {
   const named = strategyOf(backend, config)
   const strategy = outgoing.strategy(named.strategy, named.field)
   return {

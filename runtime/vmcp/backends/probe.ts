@@ -19,7 +19,7 @@ import type { ChannelTarget, Sender } from './session-era/channel.ts'
 import type { BackendResponse } from './transport/http.ts'
 import { sendToBackend } from './transport/send.ts'
 
-export type Verdict = 'session' | 'stateless' | 'unknown'
+export type ProbedEra = 'session' | 'stateless' | 'unknown'
 
 const inconclusive: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
@@ -29,7 +29,7 @@ export async function probeEra(
   info: string,
   sender: Sender,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<ProbedEra> {
   const params = `{"_meta":{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":{}}}`
   const body = requestMessage('"probe"', 'server/discover', params)
   const headers: Record<string, string> = {
@@ -52,7 +52,7 @@ export async function probeEra(
   return check(response, streamed ?? response.body)
 }
 
-async function check(response: BackendResponse, body: Buffer | Promise<Buffer>): Promise<Verdict> {
+async function check(response: BackendResponse, body: Buffer | Promise<Buffer>): Promise<ProbedEra> {
   if (response.status >= 500 || inconclusive.has(response.status)) return 'unknown'
   try {
     const message = await readServerMessage(body)
@@ -65,18 +65,18 @@ async function check(response: BackendResponse, body: Buffer | Promise<Buffer>):
 }
 
 /** What is only translated for a session-era server is better used in that era: each client keeps a session of its own. */
-function checkResult(result: JsonObject): Verdict {
+function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'
   return speaksStateless(result.value('supportedVersions'))
 }
 
-function checkError(error: JsonObject): Verdict {
+function checkError(error: JsonObject): ProbedEra {
   const code = error.value('code')
   if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'
   if (code === rpcCode.versionUnsupported) return speaksStateless(error.object('data')?.value('supported'))
   return 'session'
 }
 
-function speaksStateless(versions: unknown): Verdict {
+function speaksStateless(versions: unknown): ProbedEra {
   return Array.isArray(versions) && versions.includes(statelessVersion) ? 'stateless' : 'session'
 }

@@ -8,26 +8,26 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
-import type { Composer, Entry, CatalogNotice, Item, RefusedEntry, ToolEntry } from './types.ts'
+import type { Composer, CatalogEntry, CatalogNotice, CatalogItem, RefusedEntry, ToolEntry } from './types.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
-export interface TemplateEntry extends Entry {
+export interface TemplateEntry extends CatalogEntry {
   readonly matches: TemplateMatcher
 }
 
 export class Catalog {
   /** Every tool that can be routed to, by client-facing name; hidden ones too. */
   readonly tools: ReadonlyMap<string, ToolEntry>
-  readonly prompts: ReadonlyMap<string, Entry>
-  readonly resources: ReadonlyMap<string, Entry>
+  readonly prompts: ReadonlyMap<string, CatalogEntry>
+  readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
   /** What pinning keeps from clients, by the names that they know. */
   readonly refusedTools: ReadonlyMap<string, RefusedEntry>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   /** What is listed, in order. */
   readonly toolList: readonly ToolEntry[]
-  readonly promptList: readonly Entry[]
-  readonly resourceList: readonly Entry[]
+  readonly promptList: readonly CatalogEntry[]
+  readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
@@ -69,12 +69,12 @@ export class Catalog {
   }
 
   /** The backend entry behind a URI: the resource itself, else the first template, in order, that it matches. */
-  findResource(uri: string): Entry | undefined {
+  findResource(uri: string): CatalogEntry | undefined {
     return this.resources.get(uri) ?? this.#findTemplate(uri)
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
-  #findTemplate(uri: string): Entry | undefined {
+  #findTemplate(uri: string): CatalogEntry | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.templateList.find(({ backend, matches }) => {
       const work = budgets.get(backend) ?? { left: maxMatchWork }
@@ -109,7 +109,7 @@ function withOwn(
 }
 
 /** A template that pinning refuses is absent: what it would read is not found. */
-function offeredTemplates({ templates }: Listing): readonly Item[] {
+function offeredTemplates({ templates }: Listing): readonly CatalogItem[] {
   return templates.some(({ refused }) => refused) ? templates.filter(({ refused }) => !refused) : templates
 }
 
@@ -117,11 +117,11 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function sortedByKey<E extends Entry>(entries: E[]): E[] {
+function sortedByKey<E extends CatalogEntry>(entries: E[]): E[] {
   return entries.sort((a, b) => compare(a.key, b.key))
 }
 
-function digest(entries: readonly Entry[]): string {
+function digest(entries: readonly CatalogEntry[]): string {
   const parts: Buffer[] = []
   const newline = Buffer.from('\n')
   for (const { json } of entries) parts.push(json, newline)
@@ -131,11 +131,11 @@ function digest(entries: readonly Entry[]): string {
 /** The URI is the name, so it cannot be changed: of two backends the first by name keeps it. */
 function firstWins(
   listings: readonly Listing[],
-  items: (listing: Listing) => readonly Item[],
+  items: (listing: Listing) => readonly CatalogItem[],
   what: string,
   problems: CatalogNotice[],
-): Map<string, Entry> {
-  const entries = new Map<string, Entry>()
+): Map<string, CatalogEntry> {
+  const entries = new Map<string, CatalogEntry>()
   for (const listing of listings) {
     for (const { key, json } of items(listing)) {
       const known = entries.get(key)
@@ -152,6 +152,6 @@ function firstWins(
   return entries
 }
 
-function withMatchers(entries: Map<string, Entry>): Map<string, TemplateEntry> {
+function withMatchers(entries: Map<string, CatalogEntry>): Map<string, TemplateEntry> {
   return new Map([...entries].map(([key, entry]) => [key, { ...entry, matches: compileTemplate(key) }]))
 }

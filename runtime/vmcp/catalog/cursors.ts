@@ -7,7 +7,7 @@
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import type { Kind } from './types.ts'
+import type { ItemKind } from './types.ts'
 
 export interface CursorContent {
   /** What the page before ended with; undefined when the seal cannot be opened here. */
@@ -17,9 +17,9 @@ export interface CursorContent {
 }
 
 export interface Cursors {
-  write(kind: Kind, after: string, position: number): string
+  write(kind: ItemKind, after: string, position: number): string
   /** Undefined for what is no cursor of that list. */
-  read(kind: Kind, cursor: string): CursorContent | undefined
+  read(kind: ItemKind, cursor: string): CursorContent | undefined
 }
 
 const formatVersion = 2
@@ -28,7 +28,7 @@ const ivBytes = 12
 const tagBytes = 16
 const sealAt = headBytes + ivBytes + tagBytes
 const maxCursor = 512
-const kinds: readonly Kind[] = ['tools', 'resources', 'templates', 'prompts']
+const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
 
 /** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
 export function makeCursors(secret: () => string | undefined): Cursors {

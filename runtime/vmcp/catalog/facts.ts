@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
-import type { Entry, ToolEntry } from './types.ts'
+import type { CatalogEntry, ToolEntry } from './types.ts'
 
 export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
@@ -12,14 +12,14 @@ export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
 export function lookFor(
   action: AccessRequest['action'],
   id: string,
-): (catalog: Catalog) => Entry | undefined {
+): (catalog: Catalog) => CatalogEntry | undefined {
   if (action === 'call_tool') return (catalog) => visible(catalog.tools.get(id))
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
   // Completions and lists name a template as it stands.
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id)
 }
 
-export function factsIn(entry: Entry | ToolEntry, id: string): Facts {
+export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   const { key, backend } = entry
   const isTemplate = 'matches' in entry
   return {
@@ -29,7 +29,7 @@ export function factsIn(entry: Entry | ToolEntry, id: string): Facts {
 }
 
 /** The name has come to lead elsewhere since the policies were asked: what they permitted is there no more. */
-export function requireDecided(decided: Origin | undefined, { backend, original }: Entry): void {
+export function requireDecided(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
   throw new GatehouseError('BACKEND_UNAVAILABLE', {

@@ -15,7 +15,7 @@ import {
   visitElementsInTurns,
 } from '../../mcp/index.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
-import type { Connection, Request, ServerInfo } from '../backends/connection.ts'
+import type { BackendConnection, Request, ServerInfo } from '../backends/connection.ts'
 import { withinLimit } from '../backends/transport/send.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import { checkItem } from './items/check.ts'
@@ -23,7 +23,7 @@ import { ErrorCollector, type ListErrors } from './items/errors.ts'
 import { callableTool } from './items/mirrored.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinRules } from './pinning/parts.ts'
-import type { Item, Kind, ToolItem } from './types.ts'
+import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
 
 export interface Listing {
   readonly backend: string
@@ -31,9 +31,9 @@ export interface Listing {
   readonly serial: number
   readonly server: ServerInfo
   readonly tools: readonly ToolItem[]
-  readonly resources: readonly Item[]
-  readonly templates: readonly Item[]
-  readonly prompts: readonly Item[]
+  readonly resources: readonly CatalogItem[]
+  readonly templates: readonly CatalogItem[]
+  readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
   /** Digests of the server's instructions, where pinning is on and there are any. */
   readonly instructionsPin?: PinDigests
@@ -49,7 +49,7 @@ let serial = 0
 
 export interface ListOptions {
   readonly backend: string
-  readonly connection: Connection
+  readonly connection: BackendConnection
   readonly server: ServerInfo
   readonly capabilities: Buffer
   readonly sender: Sender
@@ -62,7 +62,7 @@ export interface ListOptions {
 }
 
 interface List {
-  readonly kind: Kind
+  readonly kind: ItemKind
   readonly method: string
   /** Member of the result. */
   readonly member: string
@@ -106,16 +106,16 @@ export async function readListing(options: ListOptions): Promise<Listing> {
 }
 
 /** None when it marks its arguments wrongly. */
-function callable(item: Item, violations: ErrorCollector): ToolItem[] {
+function callable(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]
   violations.leftOut('tools', item.key, tool)
   return []
 }
 
-async function readAll(options: ListOptions, list: List, violations: ErrorCollector): Promise<Item[]> {
+async function readAll(options: ListOptions, list: List, violations: ErrorCollector): Promise<CatalogItem[]> {
   const { method } = list
-  const items = new Map<string, Item>()
+  const items = new Map<string, CatalogItem>()
   const cursors = new Set<string>()
   let cursor: string | undefined
   for (let page = 0; page < maxPages; page++) {
@@ -160,7 +160,7 @@ async function readPage(
 async function collect(
   result: JsonObject,
   { kind, member }: List,
-  items: Map<string, Item>,
+  items: Map<string, CatalogItem>,
   violations: ErrorCollector,
   pins: PinRules | undefined,
 ): Promise<void> {
@@ -190,11 +190,11 @@ async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
 
 /** The item, when it is one more. */
 function add(
-  kind: Kind,
+  kind: ItemKind,
   json: Buffer,
-  items: Map<string, Item>,
+  items: Map<string, CatalogItem>,
   violations: ErrorCollector,
-): Item | undefined {
+): CatalogItem | undefined {
   const checked = checkItem(kind, json)
   const { key } = checked
   if ('failure' in checked) violations.leftOut(kind, key, checked.failure)
@@ -213,9 +213,9 @@ function add(
 
 /** What cannot be digested cannot be compared, and is not offered. */
 async function addPin(
-  kind: Exclude<Kind, 'resources'>,
-  item: Item,
-  items: Map<string, Item>,
+  kind: Exclude<ItemKind, 'resources'>,
+  item: CatalogItem,
+  items: Map<string, CatalogItem>,
   violations: ErrorCollector,
   { ignore }: PinRules,
 ): Promise<void> {

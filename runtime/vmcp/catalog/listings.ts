@@ -10,7 +10,7 @@ import { hash } from 'node:crypto'
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
-import type { Client, ClientAbilities } from '../pipeline/operation.ts'
+import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
 import { type ListsState, ListsTold } from './lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
@@ -81,17 +81,17 @@ export class Listings {
   }
 
   /** Clients with equal keys see the same. */
-  keyOf(client: Client): string {
+  keyOf(client: OperationClient): string {
     return this.#keyFor(client, this.#abilitiesOf(client))
   }
 
-  #keyFor(client: Client, { signature }: ClientAbilities): string {
+  #keyFor(client: OperationClient, { signature }: ClientAbilities): string {
     if (this.isForked(client)) return forkKey(client.session?.id ?? '')
     return this.#backend.settings.perCaller ? `${signature} ${identityOf(client)}` : signature
   }
 
   /** The abilities under which a client is shown lists; plain ones when too many new kinds have come of late. */
-  #abilitiesOf(client: Client): ClientAbilities {
+  #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.isForked(client)) return abilities
     const isKnown = this.#cached.has(this.#keyFor(client, abilities))
@@ -99,22 +99,22 @@ export class Listings {
   }
 
   /** True when the client's session has a listing of its own. */
-  isForked({ session }: Client): boolean {
+  isForked({ session }: OperationClient): boolean {
     return session !== undefined && this.#forked.size > 0 && this.#forked.has(session.id)
   }
 
   /** Until when the response of `get` stays as it is, unless onState says otherwise. */
-  freshUntil(client: Client): number {
+  freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
 
   /** What is known now, without asking anybody. */
-  peek(client: Client): Listing | undefined {
+  peek(client: OperationClient): Listing | undefined {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
   /** Why the lists of a client could not be read the last time; undefined when they could. */
-  failureOf(client: Client): Error | undefined {
+  failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }
 
@@ -134,7 +134,10 @@ export class Listings {
    * The listing for a client. `waitForFresh` waits for a new one when the known one is out of date; otherwise the known
    * one is good enough and is renewed in the background. Rejects with BACKEND_* errors.
    */
-  async get(client: Client, { waitForFresh, waitForAnnounced = false }: ViewOptions): Promise<Listing> {
+  async get(
+    client: OperationClient,
+    { waitForFresh, waitForAnnounced = false }: ViewOptions,
+  ): Promise<Listing> {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
       const key = this.#keyFor(client, abilities)
@@ -158,7 +161,7 @@ export class Listings {
   }
 
   /** A session whose own listing turns out to be what everybody sees shares it again. */
-  #joined(client: Client, key: string, listing: Listing): Listing {
+  #joined(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== forkKey(session.id)) return listing
     const shared = this.#cached.get(this.keyOf({ ...client, session: undefined }))
@@ -225,7 +228,7 @@ export class Listings {
     return cached
   }
 
-  #read(key: string, cached: CachedListing, client: Client): Promise<Listing> {
+  #read(key: string, cached: CachedListing, client: OperationClient): Promise<Listing> {
     if (!cached.reading) {
       cached.outdated = false
       cached.cancelRetry?.()
@@ -269,7 +272,7 @@ export class Listings {
   }
 
   /** Answers the last good listing, if that may stay in use. Throws what went wrong otherwise. */
-  #failed(key: string, cached: CachedListing, client: Client, error: unknown): Listing {
+  #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing
     cached.failure = asError(error)
@@ -293,7 +296,7 @@ export class Listings {
   }
 
   /** Tries again by itself, so that clients hear when the backend is back. */
-  #retryLater(key: string, cached: CachedListing, client: Client): void {
+  #retryLater(key: string, cached: CachedListing, client: OperationClient): void {
     if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return
     const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries++, maxRetryMs)
     cached.cancelRetry = this.#options.clock.after(pauseMs, () => {
@@ -303,7 +306,7 @@ export class Listings {
   }
 
   /** Reads; once more when the connection was closed from this side meanwhile: nobody is to miss tools for that. */
-  async #readNow(key: string, client: Client): Promise<Listing> {
+  async #readNow(key: string, client: OperationClient): Promise<Listing> {
     try {
       return await this.#readOnce(key, client)
     } catch (error) {
@@ -312,7 +315,7 @@ export class Listings {
     }
   }
 
-  async #readOnce(key: string, client: Client): Promise<Listing> {
+  async #readOnce(key: string, client: OperationClient): Promise<Listing> {
     const backend = this.#backend
     const { timeoutMs, name } = backend.settings
     const signal = AbortSignal.timeout(timeoutMs)
@@ -343,7 +346,7 @@ export class Listings {
   }
 
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
-  expireUnannounced(client: Client): void {
+  expireUnannounced(client: OperationClient): void {
     const cached = this.#cached.get(this.keyOf(client))
     if (!cached?.listing || goodFor(cached.listing) === announcedMs) return
     const readAt = cached.freshUntil - unannouncedMs
@@ -373,7 +376,7 @@ function forkKey(sessionId: string): string {
 }
 
 /** Equal for clients that backends cannot tell apart by credentials or headers. */
-export function identityOf(client: Client): string {
+export function identityOf(client: OperationClient): string {
   return hash('sha256', JSON.stringify([client.caller.key, client.headers]), 'base64url')
 }
 

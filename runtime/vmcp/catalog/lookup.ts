@@ -9,12 +9,12 @@
 import type { ViewOptions } from './listings.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
-import type { Client } from '../pipeline/operation.ts'
+import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
-import type { Member, View, Views } from './views.ts'
+import type { AggregatedBackend, View, Views } from './views.ts'
 
 export interface LookupParts {
-  readonly members: ReadonlyMap<string, Member>
+  readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
   readonly partialFailureMode: 'fail' | 'best_effort'
   /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
@@ -32,7 +32,7 @@ export class Lookup {
    * What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down; one whose provider the
    * user has not connected is not down, but absent.
    */
-  async view(client: Client, { waitForFresh }: ViewOptions): Promise<Catalog> {
+  async view(client: OperationClient, { waitForFresh }: ViewOptions): Promise<Catalog> {
     const { members, views, partialFailureMode, monitored } = this.#parts()
     const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh, skipSlow }))
@@ -48,7 +48,7 @@ export class Lookup {
    * Looks for something that a client named; asks the backends again before it says that there is no such thing. What is
    * found may belong to a backend that requests are held back from.
    */
-  async find<E>(client: Client, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
+  async find<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
     const found = look(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#parts()
@@ -61,7 +61,7 @@ export class Lookup {
    * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client.
    * `named` is a name of the catalog; undefined for URIs, which say nothing of their backend.
    */
-  unlisted(client: Client, named: string | undefined): GatehouseError | undefined {
+  unlisted(client: OperationClient, named: string | undefined): GatehouseError | undefined {
     const { members, views } = this.#parts()
     const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
       if (listings.peek(client) || (named !== undefined && !views.mayOwn(name, named))) return []

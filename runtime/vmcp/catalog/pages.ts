@@ -8,13 +8,13 @@ import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { comma, type Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
-import type { Entry, Kind } from './types.ts'
+import type { CatalogEntry, ItemKind } from './types.ts'
 
 export const pageSize = 1_000
 const maxPlainBytes = 256
 
 /** Name of the list's member in a result. */
-const memberName: Readonly<Record<Kind, string>> = {
+const memberName: Readonly<Record<ItemKind, string>> = {
   tools: 'tools',
   resources: 'resources',
   templates: 'resourceTemplates',
@@ -22,13 +22,13 @@ const memberName: Readonly<Record<Kind, string>> = {
 }
 
 /** First pages without a cursor, by list and form: most requests ask for nothing else. */
-const firstPages = new WeakMap<readonly Entry[], Partial<Record<Era, Buffer>>>()
+const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
 /** The entries of every page that is still in use. */
-const entriesOfPages = new WeakMap<Buffer, readonly Entry[]>()
+const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[]>()
 
 /** Where the items of a page come from, by name; undefined for a buffer that is no page. */
-export function originsOfPage(page: Buffer): ((key: string) => Entry | undefined) | undefined {
+export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | undefined) | undefined {
   const entries = entriesOfPages.get(page)
   if (!entries) return undefined
   const byKey = new Map(entries.map((entry) => [entry.key, entry]))
@@ -43,7 +43,7 @@ export interface PageOptions {
 }
 
 /** The raw result object of a list request. Throws INVALID_PARAMS for a cursor that is none of ours. */
-export function renderPage(kind: Kind, entries: readonly Entry[], options: PageOptions): Buffer {
+export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], options: PageOptions): Buffer {
   const { cursor, cursors } = options
   if (cursor !== undefined && cursor !== '')
     return render(kind, entries, positionAfter(kind, entries, cursor, cursors), options)
@@ -57,7 +57,12 @@ export function renderPage(kind: Kind, entries: readonly Entry[], options: PageO
   return made
 }
 
-function render(kind: Kind, entries: readonly Entry[], from: number, { era, cursors }: PageOptions): Buffer {
+function render(
+  kind: ItemKind,
+  entries: readonly CatalogEntry[],
+  from: number,
+  { era, cursors }: PageOptions,
+): Buffer {
   const page = entries.slice(from, from + pageSize)
   const parts: Buffer[] = [Buffer.from(`{"${memberName[kind]}":[`)]
   page.forEach(({ json, sessionJson }, i) => {
@@ -78,7 +83,12 @@ function shorten(key: string): string {
   return Buffer.byteLength(key) <= maxPlainBytes ? `=${key}` : `#${hash('sha256', key, 'base64url')}`
 }
 
-function positionAfter(kind: Kind, entries: readonly Entry[], cursor: string, cursors: Cursors): number {
+function positionAfter(
+  kind: ItemKind,
+  entries: readonly CatalogEntry[],
+  cursor: string,
+  cursors: Cursors,
+): number {
   const content = cursors.read(kind, cursor)
   if (!content) throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
   const { after, position } = content

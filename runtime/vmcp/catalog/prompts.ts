@@ -7,10 +7,10 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Listing } from './listing.ts'
 import type { PinReason } from './pinning/parts.ts'
 import { prefixFormat } from './tools.ts'
-import type { CatalogNotice, Entry, Item, RefusedEntry } from './types.ts'
+import type { CatalogNotice, CatalogEntry, CatalogItem, RefusedEntry } from './types.ts'
 
 export interface ResolvedPrompts {
-  readonly entries: ReadonlyMap<string, Entry>
+  readonly entries: ReadonlyMap<string, CatalogEntry>
   readonly refused: ReadonlyMap<string, RefusedEntry>
 }
 
@@ -65,7 +65,7 @@ export function resolvePrompts(
       })
     }
   }
-  const entries = new Map<string, Entry>()
+  const entries = new Map<string, CatalogEntry>()
   const refused = new Map<string, RefusedEntry>()
   for (const [name, { entry, reason }] of claims) {
     if (reason === undefined) entries.set(name, entry)
@@ -76,11 +76,11 @@ export function resolvePrompts(
 
 interface Claim {
   readonly backend: string
-  readonly entry: Entry
+  readonly entry: CatalogEntry
   readonly reason: PinReason | undefined
 }
 
-function claimOf({ key, json, check, refused }: Item, backend: string, name: string): Claim {
+function claimOf({ key, json, check, refused }: CatalogItem, backend: string, name: string): Claim {
   const entry = {
     key: name,
     backend,

@@ -3,7 +3,7 @@ import type { MirroredArgument } from '../../mcp/index.ts'
 import type { Perform } from '../pipeline/operation.ts'
 import type { ArgumentCheck, PinDigests, PinReason } from './pinning/parts.ts'
 
-export interface Item {
+export interface CatalogItem {
   /** Name of a tool or prompt, URI of a resource, template of a resource template. */
   readonly key: string
   /** The whole item as it is offered. */
@@ -18,12 +18,12 @@ export interface Item {
   readonly check?: ArgumentCheck
 }
 
-export interface ToolItem extends Item {
+export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
 }
 
 /** One thing that clients can name. */
-export interface Entry {
+export interface CatalogEntry {
   /** What clients call it: name, URI or URI template. */
   readonly key: string
   readonly backend: string
@@ -47,7 +47,7 @@ export interface RefusedEntry {
   readonly refused: PinReason
 }
 
-export interface ToolEntry extends Entry {
+export interface ToolEntry extends CatalogEntry {
   /** Name after override, before prefix: what filters and workflows use. */
   readonly base: string
   /** False: not listed and not callable by clients, but reachable for workflows. */
@@ -67,7 +67,7 @@ export type Composer = (tools: ReadonlyMap<string, ToolEntry>) => {
   readonly problems: readonly CatalogNotice[]
 }
 
-export type Kind = 'tools' | 'resources' | 'templates' | 'prompts'
+export type ItemKind = 'tools' | 'resources' | 'templates' | 'prompts'
 
 /** Something an operator should know: a name that could not be offered as it stands. */
 export interface CatalogNotice {

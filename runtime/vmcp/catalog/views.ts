@@ -6,7 +6,7 @@
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
-import type { Client } from '../pipeline/operation.ts'
+import type { OperationClient } from '../pipeline/operation.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import { identityOf, type Listings, type ViewOptions } from './listings.ts'
@@ -18,7 +18,7 @@ const maxReady = 1_024
 /** How long a view with backends missing may be used again. */
 const incompleteMs = 1_000
 
-export interface Member {
+export interface AggregatedBackend {
   readonly backend: Backend
   readonly listings: Listings
   /** False while the health monitor or the breaker keeps requests away. */
@@ -119,7 +119,7 @@ export class Views {
   }
 
   /** The view of a client when nobody has to be asked for it; the usual case. */
-  ready(members: ReadonlyMap<string, Member>, client: Client): View | undefined {
+  ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined
   }
@@ -129,8 +129,8 @@ export class Views {
    * something for the first time are left out, where what they offer cannot change what the others do. Never rejects.
    */
   async of(
-    members: ReadonlyMap<string, Member>,
-    client: Client,
+    members: ReadonlyMap<string, AggregatedBackend>,
+    client: OperationClient,
     { waitForFresh, skipSlow = false }: ViewOptions & { readonly skipSlow?: boolean },
   ): Promise<View> {
     return this.#tracer.internal('aggregator.AggregateCapabilities', undefined, async () => {
@@ -168,8 +168,8 @@ export class Views {
   }
 
   async #ask(
-    members: ReadonlyMap<string, Member>,
-    client: Client,
+    members: ReadonlyMap<string, AggregatedBackend>,
+    client: OperationClient,
     { waitForFresh, skipSlow }: ViewOptions & { readonly skipSlow: boolean },
   ): Promise<Asked> {
     const down: Lack[] = []
@@ -200,7 +200,7 @@ export class Views {
     return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
-  #keep(members: ReadonlyMap<string, Member>, client: Client, view: View): void {
+  #keep(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient, view: View): void {
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const { listings, available } of members.values()) {
       if (available()) until = Math.min(until, listings.freshUntil(client))
@@ -210,7 +210,7 @@ export class Views {
   }
 
   /** What is known without asking: for comparing with what a client has seen. */
-  peek(members: ReadonlyMap<string, Member>, client: Client): Catalog {
+  peek(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
     const known = [...members.values()]
@@ -220,7 +220,7 @@ export class Views {
   }
 
   /** What all backends offered when they were last listed for a client, those that are down included. */
-  known(members: ReadonlyMap<string, Member>, client: Client): Catalog {
+  known(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
   }
 
@@ -253,7 +253,7 @@ export class Views {
   }
 }
 
-function keyOf(members: ReadonlyMap<string, Member>, client: Client): string {
+function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
     if (listings.isForked(client)) return `session ${client.session?.id ?? ''} ${identityOf(client)}`

@@ -6,7 +6,7 @@
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'
-import type { Client } from '../pipeline/operation.ts'
+import type { OperationClient } from '../pipeline/operation.ts'
 
 export interface Advertised {
   /** JSON text of the capabilities object. */
@@ -15,7 +15,7 @@ export interface Advertised {
 }
 
 /** May ask backends; rejects with BACKEND_UNAVAILABLE when what they have cannot be found out. */
-export type Advertise = (client: Client) => Advertised | Promise<Advertised>
+export type Advertise = (client: OperationClient) => Advertised | Promise<Advertised>
 
 const changing = { listChanged: true }
 

@@ -4,7 +4,7 @@
  */
 import { type Exchange, html, page, sendBody, type Stage } from '../../net/index.ts'
 
-export interface PageFacts {
+export interface BrowserPageFacts {
   /** Name of the server. */
   readonly name: string
   /** Address of the MCP endpoint where it is known for certain; undefined: the path below. */
@@ -24,7 +24,7 @@ export function wantsPage({ req }: Exchange): boolean {
   )
 }
 
-export function browserPage({ name, url, path, auth }: PageFacts): Stage<Exchange> {
+export function browserPage({ name, url, path, auth }: BrowserPageFacts): Stage<Exchange> {
   return ({ res }) => {
     const address = url ?? `the address of this page with the path ${path}`
     const { html: body, headers } = page(

@@ -3,7 +3,7 @@ import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Core } from '../pipeline/core.ts'
 import { type Advertise, advertisedBy, everything } from './advertised.ts'
-import type { HttpResponse } from './response.ts'
+import type { ClientResponse } from './response.ts'
 import { Listeners, type ListenersOptions } from './stateless-era/listeners.ts'
 import { makeStateSealer } from './stateless-era/sealed-state.ts'
 import { OldSseEdge } from './session-era/sse-codec.ts'
@@ -50,7 +50,7 @@ const maxParkedPerCaller = 100
 
 export function makeEdges(options: EdgesOptions): Edges {
   const { core, sessions, perform, serverInfo, passthroughHeaders, clock, log } = options
-  const responses = new InFlight<HttpResponse>()
+  const responses = new InFlight<ClientResponse>()
   const parked = new ParkedCalls({
     max: maxParked,
     maxPerCaller: maxParkedPerCaller,

@@ -7,7 +7,7 @@ import {
   passesLevel,
   withoutReservedMeta,
 } from '../../mcp/index.ts'
-import type { Ask, AskReply, Client, Operation } from '../pipeline/operation.ts'
+import type { Ask, AskReply, OperationClient, Operation } from '../pipeline/operation.ts'
 
 /** Where what an operation says on its way is sent. */
 export interface OperationSink {
@@ -19,7 +19,7 @@ export interface OperationSink {
 export interface LiveOperationOptions {
   readonly message: Message
   readonly params: JsonObject
-  readonly client: Client
+  readonly client: OperationClient
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   /** False: no log messages at all (stateless clients that set no level). */
@@ -31,7 +31,7 @@ export class LiveOperation implements Operation {
   readonly method: string
   readonly headers: IncomingHttpHeaders | undefined
   readonly params: JsonObject
-  readonly client: Client
+  readonly client: OperationClient
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   origin: Operation['origin']

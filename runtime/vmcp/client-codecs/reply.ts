@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeEvent, eventParts, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
-import type { HttpResponse } from './response.ts'
+import type { ClientResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded, writeParts } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
@@ -32,7 +32,7 @@ export interface ReplyOptions {
   readonly lasting?: (() => LastingStream) | undefined
 }
 
-export class Reply implements HttpResponse {
+export class Reply implements ClientResponse {
   readonly res: ServerResponse
   /** True when messages can be sent before the result. */
   readonly canStream: boolean

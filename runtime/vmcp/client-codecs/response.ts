@@ -1,5 +1,5 @@
 /** How a response reaches its client, whatever carries it. */
-export interface HttpResponse {
+export interface ClientResponse {
   /** True once messages before the result have been sent. */
   readonly streaming: boolean
   /** Sends a message before the result. False when that is not possible. */

@@ -8,10 +8,10 @@
 import { keywordTable, reserved } from '../../expr/starlark/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import { isTaken } from './globals.ts'
-import type { Binding, BoundTool } from './messages.ts'
+import type { ToolBinding, ScriptTool } from './messages.ts'
 
 /** A tool that a script may call. */
-export interface CallableTool extends BoundTool {
+export interface CallableTool extends ScriptTool {
   readonly description: string
   readonly required: ReadonlySet<string>
   /** Undefined: reachable by `call_tool` only. */
@@ -20,7 +20,7 @@ export interface CallableTool extends BoundTool {
 
 export interface ToolSet {
   readonly tools: readonly CallableTool[]
-  readonly binding: Binding
+  readonly binding: ToolBinding
 }
 
 export function functionName(tool: string): string {

@@ -10,7 +10,7 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { arrayEnd, arrayStart, comma, JsonObject, objectEnd, scanElements } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import type { Audit } from '../../observe/index.ts'
+import type { AuditTrail } from '../../observe/index.ts'
 import { Deadline } from '../backends/transport/deadline.ts'
 import {
   type Operation,
@@ -28,7 +28,7 @@ import { scriptPool, type ScriptSettings } from './settings.ts'
 import { ToolCalls } from './tool-calls.ts'
 
 export interface CodeModeParts {
-  readonly audit: Audit
+  readonly audit: AuditTrail
   readonly log: Log
   /** False: a policy forbids this caller the tool, and it is not listed. Default: always true. */
   readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined

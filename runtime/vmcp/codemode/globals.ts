@@ -5,36 +5,46 @@
  */
 import {
   Builtin,
-  type Call,
+  type NativeCall,
   decode,
   Dict,
   elementsOf,
   encode,
   isCallable,
-  JsonError,
+  JsonTextError,
   List,
-  type Meter,
+  type ScriptMeter,
   positional,
   readJson,
   StarlarkError,
   universalNames,
   type StarlarkValue,
-  type Work,
+  type ScriptWork,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import { type Binding, type BoundTool, maxArgumentBytes, maxName, type ToolResponse } from './messages.ts'
+import {
+  type ToolBinding,
+  type ScriptTool,
+  maxArgumentBytes,
+  maxName,
+  type ToolResponse,
+} from './messages.ts'
 
 /** Calls a tool outside; `settle` is called once. */
-export type CallTool = (tool: string, args: Uint8Array, settle: (response: ToolResponse) => void) => void
+export type CallScriptTool = (
+  tool: string,
+  args: Uint8Array,
+  settle: (response: ToolResponse) => void,
+) => void
 
 const fixedGlobals = ['call_tool', 'parallel'] as const
 
 /** Throws StarlarkError when the data cannot be used. */
 export function makeGlobals(
-  binding: Binding,
+  binding: ToolBinding,
   data: Uint8Array | undefined,
-  callTool: CallTool,
-  meter: Meter,
+  callTool: CallScriptTool,
+  meter: ScriptMeter,
 ): Map<string, StarlarkValue> {
   const globals = new Map<string, StarlarkValue>()
   const byName = new Map(binding.tools.map((tool) => [tool.name, tool]))
@@ -56,13 +66,17 @@ function refuse(name: string, tools: readonly string[]): never {
 }
 
 /** The entries of `data` become names; the whole is there as `data`. */
-function addData(globals: Map<string, StarlarkValue>, data: Uint8Array | undefined, meter: Meter): void {
+function addData(
+  globals: Map<string, StarlarkValue>,
+  data: Uint8Array | undefined,
+  meter: ScriptMeter,
+): void {
   if (data === undefined) return
   let value: StarlarkValue
   try {
     value = readJson(bytesOf(data, meter), meter)
   } catch (error) {
-    if (error instanceof JsonError)
+    if (error instanceof JsonTextError)
       throw new StarlarkError(`the 'data' argument cannot be used: ${error.message}`)
     throw error
   }
@@ -78,13 +92,17 @@ function addData(globals: Map<string, StarlarkValue>, data: Uint8Array | undefin
   }
 }
 
-function bytesOf(json: Uint8Array, meter: Meter): string {
+function bytesOf(json: Uint8Array, meter: ScriptMeter): string {
   meter.text(json.length)
   return Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('latin1')
 }
 
 /** `call_tool("name", key=value)`. */
-function callByName(call: Call, tools: ReadonlyMap<string, BoundTool>, callTool: CallTool): Work {
+function callByName(
+  call: NativeCall,
+  tools: ReadonlyMap<string, ScriptTool>,
+  callTool: CallScriptTool,
+): ScriptWork {
   const [first, ...rest] = call.args
   if (first === undefined) throw new StarlarkError('call_tool: requires at least 1 argument')
   if (typeof first !== 'string') throw new StarlarkError('call_tool: first argument must be a string')
@@ -99,7 +117,12 @@ function unknownTool(name: string): StarlarkError {
   return new StarlarkError(`call_tool: unknown tool ${JSON.stringify(name)}`)
 }
 
-function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[], callTool: CallTool): Work {
+function* callBound(
+  call: NativeCall,
+  tool: ScriptTool,
+  args: readonly StarlarkValue[],
+  callTool: CallScriptTool,
+): ScriptWork {
   const { meter } = call
   const json = writeJson(argumentsOf(call, tool, args), meter)
   if (json.length > maxArgumentBytes)
@@ -120,7 +143,7 @@ function* callBound(call: Call, tool: BoundTool, args: readonly StarlarkValue[],
 }
 
 /** Arguments without names are taken in the order of the tool's schema. */
-function argumentsOf(call: Call, tool: BoundTool, args: readonly StarlarkValue[]): Dict {
+function argumentsOf(call: NativeCall, tool: ScriptTool, args: readonly StarlarkValue[]): Dict {
   const all = new Dict()
   if (args.length > tool.parameters.length) {
     const most = tool.parameters.length
@@ -141,7 +164,7 @@ function argumentsOf(call: Call, tool: BoundTool, args: readonly StarlarkValue[]
   return all
 }
 
-function valueOf(tool: string, response: ToolResponse, meter: Meter): StarlarkValue {
+function valueOf(tool: string, response: ToolResponse, meter: ScriptMeter): StarlarkValue {
   if (response.kind === 'nothing') return null
   if (response.kind === 'unknown') throw unknownTool(tool)
   if (response.kind === 'error') throw new StarlarkError(`${tool}: ${response.message}`)
@@ -151,29 +174,29 @@ function valueOf(tool: string, response: ToolResponse, meter: Meter): StarlarkVa
     const value = readJson(bytes, meter)
     return response.kind === 'content' ? contentValue(value, meter) : value
   } catch (error) {
-    if (!(error instanceof JsonError)) throw error
+    if (!(error instanceof JsonTextError)) throw error
     throw new StarlarkError(`${tool}: the result cannot be read: ${error.message}`)
   }
 }
 
 /** The text in a JSON string. Without escapes its bytes are what stands between the quotes. */
-function stringIn(json: string, meter: Meter): string {
+function stringIn(json: string, meter: ScriptMeter): string {
   const value = json.includes('\\') ? readJson(json, meter) : json.slice(1, -1)
   return typeof value === 'string' ? value : ''
 }
 
 /** JSON is parsed; any other text is itself. */
-function textValue(bytes: string, meter: Meter): StarlarkValue {
+function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   try {
     return readJson(bytes, meter)
   } catch (error) {
-    if (error instanceof JsonError) return bytes
+    if (error instanceof JsonTextError) return bytes
     throw error
   }
 }
 
 /** Texts as they are alone, everything else as the object that it is; one that stands alone without the list. */
-function contentValue(content: StarlarkValue, meter: Meter): StarlarkValue {
+function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {
     if (!(item instanceof Dict) || item.get('type', meter) !== 'text') return item
@@ -185,7 +208,7 @@ function contentValue(content: StarlarkValue, meter: Meter): StarlarkValue {
 }
 
 /** `parallel([f, g])`: runs functions without arguments side by side; the responses are in the order of the list. */
-function* parallel(call: Call): Work {
+function* parallel(call: NativeCall): ScriptWork {
   const [list = null] = positional(call, 1, 1)
   const callables = elementsOf(list, call.meter, 'parallel')
   callables.forEach((callee, i) => {

@@ -1,7 +1,7 @@
 /** What passes between the server and the worker that runs a script. JSON travels as bytes of UTF-8. */
 
 /** A tool as scripts see it. */
-export interface BoundTool {
+export interface ScriptTool {
   /** As the tool is called in a list. */
   readonly name: string
   /** Its arguments in the order of its schema, for calls without names. */
@@ -9,8 +9,8 @@ export interface BoundTool {
 }
 
 /** What a script can name. */
-export interface Binding {
-  readonly tools: readonly BoundTool[]
+export interface ToolBinding {
+  readonly tools: readonly ScriptTool[]
   /** Function names, and the index of the tool behind each. */
   readonly functions: readonly (readonly [name: string, tool: number])[]
   /** Function names that several tools would have, with the names of those. */
@@ -24,12 +24,12 @@ export interface ScriptLimits {
   readonly maxCalls: number
 }
 
-export type ToWorker =
+export type ToScriptWorker =
   | {
       readonly kind: 'run'
       readonly script: string
       readonly data: Uint8Array | undefined
-      readonly binding: Binding
+      readonly binding: ToolBinding
       readonly limits: ScriptLimits
     }
   | { readonly kind: 'response'; readonly id: number; readonly response: ToolResponse }

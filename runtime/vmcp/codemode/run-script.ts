@@ -8,21 +8,21 @@ import type { Log } from '../../net/index.ts'
 import type { Deadline } from '../backends/transport/deadline.ts'
 import type { Lease } from '../workers/index.ts'
 import {
-  type Binding,
+  type ToolBinding,
   type FromWorker,
   maxLogCharacters,
   type ToolResponse,
-  type ToWorker,
+  type ToScriptWorker,
 } from './messages.ts'
 import type { ScriptSettings } from './settings.ts'
 import type { ToolCalls } from './tool-calls.ts'
 import { bufferOf } from '../workers/bytes.ts'
 
-export interface Script {
+export interface SubmittedScript {
   readonly text: string
   /** Raw JSON object. */
   readonly data: Buffer | undefined
-  readonly binding: Binding
+  readonly binding: ToolBinding
 }
 
 export interface ScriptEnd {
@@ -33,7 +33,7 @@ export interface ScriptEnd {
   readonly logs: readonly string[]
 }
 
-export interface RunOptions {
+export interface ScriptRunOptions {
   readonly settings: ScriptSettings
   readonly deadline: Deadline
   readonly calls: ToolCalls
@@ -41,7 +41,11 @@ export interface RunOptions {
 }
 
 /** Resolves when the script has ended, however it did. Gives the lease back. */
-export async function runScript(script: Script, lease: Lease, options: RunOptions): Promise<ScriptEnd> {
+export async function runScript(
+  script: SubmittedScript,
+  lease: Lease,
+  options: ScriptRunOptions,
+): Promise<ScriptEnd> {
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
@@ -54,7 +58,7 @@ export async function runScript(script: Script, lease: Lease, options: RunOption
   let received = 0
 
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
-  const send = (message: ToWorker): void => worker.postMessage(message)
+  const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
   // What waits in the worker for being read is outside of its heap and its meter.
   const bounded = (response: ToolResponse): ToolResponse => {
@@ -119,7 +123,7 @@ const tooLarge: ToolResponse = {
   message: 'the results of the calls take more memory than a script may use',
 }
 
-function requestOf({ text, data, binding }: Script, settings: ScriptSettings): ToWorker {
+function requestOf({ text, data, binding }: SubmittedScript, settings: ScriptSettings): ToScriptWorker {
   return {
     kind: 'run',
     script: text,

@@ -8,7 +8,7 @@
 import { formatDuration, GatehouseError } from '../../../schemas/index.ts'
 import { type Ask, JsonError, JsonObject, protocolError, respondToInputRequests } from '../../mcp/index.ts'
 import { abortable, type Log } from '../../net/index.ts'
-import type { Audit, PolicyRecord } from '../../observe/index.ts'
+import type { AuditTrail, PolicyRecord } from '../../observe/index.ts'
 import { Deadline } from '../backends/transport/deadline.ts'
 import { auditOutcome } from '../pipeline/audit-outcome.ts'
 import { innerOperation, type Operation, type Outcome, type Perform } from '../pipeline/operation.ts'
@@ -27,7 +27,7 @@ export interface ToolCallsOptions {
   /** Clock of the whole script. */
   readonly script: Deadline
   readonly timeoutMs: number
-  readonly audit: Audit
+  readonly audit: AuditTrail
   readonly log: Log
 }
 

@@ -11,13 +11,13 @@ import {
   execute,
   jsonString,
   LimitError,
-  Meter,
+  ScriptMeter,
   StarlarkError,
   universalNames,
   type StarlarkValue,
   writeJson,
 } from '../../expr/starlark/index.ts'
-import { type CallTool, makeGlobals } from './globals.ts'
+import { type CallScriptTool, makeGlobals } from './globals.ts'
 import {
   type FromWorker,
   maxLogCharacters,
@@ -25,12 +25,12 @@ import {
   maxResultBytes,
   maxResultEscapes,
   type ToolResponse,
-  type ToWorker,
+  type ToScriptWorker,
 } from './messages.ts'
 
 const scriptFile = 'script.star'
 
-type Run = Extract<ToWorker, { kind: 'run' }>
+type Run = Extract<ToScriptWorker, { kind: 'run' }>
 type Done = Extract<FromWorker, { kind: 'done' }>
 
 const waiting = new Map<number, (response: ToolResponse) => void>()
@@ -41,7 +41,7 @@ function send(message: FromWorker, ...bytes: readonly (Uint8Array | undefined)[]
   parentPort?.postMessage(message, buffers)
 }
 
-parentPort?.on('message', (message: ToWorker) => {
+parentPort?.on('message', (message: ToScriptWorker) => {
   if (message.kind === 'response') {
     const settle = waiting.get(message.id)
     waiting.delete(message.id)
@@ -56,7 +56,7 @@ parentPort?.on('message', (message: ToWorker) => {
 
 async function run({ script, data, binding, limits }: Run): Promise<Done> {
   waiting.clear()
-  const meter = new Meter(limits)
+  const meter = new ScriptMeter(limits)
   meter.text(script.length)
   const globals = makeGlobals(binding, data, callTool(meter), meter)
   const program = compile(script, new Set([...universalNames.keys(), ...globals.keys()]))
@@ -76,7 +76,7 @@ async function run({ script, data, binding, limits }: Run): Promise<Done> {
   }
 }
 
-function callTool(meter: Meter): CallTool {
+function callTool(meter: ScriptMeter): CallScriptTool {
   return (tool, args, settle) => {
     const id = nextId++
     waiting.set(id, settle)
@@ -106,7 +106,7 @@ function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text, 'latin1'))
 }
 
-function serialized(value: StarlarkValue, meter: Meter): string {
+function serialized(value: StarlarkValue, meter: ScriptMeter): string {
   try {
     return bounded(writeJson(value, meter))
   } catch (error) {

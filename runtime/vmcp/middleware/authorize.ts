@@ -11,7 +11,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AccessRequest, DecisionReport, FactsResponse, Gate, Origin } from '../../policy/index.ts'
-import type { Client, Middleware, Operation } from '../pipeline/operation.ts'
+import type { OperationClient, Middleware, Operation } from '../pipeline/operation.ts'
 
 export interface AuthorizeOptions {
   /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */
@@ -20,15 +20,19 @@ export interface AuthorizeOptions {
    * What is known of something that this client could use, looked up as the request itself would. Whatever offers tools
    * of its own must be asked here too, because a tool that is said not to exist cannot be called.
    */
-  readonly factsOf: (client: Client, request: AccessRequest) => Promise<FactsResponse>
+  readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** Where the items of a list come from, by the raw result that the core made. */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Called with each decision about a request. */
-  readonly decided?: (operation: Operation, decision: Decision, report: DecisionReport | undefined) => void
+  readonly decided?: (
+    operation: Operation,
+    decision: AccessDecision,
+    report: DecisionReport | undefined,
+  ) => void
 }
 
 /** `error`: the decision could not be made, so that the request is refused. */
-export type Decision = 'allowed' | 'denied' | 'error'
+export type AccessDecision = 'allowed' | 'denied' | 'error'
 
 export function authorize({ gate, factsOf, originsOf, decided = () => {} }: AuthorizeOptions): Middleware {
   return async function authorize(operation, next) {

@@ -10,7 +10,7 @@ import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { comma, JsonObject, objectEnd } from '../../mcp/index.ts'
-import type { Telemetry } from '../../observe/index.ts'
+import type { Instruments } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import {
   innerOperation,
@@ -40,7 +40,7 @@ export interface OptimizerParts {
   readonly meant: (tool: string, toolArguments: Buffer) => void
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
-  readonly telemetry: Telemetry
+  readonly telemetry: Instruments
   readonly clock: Clock
   readonly log: Log
 }

@@ -6,7 +6,7 @@
  * Source: design, `observe`; docs/observability.md.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { isToolError, redactText, type SpanHandle, type Telemetry } from '../../observe/index.ts'
+import { isToolError, redactText, type SpanHandle, type Instruments } from '../../observe/index.ts'
 import type { Outcome } from '../pipeline/operation.ts'
 import type { FindArguments } from './own-tools.ts'
 
@@ -25,10 +25,10 @@ const maxQueryChars = 200
 const maxKnown = 2_000
 
 export class Measure {
-  readonly #telemetry: Telemetry
+  readonly #telemetry: Instruments
   readonly #called = new Set<string>()
 
-  constructor(telemetry: Telemetry) {
+  constructor(telemetry: Instruments) {
     this.#telemetry = telemetry
   }
 

@@ -18,10 +18,10 @@ import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
 import { factsIn, lookFor, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
-import type { Entry, Kind, ToolEntry } from '../catalog/types.ts'
+import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
 import { unavailable } from '../health/unavailable.ts'
 import {
-  type Client,
+  type OperationClient,
   type ClientSession,
   type Operation,
   type Outcome,
@@ -31,14 +31,14 @@ import {
 } from './operation.ts'
 import { type PinRefusal, refusal, unfitArguments } from './pin-refusal.ts'
 
-export interface CallOptions {
+export interface BackendCallOptions {
   /** The least time that the backend has. */
   readonly timeoutMs?: number | undefined
   /** Questions of the backend are asked while the call goes on, whatever the client's era; they never end it. */
   readonly bridges?: boolean
 }
 
-const listMethods: Readonly<Record<string, Kind>> = {
+const listMethods: Readonly<Record<string, ItemKind>> = {
   'tools/list': 'tools',
   'resources/list': 'resources',
   'resources/templates/list': 'templates',
@@ -88,28 +88,28 @@ export class Core {
   }
 
   /** What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. */
-  view(client: Client, options: ViewOptions): Promise<Catalog> {
+  view(client: OperationClient, options: ViewOptions): Promise<Catalog> {
     return this.#lookup.view(client, options)
   }
 
   /** What a client sees, whatever is down. Never rejects. */
-  async present(client: Client): Promise<Catalog> {
+  async present(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.#parts
     return (await views.of(members, client, { waitForFresh: true })).catalog
   }
 
   /** What is known without asking any backend. */
-  peek(client: Client): Catalog {
+  peek(client: OperationClient): Catalog {
     const { members, views } = this.#parts
     return views.peek(members, client)
   }
 
-  backendOfResource(client: Client, uri: string): string | undefined {
+  backendOfResource(client: OperationClient, uri: string): string | undefined {
     return this.peek(client).findResource(uri)?.backend
   }
 
   /** Subscribes a client to a resource. */
-  subscribe(client: Client, uri: string, signal: AbortSignal): Promise<Outcome> {
+  subscribe(client: OperationClient, uri: string, signal: AbortSignal): Promise<Outcome> {
     return this.perform(ownOperation(client, 'resources/subscribe', { uri }, signal))
   }
 
@@ -127,7 +127,7 @@ export class Core {
       backend.connectionOf(session)?.setLogLevel(logLevel, sender)
   }
 
-  async #list(operation: Operation, kind: Kind): Promise<Outcome> {
+  async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
     const { client, params } = operation
     const entries = listOf(await this.view(client, { waitForFresh: true }), kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
@@ -138,7 +138,10 @@ export class Core {
    * What is known of something that a client names, looked up as the request would; undefined when there is no such
    * thing, an error when that cannot be known now.
    */
-  async factsOf(client: Client, { action, id }: AccessRequest): Promise<Facts | GatehouseError | undefined> {
+  async factsOf(
+    client: OperationClient,
+    { action, id }: AccessRequest,
+  ): Promise<Facts | GatehouseError | undefined> {
     const look = lookFor(action, id)
     const entry = await this.#lookup.find(client, look)
     return entry
@@ -147,7 +150,7 @@ export class Core {
   }
 
   /** The same of what is known without asking any backend. */
-  peekFacts(client: Client, { action, id }: AccessRequest): Facts | undefined {
+  peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const entry = lookFor(action, id)(this.peek(client))
     return entry && factsIn(entry, id)
   }
@@ -173,7 +176,7 @@ export class Core {
     return entry
   }
 
-  #notFound(client: Client, what: 'tool' | 'prompt', name: string): GatehouseError {
+  #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
     return this.#lookup.unlisted(client, name) ?? new GatehouseError('INVALID_PARAMS', { detail })
   }
@@ -215,9 +218,9 @@ export class Core {
   /** Calls what an entry leads to; also for tools that clients do not see. */
   async callEntry(
     operation: Operation,
-    entry: Entry,
+    entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false }: CallOptions = {},
+    { timeoutMs = 0, bridges = false }: BackendCallOptions = {},
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     const backend = this.#backend(entry.backend)
@@ -249,7 +252,11 @@ export class Core {
    * Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. A tool that is not known is
    * not checked here.
    */
-  async checkMirrored(client: Client, params: JsonObject, headers: IncomingHttpHeaders): Promise<void> {
+  async checkMirrored(
+    client: OperationClient,
+    params: JsonObject,
+    headers: IncomingHttpHeaders,
+  ): Promise<void> {
     const name = params.text('name') ?? ''
     const entry =
       this.peek(client).tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
@@ -275,7 +282,7 @@ export class Core {
   }
 
   /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND, or BACKEND_UNAVAILABLE when that cannot be known now. */
-  async findResource(client: Client, uri: string): Promise<Entry> {
+  async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const entry = await this.#lookup.find(client, (catalog) => catalog.findResource(uri))
     if (entry) return entry
     throw (
@@ -306,7 +313,7 @@ export class Core {
   }
 }
 
-function listOf(catalog: Catalog, kind: Kind): readonly Entry[] {
+function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   switch (kind) {
     case 'tools':
       return catalog.toolList

@@ -1,14 +1,14 @@
 /** Tells of the decisions of policies: metric, event and audit line. Clients learn nothing of it. */
 import type { DecisionReport, Facts } from '../../policy/index.ts'
-import type { Audit, Events, PolicyRecord, Telemetry, Observer } from '../../observe/index.ts'
+import type { AuditTrail, Events, PolicyRecord, Instruments, Observer } from '../../observe/index.ts'
 import type { AuthorizeOptions } from '../middleware/index.ts'
 import type { Core } from './core.ts'
 
 export interface DecisionParts {
   readonly server: string
-  readonly telemetry: Telemetry
+  readonly telemetry: Instruments
   readonly events: Events
-  readonly audit: Audit
+  readonly audit: AuditTrail
   readonly observer: Observer
   readonly core: () => Pick<Core, 'peekFacts'>
 }
@@ -45,7 +45,7 @@ function shadowOutcome({ allowed, shadow }: DecisionReport): string {
 
 function policyRecord(
   report: DecisionReport,
-  { policyInputs }: Pick<Audit, 'policyInputs'>,
+  { policyInputs }: Pick<AuditTrail, 'policyInputs'>,
   peek: () => Facts | undefined,
 ): PolicyRecord {
   const { request, allowed, verdict, digest, shadow } = report

@@ -5,7 +5,7 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import type { Audit, Telemetry } from '../../observe/index.ts'
+import type { AuditTrail, Instruments } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import { codeModeFeature } from '../codemode/index.ts'
 import { optimizerFeature } from '../optimizer/index.ts'
@@ -13,8 +13,8 @@ import type { Feature } from './pipeline.ts'
 
 export interface FeatureParts {
   readonly env: Readonly<Record<string, string | undefined>>
-  readonly telemetry: Telemetry
-  readonly audit: Audit
+  readonly telemetry: Instruments
+  readonly audit: AuditTrail
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   /** Reports the call in flight as one of this tool. */

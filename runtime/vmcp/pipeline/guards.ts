@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import { type Events, rateLimitRecorder, type Telemetry } from '../../observe/index.ts'
+import { type Events, rateLimitRecorder, type Instruments } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import {
   type Gate,
@@ -38,7 +38,7 @@ export interface GuardParts {
   /** Part of the keys of rate limits. */
   readonly namespace: string
   readonly upstreamTokens: UpstreamTokens | undefined
-  readonly telemetry: Telemetry
+  readonly telemetry: Instruments
   readonly events: Events
   /** Tools that are permitted by being switched on. */
   readonly granted: (tool: string) => boolean

@@ -7,7 +7,7 @@ import { isSwitchedOn } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import {
-  type Audit,
+  type AuditTrail,
   countEvents,
   type Events,
   type ExchangeRecorder,
@@ -18,7 +18,7 @@ import {
   type Observer,
   readError,
   type RpcResponse,
-  type Telemetry,
+  type Instruments,
 } from '../../observe/index.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
 import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
@@ -38,8 +38,8 @@ export interface ObservationOptions {
 }
 
 export interface Observation {
-  readonly audit: Audit
-  readonly telemetry: Telemetry
+  readonly audit: AuditTrail
+  readonly telemetry: Instruments
   readonly observer: Observer
   /** For the calls of backends; undefined: they are not observed. */
   readonly backends: BackendObservation | undefined

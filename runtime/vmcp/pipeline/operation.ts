@@ -27,7 +27,7 @@ export interface ClientAbilities extends Abilities {
 export type { Ask, AskReply }
 
 /** The client as the core sees it, during one operation. */
-export interface Client {
+export interface OperationClient {
   readonly era: Era
   readonly protocolVersion: string
   readonly caller: Caller
@@ -68,7 +68,7 @@ export interface BackendSession {
 export interface Operation {
   readonly method: string
   readonly params: JsonObject
-  readonly client: Client
+  readonly client: OperationClient
   /** Headers of the request, where they have to agree with the arguments. */
   readonly headers?: IncomingHttpHeaders | undefined
   /** Fires when the client cancelled or went away. */
@@ -151,7 +151,7 @@ export function innerOperation(operation: Operation, method: string, params: Jso
 
 /** An operation of the gateway itself on behalf of a client. */
 export function ownOperation(
-  client: Client,
+  client: OperationClient,
   method: string,
   params: unknown,
   signal: AbortSignal,

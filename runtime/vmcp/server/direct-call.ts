@@ -17,10 +17,10 @@ import {
   statelessVersion,
 } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { Audit, PolicyRecord } from '../../observe/index.ts'
+import type { AuditTrail, PolicyRecord } from '../../observe/index.ts'
 import { readAbilities } from '../client-codecs/client.ts'
 import { auditOutcome } from '../pipeline/audit-outcome.ts'
-import type { Client, ClientSession, Operation, Outcome, Perform } from '../pipeline/operation.ts'
+import type { OperationClient, ClientSession, Operation, Outcome, Perform } from '../pipeline/operation.ts'
 
 const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
 const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')
@@ -51,7 +51,7 @@ export type DirectResult =
 
 export interface DirectParts {
   readonly perform: Perform
-  readonly audit: Audit
+  readonly audit: AuditTrail
   readonly endBackendSessions: (session: ClientSession) => void
 }
 
@@ -113,7 +113,7 @@ function operationOf(
   { caller, tool, toolArguments, era, signal, progress, log, ask }: DirectCall,
   session: ClientSession | undefined,
 ): Operation {
-  const client: Client = {
+  const client: OperationClient = {
     era,
     protocolVersion: era === 'session' ? latestSessionVersion : statelessVersion,
     caller,

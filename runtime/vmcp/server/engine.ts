@@ -26,7 +26,7 @@ import { healthSettings } from '../health/settings.ts'
 import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import type { Observation } from '../pipeline/observation.ts'
-import { makeOutgoingAuth, type OutgoingAuth } from '../backends/outgoing-auth.ts'
+import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-auth.ts'
 import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
@@ -53,9 +53,9 @@ export interface EngineOptions {
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
 }
 
-export class Engine {
+export class VmcpEngine {
   readonly core: Core
-  readonly outgoing: OutgoingAuth
+  readonly outgoing: BackendStrategies
   readonly #options: EngineOptions
   readonly #evaluator: Evaluator
   readonly #fleet: Fleet

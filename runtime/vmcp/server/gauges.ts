@@ -4,7 +4,7 @@ import type { AuthenticationEvent } from '../../incoming/index.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
-import type { Session } from '../sessions/session.ts'
+import type { ServerSession } from '../sessions/session.ts'
 
 export interface GaugeParts {
   readonly version: string
@@ -46,7 +46,7 @@ export function observeServer(metrics: Metrics, { version, sessions, backends }:
 }
 
 /** A session left this process. */
-export function countSession(metrics: Metrics, { openedAt, facts }: Session, now: number): void {
+export function countSession(metrics: Metrics, { openedAt, facts }: ServerSession, now: number): void {
   metrics.serverSessionDuration((now - openedAt) / 1_000, {
     'mcp.protocol.version': facts.protocolVersion,
     'network.transport': 'tcp',

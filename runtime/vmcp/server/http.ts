@@ -28,7 +28,7 @@ import {
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
 import { VmcpExchange } from '../client-codecs/exchange.ts'
-import { browserPage, type PageFacts, wantsPage } from '../client-codecs/browser-page.ts'
+import { browserPage, type BrowserPageFacts, wantsPage } from '../client-codecs/browser-page.ts'
 import { respondWithError } from '../client-codecs/http-errors.ts'
 import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
 import type { Edges } from '../client-codecs/codecs.ts'
@@ -52,7 +52,7 @@ export interface HttpParts {
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly stopping: () => boolean
   /** What people with a browser are told. */
-  readonly page: () => Omit<PageFacts, 'path'>
+  readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
 }
 

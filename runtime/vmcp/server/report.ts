@@ -12,7 +12,7 @@ import { readFileSync } from 'node:fs'
 import { excludedPrefix, fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
-import { type Events, failureText, type Problem } from '../../observe/index.ts'
+import { type Events, failureText, type OpenProblem } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import { visibleText } from '../catalog/pinning/diff.ts'
@@ -234,7 +234,7 @@ function pinEntry({ backend, lock, failure, counts, observed, drift }: PinReport
   return { backend, lock, failure: failure?.slice(0, 1_024), observed, counts, drift: named }
 }
 
-function problemOf({ type, backend, since, message, fix }: Problem): Record<string, unknown> {
+function problemOf({ type, backend, since, message, fix }: OpenProblem): Record<string, unknown> {
   return { type, backend, since: time(since), message: message.slice(0, 1_024), fix: fix.slice(0, 1_024) }
 }
 

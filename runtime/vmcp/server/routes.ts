@@ -9,7 +9,7 @@ import type { BackendState } from '../backends/backend-state.ts'
 import type { HealthStatus } from '../health/monitor.ts'
 import type { StatusReport } from './status.ts'
 
-export interface RouteParts {
+export interface VmcpRouteParts {
   /** Why the server is not ready; undefined when it is. */
   readonly notReady: () => string | undefined | Promise<string | undefined>
   /** What an operator who looks at readiness should know. */
@@ -24,7 +24,7 @@ export interface RouteParts {
 const noStore = { 'cache-control': 'no-store' }
 
 /** The stage for a built-in path; undefined for every other path. */
-export function builtInRoute(parts: RouteParts, path: string): Stage<Exchange> | undefined {
+export function builtInRoute(parts: VmcpRouteParts, path: string): Stage<Exchange> | undefined {
   switch (path) {
     case '/health':
     case '/ping':
@@ -60,7 +60,7 @@ function readOnly(stage: (exchange: Exchange) => void): Stage<Exchange> {
   }
 }
 
-function healthReport(parts: RouteParts): unknown {
+function healthReport(parts: VmcpRouteParts): unknown {
   const all = parts.backends()
   const count = (status: HealthStatus): number => all.filter(({ health }) => health.status === status).length
   return {

@@ -14,7 +14,7 @@ import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
-import { Engine } from './engine.ts'
+import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, tellAuthentication } from './gauges.ts'
 import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
@@ -31,7 +31,7 @@ import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
 import { sessionRecords } from '../sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
-import type { Session } from '../sessions/session.ts'
+import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, checkStartWithLocks, startWarnings } from './start-check.ts'
 import { statusReport } from './status.ts'
@@ -75,7 +75,7 @@ class Vmcp implements VmcpServer {
   readonly #observation: Observation
   readonly #events: Events
   readonly #stopLog: () => void
-  readonly #engine: Engine
+  readonly #engine: VmcpEngine
   readonly #sessions: SessionTable
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
@@ -109,7 +109,7 @@ class Vmcp implements VmcpServer {
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
     this.#features = makeFeatures(config, this.#featureParts())
-    this.#engine = new Engine(config, {
+    this.#engine = new VmcpEngine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer?.config,
@@ -181,7 +181,7 @@ class Vmcp implements VmcpServer {
     })
   }
 
-  #sessionEnded(session: Session, gone: boolean): void {
+  #sessionEnded(session: ServerSession, gone: boolean): void {
     countSession(this.#observation.telemetry.metrics, session, this.#clock.now())
     this.#engine.endSession(session, { gone })
   }

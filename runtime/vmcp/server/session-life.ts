@@ -8,7 +8,7 @@ import type { Core } from '../pipeline/core.ts'
 import { resubscribe } from '../client-codecs/session-era/resubscribe.ts'
 import { clientOf, type SessionLife } from '../client-codecs/session-era/protocol.ts'
 import type { Watcher } from './notifier.ts'
-import type { Session } from '../sessions/session.ts'
+import type { ServerSession } from '../sessions/session.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 
 const kindOf: Readonly<Record<string, ListKind>> = {
@@ -20,7 +20,7 @@ const kindOf: Readonly<Record<string, ListKind>> = {
 
 const resubscribeMs = 30_000
 
-export function makeSessionLife(core: Core, save: (session: Session) => void): SessionLife {
+export function makeSessionLife(core: Core, save: (session: ServerSession) => void): SessionLife {
   return {
     used(session) {
       if (!session.onLost) {
@@ -68,7 +68,7 @@ export function makeSessionLife(core: Core, save: (session: Session) => void): S
 }
 
 /** Subscribes a session again to what it watched at a backend that has forgotten it. */
-function renew(core: Core, session: Session, backend: string): Promise<void> {
+function renew(core: Core, session: ServerSession, backend: string): Promise<void> {
   return resubscribe({
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
     subscribe: async (uri, signal) =>
@@ -79,7 +79,7 @@ function renew(core: Core, session: Session, backend: string): Promise<void> {
 }
 
 /** A session as somebody who wants to know of changed lists. */
-export function watcherOf(session: Session, core: Core): Watcher {
+export function watcherOf(session: ServerSession, core: Core): Watcher {
   return {
     get seen() {
       return session.seen

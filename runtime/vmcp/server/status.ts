@@ -3,7 +3,7 @@
  * error texts of others.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
-import { failureText, type Problem } from '../../observe/index.ts'
+import { failureText, type OpenProblem } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { visibleText } from '../catalog/pinning/diff.ts'
@@ -86,7 +86,7 @@ export function statusReport(options: {
   readonly catalogs: Iterable<Catalog>
   readonly problems: Iterable<string>
   /** What the event stream knows to be wrong. */
-  readonly open: readonly Problem[]
+  readonly open: readonly OpenProblem[]
 }): StatusReport {
   const backends = options.backends.map(
     ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
@@ -122,7 +122,7 @@ export function statusReport(options: {
   }
 }
 
-function problemStatus({ type, backend, since, message, fix }: Problem): ProblemStatus {
+function problemStatus({ type, backend, since, message, fix }: OpenProblem): ProblemStatus {
   return { type, ...(backend === undefined ? {} : { backend }), since: time(since), message, fix }
 }
 

@@ -4,17 +4,17 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import { abortable, type Caller } from '../../net/index.ts'
-import { type Audit, type Problem, sessionHash } from '../../observe/index.ts'
+import { type AuditTrail, type OpenProblem, sessionHash } from '../../observe/index.ts'
 import { statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PartDiff } from '../catalog/pinning/diff.ts'
 import { noAbilities } from '../client-codecs/client.ts'
 import type { Core } from '../pipeline/core.ts'
-import type { Client, Perform } from '../pipeline/operation.ts'
-import type { Session } from '../sessions/session.ts'
+import type { OperationClient, Perform } from '../pipeline/operation.ts'
+import type { ServerSession } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
-import type { Engine } from './engine.ts'
+import type { VmcpEngine } from './engine.ts'
 import { type DirectCall, directCall, type DirectResult } from './direct-call.ts'
 import { hiddenBy } from '../view/hidden.ts'
 import { type ServerSnapshot, snapshotOf } from '../view/snapshot.ts'
@@ -42,7 +42,7 @@ export interface ServerView {
   /** Sorted by name, the excluded ones included. */
   backends(): readonly BackendState[]
   /** What is wrong now, the oldest first. */
-  problems(): readonly Problem[]
+  problems(): readonly OpenProblem[]
   sessionCount(): number
   sessions(): readonly SessionView[]
   /** Ends a session; false when none has this hash. Rejects with SESSION_STORE_DOWN. */
@@ -87,10 +87,10 @@ export interface ViewParts {
   readonly url: () => string
   readonly accountsUrl: string | undefined
   readonly perform: Perform
-  readonly audit: Audit
-  readonly engine: Pick<Engine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
+  readonly audit: AuditTrail
+  readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
   readonly config: () => VmcpConfig
-  readonly problems: () => readonly Problem[]
+  readonly problems: () => readonly OpenProblem[]
 }
 
 export function viewOf(parts: ViewParts): ServerView {
@@ -145,7 +145,7 @@ export function viewOf(parts: ViewParts): ServerView {
   }
 }
 
-function sessionView({ id, caller, facts, openedAt, usedAt, openStreams }: Session): SessionView {
+function sessionView({ id, caller, facts, openedAt, usedAt, openStreams }: ServerSession): SessionView {
   return {
     hash: sessionHash(id),
     owner: facts.owner,
@@ -169,7 +169,7 @@ async function known(core: Core, caller: Caller): Promise<Catalog> {
 }
 
 /** A client that declares nothing. */
-function viewer(caller: Caller): Client {
+function viewer(caller: Caller): OperationClient {
   return {
     era: 'stateless',
     protocolVersion: statelessVersion,

@@ -7,17 +7,17 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import { readAbilities } from '../client-codecs/client.ts'
 import type { BackendSession } from '../pipeline/operation.ts'
-import type { Session, SessionChanges, SessionFacts } from './session.ts'
+import type { ServerSession, SessionChanges, SessionFacts } from './session.ts'
 
 export interface SessionRecord extends SessionChanges {
   readonly facts: SessionFacts
 }
 
 export interface SessionRecords {
-  create(session: Session): Promise<void>
+  create(session: ServerSession): Promise<void>
   /** Reads and renews; undefined when there is no such session. */
   read(id: string): Promise<SessionRecord | undefined>
-  update(session: Session): Promise<void>
+  update(session: ServerSession): Promise<void>
   remove(id: string): Promise<void>
 }
 
@@ -65,7 +65,7 @@ export function sessionRecords(store: Store, ttlMs: number, now: () => number): 
   }
 }
 
-function write({ facts, logLevel, subscriptions, backendSessions, seen }: Session): string {
+function write({ facts, logLevel, subscriptions, backendSessions, seen }: ServerSession): string {
   return JSON.stringify({
     v: 1,
     owner: facts.owner,

@@ -67,7 +67,7 @@ interface ServerRequest {
   reject(error: Error): void
 }
 
-export class Session implements ClientSession {
+export class ServerSession implements ClientSession {
   readonly facts: SessionFacts
   /** The caller of the latest request: its token is the freshest. */
   caller: Caller

@@ -11,7 +11,7 @@ import type { Caller } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { SessionRecords } from './records.ts'
 import { ReplayBudget } from './replay.ts'
-import { Session, type SessionFacts } from './session.ts'
+import { ServerSession, type SessionFacts } from './session.ts'
 
 export interface TableOptions {
   readonly ttlMs: number
@@ -21,7 +21,7 @@ export interface TableOptions {
   readonly records: SessionRecords | undefined
   readonly events: Events
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
-  readonly onEnd: (session: Session, state: { readonly gone: boolean }) => void
+  readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
 
 const orderMs = 1_000
@@ -31,7 +31,7 @@ const graceMs = 60_000
 export class SessionTable {
   readonly #options: TableOptions
   /** Insertion order is order of use, to the second. */
-  readonly #live = new Map<string, Session>()
+  readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
   constructor(options: TableOptions) {
@@ -42,21 +42,21 @@ export class SessionTable {
     return this.#live.size
   }
 
-  all(): IterableIterator<Session> {
+  all(): IterableIterator<ServerSession> {
     return this.#live.values()
   }
 
   /** Throws TOO_MANY_SESSIONS; rejects with SESSION_STORE_DOWN. */
-  async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<Session> {
+  async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<ServerSession> {
     this.#makeRoom()
-    const session = new Session({ ...facts, id: randomUUID(), owner: caller.key }, caller, this.#budget)
+    const session = new ServerSession({ ...facts, id: randomUUID(), owner: caller.key }, caller, this.#budget)
     await this.#options.records?.create(session)
     this.#add(session)
     return session
   }
 
   /** The session, if it exists and belongs to the caller. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
-  async find(id: string, caller: Caller): Promise<Session> {
+  async find(id: string, caller: Caller): Promise<ServerSession> {
     const session = this.#options.records
       ? await this.#findShared(id, caller, this.#options.records)
       : this.#findLive(id)
@@ -68,14 +68,14 @@ export class SessionTable {
   }
 
   /** The order of use is exact to the second: V8 makes the table of a Map again with nearly every entry that moves. */
-  #moveToEnd(session: Session): void {
+  #moveToEnd(session: ServerSession): void {
     if (session.usedAt < session.movedAt + orderMs) return
     session.movedAt = session.usedAt
     this.#live.delete(session.id)
     this.#live.set(session.id, session)
   }
 
-  #findLive(id: string): Session | undefined {
+  #findLive(id: string): ServerSession | undefined {
     const session = this.#live.get(id)
     if (!session) return undefined
     if (!session.idle || session.usedAt + this.#options.ttlMs > this.#options.now()) return session
@@ -83,7 +83,7 @@ export class SessionTable {
     return undefined
   }
 
-  async #findShared(id: string, caller: Caller, records: SessionRecords): Promise<Session | undefined> {
+  async #findShared(id: string, caller: Caller, records: SessionRecords): Promise<ServerSession | undefined> {
     const record = await records.read(id)
     const live = this.#live.get(id)
     if (!record) {
@@ -96,7 +96,7 @@ export class SessionTable {
       return live
     }
     this.#makeRoom()
-    const session = new Session(record.facts, caller, this.#budget)
+    const session = new ServerSession(record.facts, caller, this.#budget)
     session.adopt(record)
     session.restored = true
     // Another request may have restored it meanwhile.
@@ -106,7 +106,7 @@ export class SessionTable {
     return session
   }
 
-  #add(session: Session): void {
+  #add(session: ServerSession): void {
     session.usedAt = this.#options.now()
     session.openedAt = session.usedAt
     session.movedAt = session.usedAt
@@ -124,7 +124,7 @@ export class SessionTable {
   }
 
   /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */
-  async save(session: Session): Promise<void> {
+  async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)
     } catch (error) {
@@ -132,7 +132,7 @@ export class SessionTable {
     }
   }
 
-  #remove(session: Session, { gone }: { readonly gone: boolean }): void {
+  #remove(session: ServerSession, { gone }: { readonly gone: boolean }): void {
     if (!this.#live.delete(session.id)) return
     session.end(new GatehouseError('SESSION_NOT_FOUND'))
     this.#options.onEnd(session, { gone })

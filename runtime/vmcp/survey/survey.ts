@@ -13,8 +13,8 @@ import { detailOf, gather, type PinDetail, type PinReport } from '../catalog/pin
 import { noAbilities } from '../client-codecs/client.ts'
 import { systemClock } from '../clock.ts'
 import { makeObservation } from '../pipeline/observation.ts'
-import type { Client } from '../pipeline/operation.ts'
-import { Engine } from '../server/engine.ts'
+import type { OperationClient } from '../pipeline/operation.ts'
+import { VmcpEngine } from '../server/engine.ts'
 
 export interface Surveyed {
   readonly backend: string
@@ -36,7 +36,7 @@ export async function surveyBackends(
 ): Promise<readonly Surveyed[]> {
   const events = makeEvents(systemClock.now)
   const observation = await makeObservation(config, { env, version, log, events })
-  const engine = new Engine(config, {
+  const engine = new VmcpEngine(config, {
     env,
     upstreamTokens: undefined,
     authServer: undefined,
@@ -66,7 +66,7 @@ export async function surveyBackends(
   }
 }
 
-const surveyor: Client = {
+const surveyor: OperationClient = {
   era: 'session',
   protocolVersion: '2025-11-25',
   caller: makeCaller({ issuer: localIssuer, subject: 'gatehouse', claims: {} }),

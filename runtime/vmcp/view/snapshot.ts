@@ -11,7 +11,7 @@ import { Catalog } from '../catalog/catalog.ts'
 import { checkItem } from '../catalog/items/check.ts'
 import { noErrors } from '../catalog/items/errors.ts'
 import { callableTool } from '../catalog/items/mirrored.ts'
-import type { Entry } from '../catalog/types.ts'
+import type { CatalogEntry } from '../catalog/types.ts'
 import { hiddenBy } from './hidden.ts'
 
 export type ServerSnapshot = ReturnType<typeof snapshotOf>
@@ -55,7 +55,7 @@ export function snapshotOf({ config, catalog, states, listed }: SnapshotParts) {
 
 function itemsOf(config: VmcpConfig, catalog: Catalog) {
   const hidden = hiddenBy(config)
-  const plain = (action: 'get_prompt' | 'read_resource', entries: readonly Entry[]) =>
+  const plain = (action: 'get_prompt' | 'read_resource', entries: readonly CatalogEntry[]) =>
     entries.map(({ key, backend, original }) => ({ action, name: key, backend, original }))
   return [
     ...[...catalog.tools.values()].map((entry) => ({

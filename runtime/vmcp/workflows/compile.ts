@@ -7,7 +7,7 @@
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../schemas/index.ts'
 import { type MirroredArgument, mirroredArguments } from '../../mcp/index.ts'
-import { compileProgram, type Program } from './evaluation/index.ts'
+import { compileProgram, type WorkflowProgram } from './evaluation/index.ts'
 import type { Retry } from './limits.ts'
 
 export type Reaction = 'abort' | 'continue' | 'skip_remaining'
@@ -54,7 +54,7 @@ export interface Workflow {
   readonly definition: CompositeTool
   readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
-  readonly program: Program
+  readonly program: WorkflowProgram
   /** Tools that steps name, each once. */
   readonly tools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]

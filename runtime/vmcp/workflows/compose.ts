@@ -10,7 +10,7 @@ import { fieldsOf } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Composer, CatalogNotice, ToolEntry } from '../catalog/types.ts'
 import type { Workflow } from './compile.ts'
-import type { BoundTool, WorkflowParts } from './context.ts'
+import type { WorkflowTool, WorkflowParts } from './context.ts'
 import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
 import { once } from '../pipeline/once.ts'
@@ -59,7 +59,7 @@ function finder(tools: ReadonlyMap<string, ToolEntry>): Find {
 
 /** The entry of a workflow; a string says why there is none. */
 function entryOf(workflow: Workflow, find: Find, parts: WorkflowParts): ToolEntry | string {
-  const bound = new Map<string, BoundTool>()
+  const bound = new Map<string, WorkflowTool>()
   const missing: string[] = []
   for (const name of workflow.tools) {
     const entry = find(name)
@@ -99,7 +99,7 @@ function listed({ definition }: Workflow, annotations: Readonly<Record<string, u
 /** What is known of all tools together; what a tool does not say counts as the worse. */
 function annotationsOf(
   { definition }: Workflow,
-  tools: readonly BoundTool[],
+  tools: readonly WorkflowTool[],
 ): Readonly<Record<string, unknown>> | string {
   const own = Object.fromEntries(
     Object.entries(definition.annotations ?? {}).filter(([, value]) => value !== undefined && value !== null),

@@ -1,7 +1,7 @@
 /**
  * What everything in one execution of a workflow works with.
  */
-import type { Audit, AuditOutcome, Telemetry, WorkflowEventType } from '../../observe/index.ts'
+import type { AuditTrail, AuditOutcome, Instruments, WorkflowEventType } from '../../observe/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { ToolEntry } from '../catalog/types.ts'
@@ -18,37 +18,37 @@ import {
 import { StepError } from './errors.ts'
 
 /** Calls a tool of a backend, hidden ones too; `timeoutMs` is the least that the backend has for it. */
-export type CallTool = (
+export type CallWorkflowTool = (
   operation: Operation,
   entry: ToolEntry,
   timeoutMs: number | undefined,
 ) => Promise<Outcome>
 
 export interface WorkflowParts {
-  readonly call: CallTool
+  readonly call: CallWorkflowTool
   readonly clock: Clock
   /** From 0 to 1. */
   readonly random: () => number
-  readonly audit: Audit
-  readonly telemetry: Telemetry
+  readonly audit: AuditTrail
+  readonly telemetry: Instruments
   readonly log: Log
   /** Computes what executions need; shared by all workflows of a server. */
   readonly evaluator: Evaluator
 }
 
 /** A tool of a step, as the catalog has it. */
-export interface BoundTool {
+export interface WorkflowTool {
   readonly entry: ToolEntry
   /** Its input schema; read when it is needed first. */
   readonly inputSchema: () => unknown
 }
 
 /** One execution. */
-export interface Context {
+export interface WorkflowContext {
   /** Of the execution; random. */
   readonly id: string
   readonly workflow: Workflow
-  readonly tools: ReadonlyMap<string, BoundTool>
+  readonly tools: ReadonlyMap<string, WorkflowTool>
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
@@ -58,7 +58,7 @@ export interface Context {
 
 /** Has something computed for an execution. Rejects with StepError, WorkflowError, or the reason of the signal. */
 export function compute<K extends TaskKind>(
-  { workflow, operation, parts, used }: Context,
+  { workflow, operation, parts, used }: WorkflowContext,
   state: ExecutionState,
   task: { readonly kind: K } & Tasks[K]['task'],
   signal: AbortSignal,
@@ -71,7 +71,7 @@ export function compute<K extends TaskKind>(
 const maxHeldBytes = 32 * 1024 * 1024
 
 /** Keeps bytes for the time of an execution. Throws StepError when it holds too much. */
-export function keep({ used }: Context, bytes: Uint8Array): SharedBytes {
+export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)
     throw new StepError(`the results of the workflow are larger than ${maxHeldBytes / 2 ** 20} MiB together`)
@@ -86,7 +86,7 @@ export interface AuditFacts {
 }
 
 export function auditWorkflow(
-  { id, workflow, operation, parts }: Context,
+  { id, workflow, operation, parts }: WorkflowContext,
   type: WorkflowEventType,
   outcome: AuditOutcome,
   facts: AuditFacts,

@@ -8,9 +8,9 @@
 import { reasonOf } from '../../net/index.ts'
 import { formatDuration } from '../../../schemas/index.ts'
 import type { CompiledStep } from './compile.ts'
-import { auditWorkflow, type Context, compute } from './context.ts'
+import { auditWorkflow, type WorkflowContext, compute } from './context.ts'
 import { StepError, StepTimeout, WorkflowError, WorkflowTimeout } from './errors.ts'
-import type { ExecutionState, Plan, SharedBytes, StepOutput, StepState } from './evaluation/index.ts'
+import type { ExecutionState, StepPlan, SharedBytes, StepOutput, StepState } from './evaluation/index.ts'
 import { Limit } from './limits.ts'
 import { elicit } from './steps/elicitation.ts'
 import { runForEach } from './steps/for-each.ts'
@@ -31,7 +31,7 @@ const defaultResults: StepOutput = { kind: 'defaults' }
 export class Execution {
   readonly #args: SharedBytes
   readonly #steps = new Map<string, StepState>()
-  readonly #context: Context
+  readonly #context: WorkflowContext
   readonly #statuses: Map<string, Status>
   readonly #limit: Limit
   readonly #startedAt: number
@@ -41,7 +41,7 @@ export class Execution {
   #failure: { readonly error: Error } | undefined
   #finish: (() => void) | undefined
 
-  constructor(context: Context, args: SharedBytes) {
+  constructor(context: WorkflowContext, args: SharedBytes) {
     const { workflow, parts, operation } = context
     this.#context = context
     this.#args = args
@@ -206,13 +206,13 @@ export class Execution {
     })
   }
 
-  #plan(step: CompiledStep, signal: AbortSignal): Promise<Plan> {
+  #plan(step: CompiledStep, signal: AbortSignal): Promise<StepPlan> {
     const { work } = step
     const types = work.type === 'tool' ? typesFor(this.#context, work) : {}
     return compute(this.#context, this.state, { kind: 'plan', step: step.id, types }, signal)
   }
 
-  async #work(step: CompiledStep, plan: Plan, signal: AbortSignal, onRetry: () => void): Promise<Done> {
+  async #work(step: CompiledStep, plan: StepPlan, signal: AbortSignal, onRetry: () => void): Promise<Done> {
     const context = this.#context
     const { work } = step
     const { state } = this

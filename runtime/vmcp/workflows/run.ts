@@ -8,19 +8,26 @@
 import { randomUUID } from 'node:crypto'
 import { type Operation, type Outcome, toolErrorOutcome } from '../pipeline/operation.ts'
 import type { Workflow } from './compile.ts'
-import { auditWorkflow, type BoundTool, type Context, compute, keep, type WorkflowParts } from './context.ts'
+import {
+  auditWorkflow,
+  type WorkflowTool,
+  type WorkflowContext,
+  compute,
+  keep,
+  type WorkflowParts,
+} from './context.ts'
 import { StepError, WorkflowError, WorkflowTimeout } from './errors.ts'
 import { Execution } from './execution.ts'
 import { emptyObjectBytes } from '../../mcp/index.ts'
 
 export async function runWorkflow(
   workflow: Workflow,
-  tools: ReadonlyMap<string, BoundTool>,
+  tools: ReadonlyMap<string, WorkflowTool>,
   operation: Operation,
   parts: WorkflowParts,
 ): Promise<Outcome> {
   const used = { spent: 0, bytes: 0 }
-  const context: Context = { id: randomUUID(), workflow, tools, operation, parts, used }
+  const context: WorkflowContext = { id: randomUUID(), workflow, tools, operation, parts, used }
   const { metrics, tracer } = parts.telemetry
   const labels = { 'workflow.name': workflow.name }
   const startedAt = parts.clock.now()
@@ -42,7 +49,7 @@ type End =
   | { readonly kind: 'cancelled'; readonly error: Error }
 
 /** Never rejects. */
-async function execute(context: Context): Promise<End> {
+async function execute(context: WorkflowContext): Promise<End> {
   const { operation, workflow, parts } = context
   const startedAt = parts.clock.now()
   const raw = operation.params.raw('arguments')
@@ -75,7 +82,11 @@ async function execute(context: Context): Promise<End> {
   }
 }
 
-function failure({ operation, parts }: Context, thrown: unknown, execution: Execution | undefined): End {
+function failure(
+  { operation, parts }: WorkflowContext,
+  thrown: unknown,
+  execution: Execution | undefined,
+): End {
   const error = thrown instanceof Error ? thrown : new Error('unknown')
   if (operation.signal.aborted) return { kind: 'cancelled', error }
   const steps = execution ? ` (steps: ${execution.progress})` : ''

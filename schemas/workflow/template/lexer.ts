@@ -6,7 +6,7 @@
 import { literalToken } from './literals.ts'
 import { TemplateError } from './tree.ts'
 
-export interface Token {
+export interface TemplateToken {
   readonly kind:
     | 'dot'
     | 'field'
@@ -28,11 +28,11 @@ export interface Token {
   readonly apart: boolean
 }
 
-export type Piece = { readonly text: string } | { readonly action: readonly Token[] }
+export type TemplatePiece = { readonly text: string } | { readonly action: readonly TemplateToken[] }
 
 /** The pieces of a template in order; empty texts and comments are left out. Throws TemplateError. */
-export function piecesOf(template: string): readonly Piece[] {
-  const pieces: Piece[] = []
+export function piecesOf(template: string): readonly TemplatePiece[] {
+  const pieces: TemplatePiece[] = []
   let at = 0
   let trim = false
   while (at < template.length) {
@@ -64,7 +64,7 @@ function isSpace(char: string | undefined): boolean {
 }
 
 interface Read {
-  readonly tokens?: readonly Token[]
+  readonly tokens?: readonly TemplateToken[]
   readonly end: number
   /** True when white space after it is dropped. */
   readonly trim: boolean
@@ -88,7 +88,7 @@ function closing(template: string, at: number): Read | undefined {
 const name = /[\p{L}\p{Nd}_]+/uy
 
 function action(template: string, start: number): Read {
-  const tokens: Token[] = []
+  const tokens: TemplateToken[] = []
   let depth = 0
   let at = start
   let apart = false
@@ -113,7 +113,7 @@ function action(template: string, start: number): Read {
   }
 }
 
-const marks: Readonly<Record<string, Token['kind']>> = {
+const marks: Readonly<Record<string, TemplateToken['kind']>> = {
   '(': 'open',
   ')': 'close',
   '|': 'pipe',
@@ -121,7 +121,7 @@ const marks: Readonly<Record<string, Token['kind']>> = {
   '=': 'assign',
 }
 
-function tokenAt(template: string, at: number, apart: boolean): { token: Token; end: number } {
+function tokenAt(template: string, at: number, apart: boolean): { token: TemplateToken; end: number } {
   const char = template.charAt(at)
   const mark = marks[char]
   if (mark !== undefined) return { token: { kind: mark, text: char, apart }, end: at + 1 }

@@ -5,7 +5,7 @@
  * variable must be declared where it is used; Go finds that out later, for some of them.
  * Source: Go text/template; docs/specification/virtual-server.md, "Templates use double-brace expressions".
  */
-import { piecesOf, type Token } from './lexer.ts'
+import { piecesOf, type TemplateToken } from './lexer.ts'
 import {
   type Command,
   type FunctionName,
@@ -55,7 +55,7 @@ class Parser {
   readonly #calls = new Set<string>()
   readonly #blocks: Block[] = []
   #variables: readonly string[] = ['$']
-  #tokens: readonly Token[] = []
+  #tokens: readonly TemplateToken[] = []
   #at = 0
   #depth = 0
 
@@ -252,7 +252,7 @@ class Parser {
     return [first, ...rest]
   }
 
-  #peek(): Token | undefined {
+  #peek(): TemplateToken | undefined {
     return this.#tokens[this.#at]
   }
 
@@ -269,7 +269,7 @@ class Parser {
     return names.length === 0 ? term : withFields(term, names)
   }
 
-  #term(token: Token): Operand | undefined {
+  #term(token: TemplateToken): Operand | undefined {
     this.#at += 1
     switch (token.kind) {
       case 'dot':

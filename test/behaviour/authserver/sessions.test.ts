@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import { makeState, rowKey } from '../../../runtime/authserver/storage/state.ts'
-import type { UpstreamTokens } from '../../../runtime/authserver/storage/records.ts'
+import type { UpstreamTokensRecord } from '../../../runtime/authserver/storage/records.ts'
 import { hashed } from '../../../runtime/authserver/tokens/opaque.ts'
-import { type Claims, Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
+import { type IssuedClaims, Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 
 const day = 86_400_000
@@ -21,7 +21,7 @@ function setup() {
   const store: Store = makeMemoryStore({ now })
   const state = makeState(store, () => secrets)
   const sessions = new Sessions({ state, now })
-  const tokens = (provider: string): UpstreamTokens => ({
+  const tokens = (provider: string): UpstreamTokensRecord => ({
     provider,
     subject: 's',
     accessToken: 'at',
@@ -42,7 +42,7 @@ type Setup = ReturnType<typeof setup>
 
 async function open(self: Setup, provider = 'corp') {
   const opened = await self.sessions.open(alice, client, [self.tokens(provider)], self.now() + 30 * day)
-  const claims: Claims = {
+  const claims: IssuedClaims = {
     tsid: opened.sessionId,
     gid: hashed(opened.grantId),
     sub: alice.userId,

@@ -7,7 +7,7 @@ import { makeAuthServer } from '../../../runtime/authserver/server.ts'
 import {
   type AuthServerConfig,
   authServerViolations,
-  type OAuth2UpstreamConfig,
+  type OAuth2UpstreamSettings,
   type OidcUpstreamConfig,
 } from '../../../runtime/config/index.ts'
 
@@ -43,7 +43,7 @@ const oidc: OidcUpstreamConfig = {
   subjectClaim: 'sub',
 }
 
-const hub: OAuth2UpstreamConfig = {
+const hub: OAuth2UpstreamSettings = {
   name: 'hub',
   type: 'oauth2',
   redirectUri: 'https://mcp.example.com/oauth/callback',
@@ -127,7 +127,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     [{ upstreams: [{ ...oidc, subjectClaim: '1x' }] }, /subjectClaim must be a claim name/],
     [{ upstreams: [{ ...oidc, subjectClaim: 'x'.repeat(129) }] }, /at most 128/],
     [
-      { upstreams: [{ ...hub, clientId: undefined } as unknown as OAuth2UpstreamConfig] },
+      { upstreams: [{ ...hub, clientId: undefined } as unknown as OAuth2UpstreamSettings] },
       /exactly one of clientId and dcrConfig/,
     ],
     [
@@ -201,7 +201,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
   }
 })
 
-function withDcr(dcr: object): OAuth2UpstreamConfig {
+function withDcr(dcr: object): OAuth2UpstreamSettings {
   const { clientId: _gone, ...rest } = hub
   return { ...rest, dcr }
 }

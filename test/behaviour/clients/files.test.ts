@@ -22,7 +22,7 @@ import t, { type Test } from 'tap'
 import {
   addEntry,
   type Done,
-  type Operation,
+  type FileOperation,
   removeEntry,
   undoOperation,
 } from '../../../runtime/cli/clients/operate.ts'
@@ -35,7 +35,7 @@ const entry = { url: 'http://127.0.0.1:4483/mcp' }
 const original =
   '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x", "env": { "T": "canary" } } // theirs\n  }\n}\n'
 
-function operationOn(file: string, folder: string, given: Partial<Operation> = {}): Operation {
+function operationOn(file: string, folder: string, given: Partial<FileOperation> = {}): FileOperation {
   const location: Location = {
     client: 'cursor',
     scope: 'user',
@@ -64,7 +64,7 @@ function setUp(t: Pick<Test, 'testdir'>, contents: string | undefined = original
     folder,
     file,
     read: () => readFileSync(file, 'utf8'),
-    on: (given: Partial<Operation> = {}) => operationOn(file, folder, given),
+    on: (given: Partial<FileOperation> = {}) => operationOn(file, folder, given),
   }
 }
 

@@ -1,7 +1,7 @@
 /** A plain OAuth 2.0 server that responds as told, and an authorization server of ours that delegates to it. */
 import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
-import type { OAuth2UpstreamConfig } from '../../../runtime/config/index.ts'
+import type { OAuth2UpstreamSettings } from '../../../runtime/config/index.ts'
 import { login, redeem, registerClient, type Rig, startAuthServer, tokensOf } from './authserver.ts'
 import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../loopback.ts'
 
@@ -29,7 +29,7 @@ export const bearer = {
 export async function startPeer(
   t: Test,
   responses: PeerAnswers,
-  config: (url: string) => Partial<OAuth2UpstreamConfig> = () => ({}),
+  config: (url: string) => Partial<OAuth2UpstreamSettings> = () => ({}),
 ): Promise<Peer> {
   const peer: Loopback = await startLoopback(({ path, query }): PeerResponse => {
     if (path === '/authorize') {
@@ -56,8 +56,8 @@ export async function startPeer(
 export function upstream(
   issuer: string,
   url: string,
-  more: Partial<OAuth2UpstreamConfig>,
-): OAuth2UpstreamConfig {
+  more: Partial<OAuth2UpstreamSettings>,
+): OAuth2UpstreamSettings {
   return {
     name: 'hub',
     type: 'oauth2',

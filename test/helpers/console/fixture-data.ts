@@ -1,18 +1,18 @@
 /** Data of a team's console: three backends of which two have trouble, calls of some users, tools of every kind. */
 import type {
-  Backend,
-  Call,
+  BackendView,
+  CallView,
   ConfigView,
   Connect,
   Health,
   Me,
   Minute,
   Overview,
-  Page,
+  ListPage,
   Permission,
   Policies,
   Role,
-  Session,
+  ListedSession,
   Tool,
   ToolDetail,
   ToolList,
@@ -56,7 +56,7 @@ export function meOf(roles: readonly Role[], permissions: readonly Permission[] 
   }
 }
 
-export function page<T>(items: readonly T[], more: Partial<Page<T>> = {}): Page<T> {
+export function page<T>(items: readonly T[], more: Partial<ListPage<T>> = {}): ListPage<T> {
   return { items, replica: '7f3a11c0', asOf: before(0), ...more }
 }
 
@@ -78,7 +78,7 @@ function minutesOf(
   })
 }
 
-function backend(name: string, health: Health, more: Partial<Backend> = {}): Backend {
+function backend(name: string, health: Health, more: Partial<BackendView> = {}): BackendView {
   return {
     name,
     health,
@@ -100,7 +100,7 @@ function backend(name: string, health: Health, more: Partial<Backend> = {}): Bac
   }
 }
 
-const backends: readonly Backend[] = [
+const backends: readonly BackendView[] = [
   backend('github', 'healthy', { tools: 41 }),
   backend('jira', 'unauthenticated', {
     since: before(31),
@@ -165,7 +165,7 @@ export const overview: Overview = {
   backends,
 }
 
-export function call(id: string, more: Partial<Call> = {}): Call {
+export function call(id: string, more: Partial<CallView> = {}): CallView {
   return {
     id,
     at: before(1),
@@ -183,7 +183,7 @@ export function call(id: string, more: Partial<Call> = {}): Call {
   }
 }
 
-export const calls: readonly Call[] = [
+export const calls: readonly CallView[] = [
   call('c9', { at: before(0.2), name: 'github_search_code', original: 'search_code' }),
   call('c8', {
     at: before(0.5),
@@ -323,7 +323,7 @@ const policies: Policies = {
   problems: [],
 }
 
-const sessions: readonly Session[] = [
+const sessions: readonly ListedSession[] = [
   {
     hash: '9f2c41aa07be',
     caller: { sub: 'u-417', name: 'Ana' },

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { type RawBackend, type RawBackendOptions, startRawBackend } from '../mcp/raw-backend.ts'
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
-import type { ServerEvent } from '../../../runtime/observe/events/stream.ts'
+import type { ObservedEvent } from '../../../runtime/observe/events/stream.ts'
 import type { StartOptions } from '../../../runtime/vmcp/index.ts'
 import { bareNames, startTestVmcp } from './vmcp.ts'
 
@@ -59,7 +59,7 @@ export const workflow = {
 
 export interface Pinned {
   readonly url: string
-  readonly events: readonly ServerEvent[]
+  readonly events: readonly ObservedEvent[]
   /** The JSON of `/status`. */
   status(): Promise<Status>
   /** Resolves with the next event of a type, or one that came since the start. */
@@ -94,7 +94,7 @@ export async function startPinned(
   options: StartOptions = {},
 ): Promise<Pinned> {
   const events = makeEvents(Date.now)
-  const seen: ServerEvent[] = []
+  const seen: ObservedEvent[] = []
   const waiting = new Set<() => void>()
   events.listen((event) => {
     seen.push(event)

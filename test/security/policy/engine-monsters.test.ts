@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { hooksApp, makeHooks, makeLog, Metrics } from '../../../hooks/index.ts'
+import { hooksApp, makeHooks, makeLog, HookMetrics } from '../../../hooks/index.ts'
 import { makeCaller, silentLog } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
@@ -35,7 +35,7 @@ function inline(policies: readonly string[], entitiesJson = '[]') {
 }
 
 async function startHooks(t: Test) {
-  const metrics = new Metrics()
+  const metrics = new HookMetrics()
   const app = hooksApp({
     registry: makeHooks(testSettings),
     metrics,

@@ -1,7 +1,7 @@
 /** Codec, caller keys, HTML, form parsing, user ids: the small parts that decisions rest on. */
 import t from 'tap'
 import { resourcesOf } from '../../../runtime/authserver/endpoints/authorize.ts'
-import type { Context } from '../../../runtime/authserver/context.ts'
+import type { AuthServerContext } from '../../../runtime/authserver/context.ts'
 import { html } from '../../../runtime/net/index.ts'
 import { clientRedirect } from '../../../runtime/authserver/endpoints/responses.ts'
 import { basicCredentials, Parameters } from '../../../runtime/authserver/endpoints/form.ts'
@@ -163,7 +163,7 @@ t.test(
 
 t.test('resources: the same one may be named often, but not without end', async (t) => {
   const resource = 'https://mcp.example/mcp'
-  const context = { config: { allowedAudiences: [resource] } } as unknown as Context
+  const context = { config: { allowedAudiences: [resource] } } as unknown as AuthServerContext
   const query = (count: number) =>
     new Parameters(new URLSearchParams('&resource=HTTPS://mcp.EXAMPLE/mcp'.repeat(count)))
   t.strictSame(resourcesOf(query(100), context), [resource])

@@ -4,17 +4,17 @@
 import t from 'tap'
 import { applyChild } from '../../../runtime/cli/local/apply.ts'
 import { type Hook, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
-import type { KubeObject } from '../../../runtime/cli/local/objects.ts'
+import type { LocalObject } from '../../../runtime/cli/local/objects.ts'
 import { matchesRule } from '../../../runtime/cli/local/related.ts'
 
 const api = 'gatehouse.dev/v1beta1'
-const group = (name: string, spec = {}): KubeObject => ({
+const group = (name: string, spec = {}): LocalObject => ({
   apiVersion: api,
   kind: 'MCPGroup',
   metadata: { name },
   spec,
 })
-const map = (name: string, data: Record<string, string>): KubeObject => ({
+const map = (name: string, data: Record<string, string>): LocalObject => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name },
@@ -22,13 +22,13 @@ const map = (name: string, data: Record<string, string>): KubeObject => ({
 })
 
 interface Request {
-  readonly parent: KubeObject
-  readonly children: Record<string, Record<string, KubeObject>>
-  readonly related: Record<string, Record<string, KubeObject>>
+  readonly parent: LocalObject
+  readonly children: Record<string, Record<string, LocalObject>>
+  readonly related: Record<string, Record<string, LocalObject>>
 }
 
 function hook(
-  sync: (request: Request) => { status: object; children: KubeObject[] },
+  sync: (request: Request) => { status: object; children: LocalObject[] },
   rules: object[] = [],
 ): Hook {
   return {
@@ -58,7 +58,7 @@ t.test('cluster: children are created, changed, and removed when they are no lon
     data: { value: '1' },
     metadata: { namespace: 'default', creationTimestamp: '2026-01-02T03:04:05Z' },
   })
-  t.equal(cluster.parentOf(child() as KubeObject)?.metadata.name, 'g')
+  t.equal(cluster.parentOf(child() as LocalObject)?.metadata.name, 'g')
   const uid = child()?.metadata.uid
   cluster.declare([group('g', { child: 2 })])
   cluster.reconcile()
@@ -117,7 +117,7 @@ t.test('cluster: hooks that never come to rest are an error, not an endless loop
 
 t.test('apply: what others wrote stays, what was applied before and is not desired goes', async (t) => {
   const first = applyChild(undefined, map('c', { a: '1', b: '2' }))
-  const written: KubeObject = {
+  const written: LocalObject = {
     ...first,
     data: { ...first.data, report: 'by the runtime' },
     status: { ready: 1 },
@@ -132,7 +132,7 @@ t.test(
   (t) => {
     const rule = { apiVersion: 'v1', resource: 'configmaps', labelSelector: { matchLabels: { of: 'us' } } }
 
-    const labelled = (namespace: string, labels: Record<string, string>): KubeObject => ({
+    const labelled = (namespace: string, labels: Record<string, string>): LocalObject => ({
       ...map('m', {}),
       metadata: { name: 'm', namespace, labels },
     })

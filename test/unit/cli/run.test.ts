@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { type RunOptions, runServers } from '../../../runtime/cli/run/run.ts'
+import { type RunCommandOptions, runServers } from '../../../runtime/cli/run/run.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
-const nothing: RunOptions = {
+const nothing: RunCommandOptions = {
   env: [],
   url: [],
   header: [],
@@ -27,7 +27,7 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
   const address = taken.address()
   const port = typeof address === 'object' && address ? address.port : 0
   const folder = join(t.testdir({}), 'new')
-  const cases: readonly (readonly [readonly string[], Partial<RunOptions>, RegExp])[] = [
+  const cases: readonly (readonly [readonly string[], Partial<RunCommandOptions>, RegExp])[] = [
     [[], {}, /^nothing to run: give a command after --/],
     [[], { url: ['https://a.example'], env: ['A=1'] }, /^-e: is for commands, and there is none/],
     [[], { url: ['https://a.example'], http: true }, /^--http: is for commands, and there is none/],

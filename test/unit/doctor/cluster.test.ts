@@ -1,6 +1,10 @@
 /** Resources of a cluster that nobody reconciles, and their conditions. */
 import t from 'tap'
-import { checkConditions, checkReconciled, type Resource } from '../../../runtime/doctor/cluster/resources.ts'
+import {
+  checkConditions,
+  checkReconciled,
+  type ClusterResource,
+} from '../../../runtime/doctor/cluster/resources.ts'
 
 const now = Date.parse('2026-11-22T12:00:00Z')
 
@@ -9,7 +13,7 @@ function resource(
   observedGeneration: number | undefined,
   changed: string,
   more: object = {},
-): Resource {
+): ClusterResource {
   return {
     kind: 'MCPServer',
     object: {

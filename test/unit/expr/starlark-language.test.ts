@@ -8,7 +8,7 @@ import {
   compile,
   decode,
   execute,
-  Meter,
+  ScriptMeter,
   StarlarkError,
   universalNames,
 } from '../../../runtime/expr/starlark/index.ts'
@@ -23,7 +23,7 @@ const LIMITS = { maxSteps: 1_000_000, maxBytes: 64 * 1024 * 1024 }
 const NAMES = new Set(universalNames.keys())
 
 async function outcome(script: string): Promise<Omit<Case, 'script'>> {
-  const meter = new Meter(LIMITS)
+  const meter = new ScriptMeter(LIMITS)
   const logs: string[] = []
   const print = (line: string): void => void logs.push(line)
   const printed = (): { logs?: readonly string[] } => (logs.length > 0 ? { logs } : {})

@@ -8,20 +8,20 @@ import {
   elementsOf,
   encode,
   execute,
-  JsonError,
+  JsonTextError,
   LimitError,
   List,
-  Meter,
+  ScriptMeter,
   readJson,
   StarlarkError,
   universalNames,
   type StarlarkValue,
-  type Work,
+  type ScriptWork,
   writeJson,
 } from '../../../runtime/expr/starlark/index.ts'
 import { asText } from '../../../runtime/expr/starlark/builtins/arguments.ts'
 import { repr } from '../../../runtime/expr/starlark/values/print.ts'
-import type { RunOptions } from '../../../runtime/expr/starlark/vm/scheduler.ts'
+import type { SchedulerOptions } from '../../../runtime/expr/starlark/vm/scheduler.ts'
 
 const LIMITS = { maxSteps: 100_000, maxBytes: 16 * 1024 * 1024 }
 
@@ -36,7 +36,7 @@ class Outside {
 
   readonly wait = new Builtin('wait', (call) => this.#wait(asText(call, call.args[0], 'name')));
 
-  *#wait(name: string): Work {
+  *#wait(name: string): ScriptWork {
     const response: StarlarkValue = yield {
       kind: 'wait',
       begin: (settle) => {
@@ -63,17 +63,17 @@ const parallel = new Builtin('parallel', function* ({ args, meter }) {
 
 interface Started {
   readonly outside: Outside
-  readonly meter: Meter
+  readonly meter: ScriptMeter
   readonly logs: { readonly line: string; readonly path: readonly number[] }[]
   readonly result: Promise<string>
 }
 
 function start(
   script: string,
-  more: Partial<RunOptions> & { readonly given?: Readonly<Record<string, StarlarkValue>> } = {},
+  more: Partial<SchedulerOptions> & { readonly given?: Readonly<Record<string, StarlarkValue>> } = {},
 ): Started {
   const outside = new Outside()
-  const meter = new Meter({ ...LIMITS, ...more })
+  const meter = new ScriptMeter({ ...LIMITS, ...more })
   const logs: Started['logs'] = []
   const globals = new Map<string, StarlarkValue>([
     ['wait', outside.wait],
@@ -318,7 +318,7 @@ t.test('iteration: a sequence is free again after a loop was left by an error of
 })
 
 t.test('JSON: values of every kind there and back, big integers included', (t) => {
-  const meter = new Meter(LIMITS)
+  const meter = new ScriptMeter(LIMITS)
   const texts = [
     '{"a":[1,-2,2.5,1e+300],"b":{"c":null},"d":true,"e":""}',
     '[12345678901234567890,-9007199254740993]',
@@ -343,12 +343,12 @@ t.test('JSON: values of every kind there and back, big integers included', (t) =
     '1e999',
     '['.repeat(500),
   ])
-    t.throws(() => readJson(bad, meter), JsonError, bad.slice(0, 20))
+    t.throws(() => readJson(bad, meter), JsonTextError, bad.slice(0, 20))
   t.end()
 })
 
 t.test('JSON: what has no form is refused by name', (t) => {
-  const meter = new Meter(LIMITS)
+  const meter = new ScriptMeter(LIMITS)
   const cyclic = new List([])
   cyclic.items.push(cyclic)
   t.throws(() => writeJson(cyclic, meter), { message: /contains itself/ })

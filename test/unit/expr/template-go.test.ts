@@ -9,7 +9,7 @@ import {
   defaultLimits,
   EvaluationError,
   expand,
-  Meter,
+  TemplateMeter,
   type TemplateValue,
 } from '../../../runtime/expr/template/index.ts'
 import { parseTemplate } from '../../../schemas/workflow/index.ts'
@@ -34,7 +34,7 @@ function dataOf(value: unknown): TemplateValue {
 
 function run(text: string, data: TemplateValue): Omit<Row, 'template'> {
   try {
-    return { output: expand(parseTemplate(text), data, new Meter(defaultLimits)) }
+    return { output: expand(parseTemplate(text), data, new TemplateMeter(defaultLimits)) }
   } catch (error) {
     if (error instanceof TemplateError) return { failure: 'parse' }
     if (error instanceof EvaluationError) return { failure: 'run' }

@@ -8,7 +8,7 @@ import {
   expand,
   isSingleAction,
   jsonText,
-  Meter,
+  TemplateMeter,
   parseJson,
   type TemplateValue,
   valueOf,
@@ -16,7 +16,7 @@ import {
 } from '../../../runtime/expr/template/index.ts'
 import { parseTemplate } from '../../../schemas/workflow/index.ts'
 
-const meter = (limits = defaultLimits) => new Meter(limits)
+const meter = (limits = defaultLimits) => new TemplateMeter(limits)
 const run = (text: string, data: TemplateValue, limits = defaultLimits) =>
   expand(parseTemplate(text), data, meter(limits))
 const small = { maxBytes: 1000, maxWork: 10_000 }

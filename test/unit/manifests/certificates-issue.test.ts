@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer, connect, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { fitness, joinBundle } from '../../../hooks/certificates/inspect.ts'
-import { issue, type Issued } from '../../../hooks/certificates/issue.ts'
+import { issue, type IssuedCertificate } from '../../../hooks/certificates/issue.ts'
 import { serviceNames } from '../../../hooks/certificates/command.ts'
 
 const hour = 3_600_000
@@ -15,12 +15,12 @@ const names = serviceNames({
   dnsName: [],
 })
 
-async function made(now = new Date()): Promise<Issued> {
+async function made(now = new Date()): Promise<IssuedCertificate> {
   return issue({ names, now, lifetimeMs: 24 * hour })
 }
 
 /** Serves the leaf on a free port; `dial` returns the error of the handshake, or undefined when it succeeded. */
-async function serve(t: Test, issued: Issued) {
+async function serve(t: Test, issued: IssuedCertificate) {
   const server = createServer({ cert: issued.certificate, key: issued.key }, (socket) => socket.end())
   server.on('tlsClientError', () => {})
   server.listen(0, '127.0.0.1')

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { inTurns, TurnQueue, type Work } from '../../../runtime/mcp/index.ts'
+import { inTurns, TurnQueue, type TurnWork } from '../../../runtime/mcp/index.ts'
 
 const stepMs = 2
 /** What a turn may take, once for what arrives and once for what waits: its time, and the step that passes it. */
@@ -40,7 +40,7 @@ t.test('turns: however much work there is at once, a turn is no longer', async (
   const clock = await workClock(t)
   const done: number[] = Array.from({ length: 50 }, () => 0)
   let largestLead = 0
-  function* steps(own: number): Work<void> {
+  function* steps(own: number): TurnWork<void> {
     for (let i = 0; i < 10; i++) {
       clock.work()
       done[own] = i + 1
@@ -55,7 +55,7 @@ t.test('turns: however much work there is at once, a turn is no longer', async (
 
 t.test('turns: what follows from the end of work counts, too', async (t) => {
   const clock = await workClock(t)
-  function* short(): Work<void> {
+  function* short(): TurnWork<void> {
     yield
   }
   await Promise.all(

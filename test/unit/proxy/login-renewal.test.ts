@@ -2,7 +2,7 @@
 import t from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
-import { Login } from '../../../runtime/proxy/login/login.ts'
+import { TargetLogin } from '../../../runtime/proxy/login/login.ts'
 import { waitAfterFailure } from '../../../runtime/proxy/login/renewal-pace.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 
@@ -82,7 +82,7 @@ await t.test(
       tokens: { accessToken: 'first', refreshToken: 'r', expiresAt: start + 10_100 },
     }
     const stop = new AbortController()
-    const login = new Login({
+    const login = new TargetLogin({
       settings,
       target: {
         origin: 'http://127.0.0.1:1',

@@ -10,7 +10,7 @@ import {
 } from '../../../runtime/policy/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import {
-  type Client,
+  type OperationClient,
   type Middleware,
   type Outcome,
   ownOperation,
@@ -22,7 +22,7 @@ import type { RateLimitOptions } from '../../../runtime/vmcp/middleware/rate-lim
 import { GatehouseError } from '../../../schemas/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
-function clientOf(era: Client['era'] = 'session', subject = 'ada'): Client {
+function clientOf(era: OperationClient['era'] = 'session', subject = 'ada'): OperationClient {
   return {
     era,
     protocolVersion: '2025-11-25',
@@ -37,7 +37,7 @@ function clientOf(era: Client['era'] = 'session', subject = 'ada'): Client {
 /** Runs an operation through the middlewares; `reached` tells whether it got to the end. */
 async function run(
   middlewares: readonly Middleware[],
-  client: Client,
+  client: OperationClient,
   method: string,
   params: unknown,
   end: Outcome = resultOutcome({ content: [] }),

@@ -3,7 +3,7 @@ import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import {
-  type Client,
+  type OperationClient,
   innerOperation,
   type Middleware,
   type Operation,
@@ -18,7 +18,7 @@ import {
 } from '../../../runtime/vmcp/pipeline/pipeline.ts'
 
 const json = (value: unknown) => new JsonObject(Buffer.from(JSON.stringify(value)))
-const client: Client = {
+const client: OperationClient = {
   era: 'session',
   protocolVersion: '2025-11-25',
   caller: makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } }),

@@ -8,21 +8,21 @@ import type {
   ResourceRequirements,
 } from '../../../../schemas/index.ts'
 import { authServerFile, hashOf } from '../../../../schemas/index.ts'
-import type { Labels } from '../../../children/labels.ts'
+import type { ObjectLabels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
-import { httpProbe, type PodTemplate, pullSecrets } from '../../../children/pod.ts'
+import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../../children/pod.ts'
 import { mergePodTemplate } from '../../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
 import { deployment, replicasToApply } from '../../../children/workload.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { KubeObject, StringMap } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
-import type { ProxyConfig } from './config.ts'
+import type { BuiltProxyConfig } from './config.ts'
 import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
 
-export interface ProxyOptions {
+export interface ProxyChildrenOptions {
   readonly settings: HookSettings
   readonly namespace: string
   /** Name of the resource. */
@@ -30,8 +30,8 @@ export interface ProxyOptions {
   /** Name of Deployment, Service and generated service account. */
   readonly name: string
   readonly configName: string
-  readonly labels: Labels
-  readonly selector: Labels
+  readonly labels: ObjectLabels
+  readonly selector: ObjectLabels
   readonly port: number
   readonly sessionAffinity: 'ClientIP' | 'None'
   readonly replicas: number | undefined
@@ -48,10 +48,10 @@ export interface ProxyOptions {
 
 export type ProxyChildren =
   | { readonly children: readonly KubeObject[]; readonly failure?: undefined }
-  | { readonly children?: undefined; readonly failure: Failure }
+  | { readonly children?: undefined; readonly failure: SyncFailure }
 
 /** A proxy that only forwards needs no file: its settings are four flags. */
-function flagsOf({ file, authServer }: ProxyConfig): readonly string[] | undefined {
+function flagsOf({ file, authServer }: BuiltProxyConfig): readonly string[] | undefined {
   if (!file || authServer || file.targetUri === undefined) return undefined
   const {
     name: _name,
@@ -65,7 +65,11 @@ function flagsOf({ file, authServer }: ProxyConfig): readonly string[] | undefin
   return Object.keys(rest).length === 0 ? [`--target-uri=${targetUri}`] : undefined
 }
 
-export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: ProxyOptions): ProxyChildren {
+export function proxyChildren(
+  front: BuiltProxyConfig,
+  needs: PodNeeds,
+  options: ProxyChildrenOptions,
+): ProxyChildren {
   const { name, namespace, labels, selector, port, settings } = options
   const flags = flagsOf(front)
   const files = flags ? undefined : filesOf(front)
@@ -101,7 +105,7 @@ export function proxyChildren(front: ProxyConfig, needs: PodNeeds, options: Prox
   return { children }
 }
 
-function filesOf({ file, authServer }: ProxyConfig): StringMap {
+function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   return {
     ...(file && { [proxyFile]: toYaml(file) }),
     ...(authServer && { [authServerFile]: toYaml(authServer) }),
@@ -111,7 +115,7 @@ function filesOf({ file, authServer }: ProxyConfig): StringMap {
 interface Meta {
   readonly name: string
   readonly namespace: string
-  readonly labels: Labels
+  readonly labels: ObjectLabels
 }
 
 /** The user's labels and annotations beside ours, which win. */
@@ -124,12 +128,12 @@ function withOverrides(meta: Meta, overrides: MetadataOverrides | undefined) {
 }
 
 function template(
-  options: ProxyOptions,
+  options: ProxyChildrenOptions,
   needs: PodNeeds,
   args: readonly string[],
   restart: string,
   accountToken: boolean,
-): PodTemplate {
+): PodTemplateSpec {
   const { settings, deploymentOverrides: overrides } = options
   const own = new Set(needs.env.map((entry) => entry.name))
   const extra = (overrides?.env ?? []).filter((entry) => !own.has(entry.name))

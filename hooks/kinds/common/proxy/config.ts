@@ -10,12 +10,12 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
-import { failed, type Part } from '../../../runtime-config/part.ts'
+import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
@@ -30,17 +30,22 @@ export type ProxyTarget = Pick<
   'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
 >
 
-export interface ProxyConfig {
+export interface BuiltProxyConfig {
   /** Undefined when there are errors. */
   readonly file: input.ProxyFile | undefined
   readonly authServer: input.AuthServerFile | undefined
-  readonly violations: readonly Failure[]
+  readonly violations: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
   readonly accountToken: boolean
 }
 
 /** `resource` is the resource URL when the OIDC reference names none. */
-export function front(context: Context, target: ProxyTarget, resource: string, needs: PodNeeds): ProxyConfig {
+export function front(
+  context: Context,
+  target: ProxyTarget,
+  resource: string,
+  needs: PodNeeds,
+): BuiltProxyConfig {
   const { spec } = context
   checkGroup(context)
   const incoming = oidc(context, needs, resource)
@@ -96,7 +101,7 @@ function embeddedServer(
   external: MCPExternalAuthConfig | undefined,
   reference: MCPExternalAuthConfig | undefined,
   oidcConfig: RuntimeOidc | undefined,
-): Part<EmbeddedAuthServerConfig | undefined> {
+): ConfigPart<EmbeddedAuthServerConfig | undefined> {
   const own = external?.spec.embeddedAuthServer
   const server = reference?.spec.embeddedAuthServer ?? own
   if (!server) return { value: undefined }
@@ -144,7 +149,7 @@ function outgoingStrategy(
   external: MCPExternalAuthConfig | undefined,
   server: EmbeddedAuthServerConfig | undefined,
   needs: PodNeeds,
-): Part<Strategy | undefined> {
+): ConfigPart<Strategy | undefined> {
   const upstreams = server?.upstreamProviders.map(({ name }) => name)
   if (external && external.spec.type !== 'embeddedAuthServer') {
     const part = toStrategy(external, { needs, upstreams, enableObo: context.settings.enableObo })

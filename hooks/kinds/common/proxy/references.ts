@@ -10,12 +10,12 @@ import type {
   RuntimeOidc,
   Telemetry,
 } from '../../../../schemas/index.ts'
-import { conditionOf, type Failure, statusOf } from '../../../sync/conditions.ts'
+import { conditionOf, type SyncFailure, statusOf } from '../../../sync/conditions.ts'
 import type { KubeObject } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
-import { failed, type Part } from '../../../runtime-config/part.ts'
+import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
 import {
   authzReasons,
@@ -32,7 +32,7 @@ import type { ProxyContext } from './spec.ts'
 type Context = ProxyContext
 
 /** A part that is absent when its reference is. */
-export type Optional<T> = Part<T | undefined>
+export type Optional<T> = ConfigPart<T | undefined>
 
 const absent = { value: undefined } as const
 
@@ -96,7 +96,7 @@ function ownPolicies(context: Context): Optional<RuntimeAuthz> {
   return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
 }
 
-function sharedPolicies(context: Context, name: string): Part<RuntimeAuthz> {
+function sharedPolicies(context: Context, name: string): ConfigPart<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
   const part = config.failure ? config : sharedAuthz(config.value)
   const { conditions } = context
@@ -164,7 +164,7 @@ export function authServerReference(context: Context): Optional<MCPExternalAuthC
   return part
 }
 
-function authServerCalled(context: Context, name: string): Part<MCPExternalAuthConfig> {
+function authServerCalled(context: Context, name: string): ConfigPart<MCPExternalAuthConfig> {
   const part = configCalled(context, 'MCPExternalAuthConfig', name, {
     notFound: 'AuthServerRefNotFound',
     notValid: 'AuthServerRefInvalidConfig',
@@ -176,10 +176,13 @@ function authServerCalled(context: Context, name: string): Part<MCPExternalAuthC
   )
 }
 
-function withOneUpstream(context: Context, part: Part<MCPExternalAuthConfig>): Part<MCPExternalAuthConfig> {
+function withOneUpstream(
+  context: Context,
+  part: ConfigPart<MCPExternalAuthConfig>,
+): ConfigPart<MCPExternalAuthConfig> {
   const count = part.value?.spec.embeddedAuthServer?.upstreamProviders.length ?? 0
   if (count <= 1) return part
-  const failure: Failure = {
+  const failure: SyncFailure = {
     reason: 'MultiUpstreamNotSupported',
     message: `MCPExternalAuthConfig ${part.value?.metadata.name} has ${count} upstream providers; ${context.stored.kind} supports one`,
   }

@@ -9,7 +9,7 @@ import {
   type RuntimeAuthz,
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import { issuerFailure, synthesizedUpstreams } from '../../../externalauth/index.ts'
@@ -24,7 +24,7 @@ import type { Incoming } from './incoming.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 /** Sets the conditions that concern the server, and returns what stops the sync. */
-export function checkAuthServer(context: Context, incoming: Incoming): Failure | undefined {
+export function checkAuthServer(context: Context, incoming: Incoming): SyncFailure | undefined {
   const { spec } = context.parent
   const server = spec.authServerConfig
   const failure = serverFailure(context, incoming)
@@ -60,7 +60,7 @@ export function checkInvalidAuthServer({ conditions, problems, stored }: Context
   conditions.set('AuthServerConfigValidated', 'False', reason, formatViolations(mine))
 }
 
-function serverFailure(context: Context, incoming: Incoming): Failure | undefined {
+function serverFailure(context: Context, incoming: Incoming): SyncFailure | undefined {
   const { authServerConfig: server } = context.parent.spec
   if (!server) return undefined
   const issuer = issuerFailure(server)
@@ -79,7 +79,10 @@ function serverFailure(context: Context, incoming: Incoming): Failure | undefine
 }
 
 /** The embedded server is the incoming OIDC provider, so both must speak of the same issuer and resource. */
-function oidcFailure(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undefined): Failure | undefined {
+function oidcFailure(
+  server: EmbeddedAuthServerConfig,
+  oidc: RuntimeOidc | undefined,
+): SyncFailure | undefined {
   if (!oidc) return failure('AuthServerConfigInvalid', 'authServerConfig needs incomingAuth of type oidc')
   if (oidc.issuer !== server.issuer) {
     return failure(
@@ -96,7 +99,7 @@ function oidcFailure(server: EmbeddedAuthServerConfig, oidc: RuntimeOidc | undef
   return undefined
 }
 
-function failure(reason: string, message: string): Failure {
+function failure(reason: string, message: string): SyncFailure {
   return { reason, message }
 }
 

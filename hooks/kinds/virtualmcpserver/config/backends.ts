@@ -6,19 +6,19 @@
  */
 import { type AddressPolicy, envName, formatViolations, type input } from '../../../../schemas/index.ts'
 import { policyFor } from '../../../references/addresses.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
 import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
 import { byText, fieldsOf, type StringMap } from '../../../kube.ts'
-import { groupMembers, type Member, memberKinds } from '../../../references/members.ts'
+import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
 import { caBundlePath } from '../paths.ts'
-import type { Outgoing } from './outgoing.ts'
+import type { OutgoingConfig } from './outgoing.ts'
 
 export interface ResolvedBackend {
   readonly name: string
   /** Undefined for a static backend of the resource itself. */
-  readonly member: Member | undefined
+  readonly member: GroupMember | undefined
   /** What goes into the configuration; undefined when the backend cannot be used yet, or at all. */
   readonly backend: input.RuntimeBackend | undefined
   /** Left out for backends without one of their own: the default applies. */
@@ -26,13 +26,13 @@ export interface ResolvedBackend {
   readonly authConfigRef: string | undefined
   /** True when the resource itself names the configuration for this backend. */
   readonly explicit: boolean
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 }
 
 type Context = SyncContext<'VirtualMCPServer'>
 
 /** All backends, sorted by name. */
-export function resolveBackends(context: Context, resolver: Outgoing): readonly ResolvedBackend[] {
+export function resolveBackends(context: Context, resolver: OutgoingConfig): readonly ResolvedBackend[] {
   const group = context.parent.spec.groupRef.name
   const byName = new Map<string, ResolvedBackend>()
   const { members, duplicates } = groupMembers(context, group)
@@ -83,7 +83,7 @@ function withoutSharedVariables(backends: readonly ResolvedBackend[]): readonly 
   })
 }
 
-function resolveMember(context: Context, member: Member, resolver: Outgoing): ResolvedBackend {
+function resolveMember(context: Context, member: GroupMember, resolver: OutgoingConfig): ResolvedBackend {
   const auth = resolver.strategyFor(member.name, member.authRef)
   const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
   const failure = auth.failure ?? caBundle?.failure ?? headersFailure(context, member)
@@ -109,7 +109,7 @@ function resolveMember(context: Context, member: Member, resolver: Outgoing): Re
 }
 
 /** Headers are not read from an entry that is not valid: it may have been admitted under other rules. */
-function headersFailure(context: Context, { kind, name, object }: Member): Failure | undefined {
+function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
   const violations = context.violationsOf(object)
   if (violations.length === 0) return undefined
@@ -118,7 +118,7 @@ function headersFailure(context: Context, { kind, name, object }: Member): Failu
 }
 
 /** Where connections to an entry may lead: its name may come to mean another address than when it was admitted. */
-function addressesOf({ settings }: Context, { object, url }: Member): AddressPolicy {
+function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
   return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
 }
@@ -126,11 +126,11 @@ function addressesOf({ settings }: Context, { object, url }: Member): AddressPol
 interface CaBundle {
   readonly configMap: string
   readonly key: string
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 }
 
 /** The trust anchors of an entry; undefined when it names none. */
-export function caBundleOf(context: Context, member: Member): CaBundle | undefined {
+export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
@@ -153,7 +153,7 @@ const maxAnnotation = 256
  * Annotations of the member outside the domains of Kubernetes and of this project, and what the server knows about it.
  * The member's phase is not among them: the file would be rewritten at every change of it.
  */
-function metadataOf(member: Member, group: string, namespace: string): StringMap {
+function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {
   const annotations = Object.entries(member.object.metadata.annotations ?? {})
     .filter(([key, value]) => !isReserved(key) && value.length <= maxAnnotation)
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -168,7 +168,7 @@ function metadataOf(member: Member, group: string, namespace: string): StringMap
   }
 }
 
-function remoteUrlOf(member: Member): string {
+function remoteUrlOf(member: GroupMember): string {
   const url = fieldsOf(member.object['spec'])['remoteUrl']
   return typeof url === 'string' ? url : ''
 }

@@ -7,7 +7,7 @@ import {
   type Violation,
   type VirtualMCPServerSpec,
 } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { port } from '../paths.ts'
@@ -20,7 +20,7 @@ export function consolePart(console: input.VirtualMCPConfig['console']): input.V
 }
 
 /** Puts the client's secret into the environment, rolls the pods when it changes, and says when it is not there. */
-export function checkConsoleSecret(context: Context, needs: PodNeeds): Failure | undefined {
+export function checkConsoleSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { console } = context.parent.spec.config ?? {}
   const secret = console?.enabled ? console.auth?.clientSecretRef : undefined
   if (!secret) return undefined

@@ -1,13 +1,13 @@
 /**
  * Backends with their conditions, and with what entries need of the pod: added headers and trust anchors.
  */
-import { conditionOf, type Failure } from '../../../sync/conditions.ts'
+import { conditionOf, type SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
 import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
-import type { Outgoing } from './outgoing.ts'
+import type { OutgoingConfig } from './outgoing.ts'
 import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -16,8 +16,8 @@ type Context = SyncContext<'VirtualMCPServer'>
 export function backendsWithNeeds(
   context: Context,
   needs: PodNeeds,
-  outgoing: Outgoing,
-  failures: ReadonlyMap<string, Failure>,
+  outgoing: OutgoingConfig,
+  failures: ReadonlyMap<string, SyncFailure>,
 ): readonly ResolvedBackend[] {
   const ofBackends = needs.forBackends()
   return resolveBackends(context, outgoing).map((resolved) => {

@@ -9,7 +9,7 @@ import {
   type Violation,
   withoutBroken,
 } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import type { ResolvedBackend } from './backends.ts'
@@ -24,7 +24,7 @@ export interface CheckedFiles {
   /** Undefined when something is wrong that is about no single backend. */
   readonly files: Files | undefined
   readonly backends: readonly ResolvedBackend[]
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 }
 
 /** Sets the condition Valid when there can be no files. */

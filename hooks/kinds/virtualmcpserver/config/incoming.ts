@@ -3,13 +3,13 @@
  * of the references they come from.
  */
 import type { RuntimeAuthz, RuntimeIncomingAuth, RuntimeOidc } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
-import { failed, type Part } from '../../../runtime-config/part.ts'
+import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import {
   authzReasons,
   configCalled,
@@ -30,7 +30,7 @@ export interface Incoming {
   readonly oidcConfigHash: string | undefined
   readonly authzConfigHash: string | undefined
   /** Errors that stop the sync, the first one first. */
-  readonly violations: readonly Failure[]
+  readonly violations: readonly SyncFailure[]
 }
 
 export function incomingAuth(context: Context, needs: PodNeeds, resource: string): Incoming {
@@ -55,13 +55,13 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
 }
 
 /** One word on all of incoming authentication. */
-function checkAuth({ conditions }: Context, failure: Failure | undefined): void {
+function checkAuth({ conditions }: Context, failure: SyncFailure | undefined): void {
   const reason = failure?.reason.startsWith('AuthzConfigMap') ? failure.reason : 'AuthInvalid'
   const shown = failure && { reason, message: failure.message }
   conditions.check('AuthConfigured', shown, 'AuthValid', 'Authentication configuration is valid')
 }
 
-function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Part<RuntimeOidc> {
+function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): ConfigPart<RuntimeOidc> {
   const reference = context.parent.spec.incomingAuth.oidcConfigRef
   if (!reference)
     return failed('OIDCConfigRefNotFound', 'spec.incomingAuth.oidcConfigRef is required for type oidc')
@@ -77,7 +77,7 @@ function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Par
   }
 }
 
-function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
+function authzOf(context: Context): ConfigPart<RuntimeAuthz> | undefined {
   const { authzConfig, authzConfigRef } = context.parent.spec.incomingAuth
   if (authzConfigRef) {
     const part = sharedAuthzOf(context, authzConfigRef.name)
@@ -93,7 +93,7 @@ function authzOf(context: Context): Part<RuntimeAuthz> | undefined {
   return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
 }
 
-function sharedAuthzOf(context: Context, name: string): Part<RuntimeAuthz> {
+function sharedAuthzOf(context: Context, name: string): ConfigPart<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
   return config.failure ? config : sharedAuthz(config.value)
 }

@@ -8,11 +8,11 @@
  * Source: docs/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import type { Part } from '../../../runtime-config/part.ts'
+import type { ConfigPart } from '../../../runtime-config/part.ts'
 import { configCalled, configHashOf } from '../../../references/resolve.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -23,22 +23,22 @@ export interface BackendStrategy {
   readonly authConfigRef: string | undefined
   /** True when spec.outgoingAuth.backends names the configuration. */
   readonly explicit: boolean
-  readonly failure: Failure | undefined
+  readonly failure: SyncFailure | undefined
 }
 
-export interface Outgoing {
+export interface OutgoingConfig {
   /** `own` is the MCPExternalAuthConfig that the member itself names. */
   readonly strategyFor: (backend: string, own: string | undefined) => BackendStrategy
   readonly defaultStrategy: Strategy | undefined
-  readonly defaultFailure: Failure | undefined
+  readonly defaultFailure: SyncFailure | undefined
 }
 
 /** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
-export function outgoingAuth(context: Context, serverNeeds: PodNeeds): Outgoing {
+export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingConfig {
   const needs = serverNeeds.forBackends()
   const { outgoingAuth: outgoing } = context.parent.spec
-  const known = new Map<string, Part<Strategy>>()
-  const resolve = (name: string): Part<Strategy> => {
+  const known = new Map<string, ConfigPart<Strategy>>()
+  const resolve = (name: string): ConfigPart<Strategy> => {
     const found = known.get(name) ?? resolveConfig(context, needs, name)
     known.set(name, found)
     return found
@@ -86,7 +86,7 @@ const conversionFailed = { notFound: 'ConversionFailed', notValid: 'ConversionFa
 
 const strippedBy: ReadonlySet<string> = new Set(['tokenExchange', 'cloudSts'])
 
-function resolveConfig(context: Context, needs: PodNeeds, name: string): Part<Strategy> {
+function resolveConfig(context: Context, needs: PodNeeds, name: string): ConfigPart<Strategy> {
   const called = configCalled(context, 'MCPExternalAuthConfig', name, conversionFailed)
   if (called.failure) return called
   const config = called.value

@@ -1,7 +1,7 @@
 /**
  * Session storage of a virtual server: its Secret, and a word about several replicas without one.
  */
-import type { Failure } from '../../../sync/conditions.ts'
+import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { checkReplicaSessions, checkSessionPassword } from '../../../runtime-config/session-storage.ts'
@@ -14,7 +14,7 @@ export function checkSessions({ parent, conditions, settings }: Context): void {
   checkReplicaSessions(conditions, settings, provider, replicas)
 }
 
-export function checkSessionSecret(context: Context, needs: PodNeeds): Failure | undefined {
+export function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { sessionStorage, config } = context.parent.spec
   // A store of spec.config takes its password from the environment that podTemplateSpec gives.
   if (!sessionStorage && config?.sessionStorage) return undefined

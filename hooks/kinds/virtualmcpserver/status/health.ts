@@ -12,7 +12,7 @@ import { stuckMessage } from '../../../sync/progress.ts'
 import type { Fields } from '../../../kube.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ResolvedBackend } from '../config/backends.ts'
-import { backendOf, type BackendStatus, previousEntries, remembered, type Reports } from './report.ts'
+import { backendOf, type ReportedStatus, previousEntries, remembered, type Reports } from './report.ts'
 
 /** Status of every backend, sorted by name. */
 export function backendStatuses(
@@ -74,7 +74,7 @@ function initial(resolved: ResolvedBackend): Pick<DiscoveredBackend, 'status' | 
   return { status: statusOfPhase[phase ?? ''] ?? 'unknown' }
 }
 
-const statusOfPhase: Readonly<Record<string, BackendStatus>> = {
+const statusOfPhase: Readonly<Record<string, ReportedStatus>> = {
   Ready: 'ready',
   Degraded: 'ready',
   Valid: 'ready',

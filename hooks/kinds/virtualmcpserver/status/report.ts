@@ -16,10 +16,10 @@ import { isExcluded } from './excluded.ts'
 import { jsonIn } from '../../../json-bounds.ts'
 import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
 
-export type BackendStatus = NonNullable<DiscoveredBackend['status']>
+export type ReportedStatus = NonNullable<DiscoveredBackend['status']>
 
 /** Worst first. */
-const order: readonly BackendStatus[] = ['unavailable', 'unauthenticated', 'degraded', 'unknown', 'ready']
+const order: readonly ReportedStatus[] = ['unavailable', 'unauthenticated', 'degraded', 'unknown', 'ready']
 
 export interface Reports {
   /** What the pods that run the present configuration say, by backend name. */
@@ -96,7 +96,7 @@ export function backendOf(item: Fields): DiscoveredBackend | undefined {
   }
 }
 
-function isStatus(value: unknown): value is BackendStatus {
+function isStatus(value: unknown): value is ReportedStatus {
   return typeof value === 'string' && (order as readonly string[]).includes(value)
 }
 

@@ -15,7 +15,7 @@ import {
   loadProxyFile,
   needsVirtualServer,
   offeredLogin,
-  type ProxyConfig,
+  type ProxySettings,
   type ProxyInput,
   readVariable,
   resolveProxyConfig,
@@ -127,14 +127,17 @@ async function run(
 }
 
 /** A person at a terminal is offered the login that the target wants; a program is not. */
-function withOfferedLogin(config: ProxyConfig): ProxyConfig {
+function withOfferedLogin(config: ProxySettings): ProxySettings {
   const offered =
     process.stderr.isTTY && config.workers === 1 ? offeredLogin(config, environment()) : undefined
   return offered ? { ...config, remote: offered } : config
 }
 
 /** The settings of the proxy, after they and those of the authorization server were found to be good together. */
-async function checked(resolve: () => ProxyConfig, authServerFile: string | undefined): Promise<ProxyConfig> {
+async function checked(
+  resolve: () => ProxySettings,
+  authServerFile: string | undefined,
+): Promise<ProxySettings> {
   if (authServerFile === undefined) return resolve()
   const { checkAuthServer } = await import('../../../authserver/index.ts')
   const checks = new Checks()
@@ -151,7 +154,7 @@ async function checked(resolve: () => ProxyConfig, authServerFile: string | unde
   return config
 }
 
-async function serve(config: ProxyConfig, authServerFile?: string): Promise<number> {
+async function serve(config: ProxySettings, authServerFile?: string): Promise<number> {
   const log = commandLog({ level: config.debug ? 'debug' : 'info', name: 'proxy' })
   const events = makeEvents()
   const stopLog = logEvents(events, log)
@@ -161,7 +164,7 @@ async function serve(config: ProxyConfig, authServerFile?: string): Promise<numb
 }
 
 async function serveWith(
-  config: ProxyConfig,
+  config: ProxySettings,
   { log, events }: { readonly log: RootLog; readonly events: Events },
   authServer: EmbeddedAuthServer | undefined,
 ): Promise<number> {

@@ -11,7 +11,7 @@ import { authServerFile, GatehouseError } from '../../../../schemas/index.ts'
 import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
 import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { type Audit, type Events, logEvents, makeAudit, makeEvents } from '../../../observe/index.ts'
+import { type AuditTrail, type Events, logEvents, makeAudit, makeEvents } from '../../../observe/index.ts'
 
 /** The path of the file beside `configFile`; undefined when there is none. A link to nothing is a file. */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
@@ -63,7 +63,7 @@ export async function withAuthServer<T>(
 }
 
 /** One line for each event; there is nothing secret in them. */
-function record(audit: Audit, { type, sessionHash, ...event }: AuthServerEvent): void {
+function record(audit: AuditTrail, { type, sessionHash, ...event }: AuthServerEvent): void {
   audit.authorization({ ...event, type: `auth_${type}`, session: sessionHash })
 }
 

@@ -1,6 +1,6 @@
 /** The web console beside a virtual server: what it is started with, and what it sees. */
 import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
-import type { CallRecorder, Console, ConsoleOptions } from '../../../console/index.ts'
+import type { CallRecorder, RunningConsole, ConsoleOptions } from '../../../console/index.ts'
 import { anonymousCaller } from '../../../incoming/index.ts'
 import { type Log, makeFetch } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
@@ -18,7 +18,7 @@ export interface ConsoleParts {
 export interface PreparedConsole {
   /** For the server, from its start on. */
   readonly recorder: CallRecorder
-  open(server: VmcpServer): Promise<Console>
+  open(server: VmcpServer): Promise<RunningConsole>
 }
 
 /** The console that the configuration, or `gatehouse dev`, asks for; undefined when there is none. */

@@ -87,7 +87,9 @@ function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
   }
 }
 
-export interface ServeOptions extends ServedFile, Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
+export interface ServeCommandOptions
+  extends ServedFile,
+    Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
   readonly version: string
   readonly sessionTtlMs?: number | undefined
@@ -95,7 +97,7 @@ export interface ServeOptions extends ServedFile, Pick<StartOptions, 'host' | 'p
 }
 
 /** Serves until a signal. Resolves with the exit code. */
-export async function serveVmcp(options: ServeOptions): Promise<number> {
+export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const { env, authServerFile, maxUpstreams } = options
   const read = await readChecked(options, 'none')
   const verbose =

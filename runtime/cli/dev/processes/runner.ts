@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
 import { version } from '../../version.ts'
-import type { Plan } from '../plan.ts'
+import type { ProcessPlan } from '../plan.ts'
 import { startedCommand } from './installed.ts'
 import { isFree } from './ports.ts'
 import { accepts, readiness } from './probe.ts'
@@ -42,8 +42,8 @@ const releaseMs = 3000
 const stableMs = 10_000
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 
-export class Runner {
-  readonly plan: Plan
+export class ProcessRunner {
+  readonly plan: ProcessPlan
   state: RunnerState = { phase: 'starting', restarts: 0 }
   readonly #callbacks: RunnerCallbacks
   readonly #startMs: number
@@ -55,7 +55,7 @@ export class Runner {
   #readySince: number | undefined
 
   /** `startMs`: time after which a process that is not ready is told. */
-  constructor(plan: Plan, startMs: number, callbacks: RunnerCallbacks) {
+  constructor(plan: ProcessPlan, startMs: number, callbacks: RunnerCallbacks) {
     this.plan = plan
     this.#startMs = startMs
     this.#callbacks = callbacks

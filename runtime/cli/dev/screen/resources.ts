@@ -5,7 +5,7 @@
  * virtual server sees of its backends: the first is the cause of the others.
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
-import { type KubeObject, objectKey } from '../../local/objects.ts'
+import { type LocalObject, objectKey } from '../../local/objects.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
 
@@ -23,7 +23,7 @@ export interface ResourceRow {
 }
 
 export interface Shown {
-  readonly objects: readonly KubeObject[]
+  readonly objects: readonly LocalObject[]
   readonly workloads: readonly WorkloadView[]
   readonly addresses: readonly ClientAddress[]
 }
@@ -43,7 +43,7 @@ function labelOf(object: { kind: string; metadata: { name: string } }): string {
   return `${object.kind} ${object.metadata.name}`
 }
 
-function isDeclared({ metadata }: KubeObject): boolean {
+function isDeclared({ metadata }: LocalObject): boolean {
   return !metadata.ownerReferences?.some(({ controller }) => controller)
 }
 
@@ -58,7 +58,7 @@ const foreignWorkloads: ReadonlySet<string> = new Set([
 ])
 
 /** Undefined for what has no state of its own, such as Secrets. */
-function findingOf(object: KubeObject, shown: Shown): Finding | undefined {
+function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   if (kindOf(object.kind) === undefined || !object.apiVersion.startsWith('gatehouse.dev/')) {
     if (!foreignWorkloads.has(object.kind)) return undefined
     return { state: 'not run', text: 'only resources of gatehouse.dev run here' }
@@ -89,7 +89,7 @@ const notErrors: ReadonlySet<string> = new Set([
 /** Reasons of the condition Valid when it may only sum up the others. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
-function brokenOf(object: KubeObject, views: readonly WorkloadView[]): Finding | undefined {
+function brokenOf(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
   const conditions = (object.status?.['conditions'] ?? []) as readonly Condition[]
   const broken = conditions.filter(({ type, status }) => status === 'False' && !notErrors.has(type))
   const causes = broken.length > 1 ? broken.filter(({ reason }) => !summaries.has(reason)) : broken
@@ -142,7 +142,7 @@ function counted(restarts: number): string {
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
 
 /** What a running virtual server says of a member that does not serve. */
-function seenOf(object: KubeObject, { addresses }: Shown): Finding | undefined {
+function seenOf(object: LocalObject, { addresses }: Shown): Finding | undefined {
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
@@ -157,12 +157,12 @@ function seenOf(object: KubeObject, { addresses }: Shown): Finding | undefined {
   return undefined
 }
 
-function logsHint({ metadata }: KubeObject): string {
+function logsHint({ metadata }: LocalObject): string {
   return `gatehouse logs ${metadata.name} shows its output`
 }
 
 /** Nothing is wrong: where it is, or what it is used for. */
-function restingOf(object: KubeObject, views: readonly WorkloadView[], shown: Shown): Finding {
+function restingOf(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''
   const front = views.find(isFront) ?? views[0]
@@ -186,7 +186,7 @@ function restingOf(object: KubeObject, views: readonly WorkloadView[], shown: Sh
   return { state: 'ready', text: message }
 }
 
-function groupFinding({ status = {}, metadata }: KubeObject): Finding {
+function groupFinding({ status = {}, metadata }: LocalObject): Finding {
   const members = ['serverCount', 'remoteProxyCount', 'entryCount']
     .map((field) => Number(status[field] ?? 0))
     .reduce((sum, count) => sum + count, 0)

@@ -1,5 +1,5 @@
 /** The list of calls: rows that came with the page, and those that arrived since and wait to be shown. */
-import type { Call, StreamEvent } from '../../api.ts'
+import type { CallView, StreamEvent } from '../../api.ts'
 
 const mostRows = 200
 
@@ -12,18 +12,18 @@ export interface CallFilter {
 }
 
 export interface CallList {
-  readonly rows: readonly Call[]
+  readonly rows: readonly CallView[]
   /** Newest first; not shown yet. */
-  readonly waiting: readonly Call[]
+  readonly waiting: readonly CallView[]
 }
 
 /** Calls that are shown change in place; others wait. */
 export function withEvents(list: CallList, events: readonly StreamEvent[], filter: CallFilter): CallList {
-  const changed = new Map<string, Call>()
+  const changed = new Map<string, CallView>()
   for (const event of events)
     if (event.type === 'calls') for (const call of event.items) changed.set(call.id, call)
   if (changed.size === 0) return list
-  const update = (call: Call): Call => {
+  const update = (call: CallView): CallView => {
     const next = changed.get(call.id)
     changed.delete(call.id)
     return next ?? call
@@ -38,7 +38,7 @@ export function withWaiting({ rows, waiting }: CallList): CallList {
   return { rows: [...waiting, ...rows].slice(0, mostRows), waiting: [] }
 }
 
-function fits(call: Call, { caller, backend, tool, outcome, text }: CallFilter): boolean {
+function fits(call: CallView, { caller, backend, tool, outcome, text }: CallFilter): boolean {
   const has = (whole: string | undefined, part: string): boolean =>
     whole?.toLowerCase().includes(part.toLowerCase()) ?? false
   const { sub, name } = call.caller ?? {}

@@ -20,13 +20,13 @@ export class ApiError extends Error {
   }
 }
 
-export interface SessionState {
+export interface SignInState {
   readonly state: 'loading' | 'ready' | 'signed-out' | 'expired' | 'refused'
   readonly me?: Me
   readonly error?: ApiError
 }
 
-export const session = signal<SessionState>({ state: 'loading' })
+export const session = signal<SignInState>({ state: 'loading' })
 
 /** Time since when the server does not respond; undefined while it does. */
 export const lostSince = signal<number | undefined>(undefined)

@@ -4,7 +4,7 @@
  *
  * Source: HTML standard, server-sent events.
  */
-export interface ServerEvent {
+export interface ReceivedEvent {
   readonly id: string | undefined
   readonly data: string
 }
@@ -12,7 +12,7 @@ export interface ServerEvent {
 /** Longer events end the stream: nothing that the API sends comes near. */
 const maxEventChars = 4 * 1024 * 1024
 
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent> {
   const reader = body
     .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
     .getReader()

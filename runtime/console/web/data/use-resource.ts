@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError } from './client.ts'
 
-export interface Resource<T> {
+export interface FetchedResource<T> {
   readonly data: T | undefined
   readonly error: ApiError | undefined
   readonly loading: boolean
@@ -17,7 +17,7 @@ interface Loaded<T> {
 }
 
 /** `key` stands for everything that `load` depends on. */
-export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Resource<T> {
+export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>({ key, loading: true })
   const [turn, setTurn] = useState(0)
   const latest = useRef(load)

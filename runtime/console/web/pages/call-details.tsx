@@ -1,7 +1,7 @@
 /** One call: who, what, where to, why it was denied or failed, and its contents for those who may see them. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Call, Me, Payload } from '../../api.ts'
+import type { CallView, Me, PayloadView } from '../../api.ts'
 import { get } from '../data/client.ts'
 import { indented } from '../data/json-text.ts'
 import { useResource } from '../data/use-resource.ts'
@@ -19,7 +19,7 @@ const actions: Readonly<Record<string, string>> = {
   'resources/read': 'read_resource',
 }
 
-export function CallDetails({ me, call }: { readonly me: Me; readonly call: Call }) {
+export function CallDetails({ me, call }: { readonly me: Me; readonly call: CallView }) {
   const action = actions[call.method]
   return (
     <div class="details">
@@ -47,7 +47,7 @@ export function CallDetails({ me, call }: { readonly me: Me; readonly call: Call
   )
 }
 
-function factsOf(call: Call): readonly (readonly [string, ComponentChildren])[] {
+function factsOf(call: CallView): readonly (readonly [string, ComponentChildren])[] {
   const { caller, error } = call
   const text = (value: string | undefined): ComponentChildren =>
     value === undefined ? undefined : <Foreign text={value} most={500} />
@@ -70,7 +70,7 @@ function factsOf(call: Call): readonly (readonly [string, ComponentChildren])[] 
   return facts.filter(([, value]) => value !== undefined)
 }
 
-function Denial({ call: { denied } }: { readonly call: Call }) {
+function Denial({ call: { denied } }: { readonly call: CallView }) {
   if (denied === undefined) return null
   const { by, policies = [] } = denied
   return (
@@ -89,7 +89,7 @@ function Denial({ call: { denied } }: { readonly call: Call }) {
   )
 }
 
-function PayloadPart({ call }: { readonly call: Call }) {
+function PayloadPart({ call }: { readonly call: CallView }) {
   const [open, setOpen] = useState(false)
   const { payload, id } = call
   if (payload !== 'recorded') return <p class="soft">{texts.calls.payload[payload]}</p>
@@ -104,7 +104,7 @@ function PayloadPart({ call }: { readonly call: Call }) {
 
 function Contents({ id }: { readonly id: string }) {
   const path = `calls/${pathPart(id)}/payload`
-  const resource = useResource(path, (signal) => get<Payload>(path, signal))
+  const resource = useResource(path, (signal) => get<PayloadView>(path, signal))
   return (
     <Loaded resource={resource}>
       {({ arguments: sent, result, truncated }) => (

@@ -1,6 +1,6 @@
 /** Calls: the latest first, narrowed by filters; new ones wait behind a button unless the list follows them. */
 import { useEffect, useState } from 'preact/hooks'
-import { type Call, type Me, outcomes, type Page } from '../../api.ts'
+import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
 import { type CallFilter, type CallList, withEvents, withWaiting } from '../data/call-list.ts'
 import { get, queryOf } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
@@ -52,8 +52,8 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
   const [trail, setTrail] = useState<readonly string[]>([])
   const cursor = trail.at(-1)
   const path = `calls${queryOf({ ...filter, cursor, limit: String(pageRows) })}`
-  const resource = useResource(path, (signal) => get<Page<Call>>(path, signal))
-  const [changed, setChanged] = useState<{ readonly of: Page<Call>; readonly list: CallList }>()
+  const resource = useResource(path, (signal) => get<ListPage<CallView>>(path, signal))
+  const [changed, setChanged] = useState<{ readonly of: ListPage<CallView>; readonly list: CallList }>()
   const [follow, setFollow] = useState(false)
   const { data, reload } = resource
   // What the stream changed belongs to one page of the list.
@@ -120,7 +120,7 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
   )
 }
 
-function Rows({ me, rows }: { readonly me: Me; readonly rows: readonly Call[] }) {
+function Rows({ me, rows }: { readonly me: Me; readonly rows: readonly CallView[] }) {
   const open = route.value.query.get('open') ?? ''
   const toggle = (id: string): void => setQuery({ open: open === id ? undefined : id })
   const columns = columnsOf(open, toggle)
@@ -145,7 +145,7 @@ function Rows({ me, rows }: { readonly me: Me; readonly rows: readonly Call[] })
 /** A call that a link leads to and that the list does not show. */
 function Elsewhere({ me, id }: { readonly me: Me; readonly id: string }) {
   const path = `calls/${pathPart(id)}`
-  const resource = useResource(path, (signal) => get<Call>(path, signal))
+  const resource = useResource(path, (signal) => get<CallView>(path, signal))
   return (
     <section class="panel" aria-label={texts.calls.one}>
       <Loaded resource={resource}>{(call) => <CallDetails me={me} call={call} />}</Loaded>
@@ -156,7 +156,7 @@ function Elsewhere({ me, id }: { readonly me: Me; readonly id: string }) {
   )
 }
 
-function columnsOf(open: string, toggle: (id: string) => void): readonly Column<Call>[] {
+function columnsOf(open: string, toggle: (id: string) => void): readonly Column<CallView>[] {
   return [
     {
       key: 'at',
@@ -197,7 +197,7 @@ function columnsOf(open: string, toggle: (id: string) => void): readonly Column<
   ]
 }
 
-function CallOutcome({ call }: { readonly call: Call }) {
+function CallOutcome({ call }: { readonly call: CallView }) {
   const { outcome, denied } = call
   return (
     <OutcomeMark

@@ -1,6 +1,6 @@
 /** Explain: asks the server, step by step, whether a caller may do something and what decides that. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Explanation, ExplainQuestion, Me } from '../../api.ts'
+import type { ExplainResponse, ExplainRequest, Me } from '../../api.ts'
 import { ApiError, send } from '../data/client.ts'
 import { jsonProblem, readJson } from '../data/json-text.ts'
 import { Mark } from '../parts/marks.tsx'
@@ -12,7 +12,7 @@ import { texts } from '../texts.ts'
 const actions = ['call_tool', 'get_prompt', 'read_resource'] as const
 
 interface Draft {
-  readonly action: ExplainQuestion['action']
+  readonly action: ExplainRequest['action']
   readonly name: string
   readonly claims: string
   readonly arguments: string
@@ -26,7 +26,7 @@ function draftOf(query: URLSearchParams): Draft {
   return { action, name: query.get('name') ?? '', claims, arguments: '' }
 }
 
-type State = 'idle' | 'busy' | ApiError | Explanation
+type State = 'idle' | 'busy' | ApiError | ExplainResponse
 
 export function Explain({ me }: { readonly me: Me }) {
   const { query } = route.value
@@ -44,7 +44,7 @@ export function Explain({ me }: { readonly me: Me }) {
     if (Object.values(problems).some((problem) => problem !== undefined)) return
     setState('busy')
     try {
-      const answer = await send<Explanation>('POST', 'policies/explain', questionOf(draft))
+      const answer = await send<ExplainResponse>('POST', 'policies/explain', questionOf(draft))
       setState(answer ?? 'idle')
     } catch (error) {
       setState(error instanceof ApiError ? error : new ApiError(0, 'page', String(error)))
@@ -125,7 +125,7 @@ function objectProblem(text: string): string | undefined {
   return /^\s*\{/.test(text) ? undefined : texts.explain.notObject
 }
 
-function questionOf(draft: Draft): ExplainQuestion {
+function questionOf(draft: Draft): ExplainRequest {
   const { action, name } = draft
   return {
     action,
@@ -183,7 +183,7 @@ const marks = {
   note: ['dash', 'soft'],
 } as const
 
-function Verdict({ answer: { decision, steps } }: { readonly answer: Explanation }) {
+function Verdict({ answer: { decision, steps } }: { readonly answer: ExplainResponse }) {
   return (
     <div class="verdict">
       <p class="decision">

@@ -1,6 +1,6 @@
 /** Overview: what is wrong now, each backend with its state over time, and what the last hour's calls did. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Backend, Me, Overview, Problem } from '../../api.ts'
+import type { BackendView, Me, Overview, ProblemView } from '../../api.ts'
 import { ApiError, get, send } from '../data/client.ts'
 import { onEvents, paused } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
@@ -62,7 +62,7 @@ export function OverviewPage({ me }: { readonly me: Me }) {
   )
 }
 
-function Problems({ problems }: { readonly problems: readonly Problem[] }) {
+function Problems({ problems }: { readonly problems: readonly ProblemView[] }) {
   if (problems.length === 0)
     return (
       <p class="fine-line">
@@ -137,12 +137,12 @@ function Backends({
   reload,
 }: {
   readonly me: Me
-  readonly backends: readonly Backend[]
+  readonly backends: readonly BackendView[]
   readonly asTable: boolean
   readonly reload: () => void
 }) {
   const [open, setOpen] = useState<string | undefined>()
-  const columns: readonly Column<Backend>[] = [
+  const columns: readonly Column<BackendView>[] = [
     {
       key: 'name',
       label: texts.backend,
@@ -225,7 +225,7 @@ function BackendDetails({
   reload,
 }: {
   readonly me: Me
-  readonly backend: Backend
+  readonly backend: BackendView
   readonly reload: () => void
 }) {
   const { name, circuit, lastError, excluded } = backend

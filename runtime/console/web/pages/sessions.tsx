@@ -1,6 +1,6 @@
 /** Sessions: who is connected with which client; an operator ends any of them, everybody their own. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Me, Page, Session } from '../../api.ts'
+import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
@@ -16,7 +16,7 @@ import { texts } from '../texts.ts'
 export function SessionsPage({ me }: { readonly me: Me }) {
   const [trail, setTrail] = useState<readonly string[]>([])
   const path = `sessions${queryOf({ cursor: trail.at(-1), limit: '100' })}`
-  const resource = useResource(path, (signal) => get<Page<Session>>(path, signal))
+  const resource = useResource(path, (signal) => get<ListPage<ListedSession>>(path, signal))
   const { reload } = resource
   useEffect(
     () =>
@@ -52,7 +52,7 @@ export function SessionsPage({ me }: { readonly me: Me }) {
   )
 }
 
-function columnsOf(me: Me, reload: () => void): readonly Column<Session>[] {
+function columnsOf(me: Me, reload: () => void): readonly Column<ListedSession>[] {
   return [
     {
       key: 'hash',
@@ -100,7 +100,7 @@ function columnsOf(me: Me, reload: () => void): readonly Column<Session>[] {
 }
 
 /** Asks once more, because a client loses its work. */
-function End({ session, reload }: { readonly session: Session; readonly reload: () => void }) {
+function End({ session, reload }: { readonly session: ListedSession; readonly reload: () => void }) {
   const [state, setState] = useState<'idle' | 'asking' | 'busy' | ApiError>('idle')
   const { hash } = session
   const end = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 /** Tools: search, origin, what they say of themselves, their cost in tokens, and those that clients do not see. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Me, PinState, Tool, ToolList } from '../../api.ts'
+import type { Me, ToolPinState, Tool, ToolList } from '../../api.ts'
 import { get, queryOf } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
@@ -15,7 +15,7 @@ import { texts } from '../texts.ts'
 import { ToolPage } from './tool.tsx'
 import { Flags, hintsOf } from './tool-flags.tsx'
 
-const pins: readonly PinState[] = ['unpinned', 'pinned', 'new', 'changed']
+const pins: readonly ToolPinState[] = ['unpinned', 'pinned', 'new', 'changed']
 
 export function ToolsPage({ me }: { readonly me: Me }) {
   const { rest, query } = route.value

@@ -1,7 +1,7 @@
 /** Fields that narrow a list. They write the query of the route, so that a filtered list has an address. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { Backend, Me, Page } from '../../api.ts'
+import type { BackendView, Me, ListPage } from '../../api.ts'
 import { get } from '../data/client.ts'
 import { useResource } from '../data/use-resource.ts'
 import { may } from '../shell/permissions.ts'
@@ -77,7 +77,9 @@ export function BackendFilter({ me }: { readonly me: Me }) {
 }
 
 function BackendChoice() {
-  const { data } = useResource('backends', (signal) => get<Page<Backend>>('backends?limit=200', signal))
+  const { data } = useResource('backends', (signal) =>
+    get<ListPage<BackendView>>('backends?limit=200', signal),
+  )
   const options = (data?.items ?? []).map(({ name }) => [name, name] as const)
   return <ChoiceFilter name="backend" label={texts.backend} options={options} />
 }

@@ -1,5 +1,5 @@
 /** States as a shape and a word; colour comes third. */
-import type { Health, Outcome, PinState } from '../../api.ts'
+import type { Health, CallResultKind, ToolPinState } from '../../api.ts'
 import { texts } from '../texts.ts'
 
 const shapes = {
@@ -67,7 +67,7 @@ export function HealthMark({ health }: { readonly health: Health }) {
   return <Mark shape={shape} tone={tone} word={texts.health[health] ?? health} />
 }
 
-const outcomeMarks: Readonly<Record<Outcome, readonly [Shape, Tone]>> = {
+const outcomeMarks: Readonly<Record<CallResultKind, readonly [Shape, Tone]>> = {
   success: ['check', 'good'],
   denied: ['barred', 'warn'],
   failure: ['cross', 'bad'],
@@ -80,7 +80,7 @@ export function OutcomeMark({
   outcome,
   note,
 }: {
-  readonly outcome: Outcome
+  readonly outcome: CallResultKind
   readonly note?: string | undefined
 }) {
   const [shape, tone] = outcomeMarks[outcome] ?? outcomeMarks.error
@@ -88,14 +88,14 @@ export function OutcomeMark({
   return <Mark shape={shape} tone={tone} word={note === undefined ? word : `${word}: ${note}`} />
 }
 
-const pinMarks: Readonly<Record<PinState, readonly [Shape, Tone]>> = {
+const pinMarks: Readonly<Record<ToolPinState, readonly [Shape, Tone]>> = {
   unpinned: ['ring', 'soft'],
   pinned: ['check', 'good'],
   new: ['half', 'plain'],
   changed: ['triangle', 'warn'],
 }
 
-export function PinMark({ pin }: { readonly pin: PinState }) {
+export function PinMark({ pin }: { readonly pin: ToolPinState }) {
   const [shape, tone] = pinMarks[pin] ?? pinMarks.unpinned
   return <Mark shape={shape} tone={tone} word={texts.pin[pin] ?? pin} />
 }

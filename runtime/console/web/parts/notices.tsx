@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type ApiError, loginUrl } from '../data/client.ts'
-import type { Resource } from '../data/use-resource.ts'
+import type { FetchedResource } from '../data/use-resource.ts'
 import { texts } from '../texts.ts'
 import { Foreign } from './text.tsx'
 
@@ -73,7 +73,7 @@ export function Loaded<T>({
   resource,
   children,
 }: {
-  readonly resource: Resource<T>
+  readonly resource: FetchedResource<T>
   readonly children: (data: T) => ComponentChildren
 }) {
   const { data, error, loading, reload } = resource

@@ -6,7 +6,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
 import { texts } from '../texts.ts'
-import type { Plan, PlanOf } from './plan.ts'
+import type { FieldPlan, PlanOf } from './plan.ts'
 
 interface Base {
   readonly id: string
@@ -43,7 +43,7 @@ export interface MemberDraft {
   readonly name: string
   readonly required: boolean
   readonly included: Signal<boolean>
-  readonly draft: Draft
+  readonly draft: ValueDraft
 }
 
 interface ObjectDraft extends Base {
@@ -53,16 +53,16 @@ interface ObjectDraft extends Base {
 
 interface ListDraft extends Base {
   readonly plan: PlanOf<'list'>
-  readonly items: Signal<readonly Draft[]>
+  readonly items: Signal<readonly ValueDraft[]>
 }
 
 interface ChoiceDraft extends Base {
   readonly plan: PlanOf<'choice'>
   readonly index: Signal<number>
-  readonly inner: Signal<Draft>
+  readonly inner: Signal<ValueDraft>
 }
 
-export type Draft =
+export type ValueDraft =
   | TextDraft<'text'>
   | TextDraft<'number'>
   | TextDraft<'json'>
@@ -74,20 +74,20 @@ export type Draft =
   | ListDraft
   | ChoiceDraft
 
-export type DraftOf<K extends Plan['kind']> = K extends unknown
-  ? Extract<Draft, { readonly plan: PlanOf<K> }>
+export type DraftOf<K extends FieldPlan['kind']> = K extends unknown
+  ? Extract<ValueDraft, { readonly plan: PlanOf<K> }>
   : never
 
 let last = 0
 
 /** An empty form for a plan; defaults are filled in. */
-export function draftOf(plan: Plan): Draft {
+export function draftOf(plan: FieldPlan): ValueDraft {
   const draft = emptyDraft(plan)
   if (plan.initial !== undefined) fill(draft, plan.initial)
   return draft
 }
 
-function emptyDraft(plan: Plan): Draft {
+function emptyDraft(plan: FieldPlan): ValueDraft {
   last += 1
   const base: Base = { id: `field-${last}`, problem: signal(undefined) }
   switch (plan.kind) {
@@ -115,7 +115,7 @@ function emptyDraft(plan: Plan): Draft {
       }
     case 'choice': {
       const [first] = plan.options
-      const inner: Draft = first ? draftOf(first.plan()) : { ...base, plan: { ...plan, kind: 'null' } }
+      const inner: ValueDraft = first ? draftOf(first.plan()) : { ...base, plan: { ...plan, kind: 'null' } }
       return { ...base, plan, index: signal(0), inner: signal(inner) }
     }
   }
@@ -129,13 +129,13 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
 class Invalid extends Error {}
 
 /** The JSON text of a form; undefined when a field is wrong, which says so then. */
-export function textOfDraft(draft: Draft): string | undefined {
+export function textOfDraft(draft: ValueDraft): string | undefined {
   const wrong = { count: 0 }
   const value = valueOf(draft, wrong)
   return wrong.count > 0 ? undefined : writeJson(value)
 }
 
-function valueOf(draft: Draft, wrong: { count: number }): unknown {
+function valueOf(draft: ValueDraft, wrong: { count: number }): unknown {
   try {
     const value = checkedValue(draft, wrong)
     draft.problem.value = undefined
@@ -148,7 +148,7 @@ function valueOf(draft: Draft, wrong: { count: number }): unknown {
   }
 }
 
-function checkedValue(draft: Draft, wrong: { count: number }): unknown {
+function checkedValue(draft: ValueDraft, wrong: { count: number }): unknown {
   if (isOf(draft, 'object')) {
     const entries = draft.members
       .filter(({ included }) => included.value)
@@ -195,7 +195,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
 }
 
 /** Puts a value into a form. False when it does not fit there; the form is then filled in part. */
-export function fill(draft: Draft, value: unknown): boolean {
+export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)
   if (isOf(draft, 'many') || isOf(draft, 'list')) return Array.isArray(value) && fillItems(draft, value)
@@ -262,6 +262,6 @@ function fillChoice(draft: ChoiceDraft, value: unknown): boolean {
   return false
 }
 
-export function isOf<K extends Plan['kind']>(draft: Draft, kind: K): draft is DraftOf<K> {
+export function isOf<K extends FieldPlan['kind']>(draft: ValueDraft, kind: K): draft is DraftOf<K> {
   return draft.plan.kind === kind
 }

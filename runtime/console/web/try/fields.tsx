@@ -2,14 +2,14 @@
 import type { ComponentChildren } from 'preact'
 import { Foreign } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
-import { type Draft, type DraftOf, draftOf, isOf, type MemberDraft } from './draft.ts'
-import type { Plan } from './plan.ts'
+import { type ValueDraft, type DraftOf, draftOf, isOf, type MemberDraft } from './draft.ts'
+import type { FieldPlan } from './plan.ts'
 
 /** Longer texts may have several lines. */
 const shortChars = 80
 
 interface Props {
-  readonly draft: Draft
+  readonly draft: ValueDraft
   /** What the field is called: the member's name, or its place in a list. */
   readonly name: string
   readonly required: boolean
@@ -103,7 +103,7 @@ function Label({
   name,
   required,
 }: {
-  readonly plan: Plan
+  readonly plan: FieldPlan
   readonly name: string
   readonly required: boolean
 }) {
@@ -134,7 +134,7 @@ function Hint({
   problem,
 }: {
   readonly id: string
-  readonly plan: Plan
+  readonly plan: FieldPlan
   readonly problem: string | undefined
 }) {
   const rules = plan.rules.join(', ')
@@ -278,7 +278,7 @@ function ChoiceFields({ draft, name }: { readonly draft: DraftOf<'choice'>; read
 
 function ListFields({ draft, name }: { readonly draft: DraftOf<'list'>; readonly name: string }) {
   const { items, plan } = draft
-  const remove = (item: Draft): void => {
+  const remove = (item: ValueDraft): void => {
     items.value = items.value.filter((one) => one !== item)
   }
   return (

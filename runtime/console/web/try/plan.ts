@@ -5,7 +5,7 @@
  */
 import { numberText, writeJson } from '../data/json-text.ts'
 
-export interface Option {
+export interface PlanOption {
   readonly label: string
   readonly value: unknown
 }
@@ -18,7 +18,7 @@ interface Common {
   readonly initial: unknown
 }
 
-export type Plan = Common &
+export type FieldPlan = Common &
   (
     | {
         readonly kind: 'text'
@@ -29,13 +29,13 @@ export type Plan = Common &
     | { readonly kind: 'number'; readonly integer: boolean; readonly min: number; readonly max: number }
     | { readonly kind: 'flag' }
     | { readonly kind: 'null' }
-    | { readonly kind: 'options'; readonly options: readonly Option[] }
-    | { readonly kind: 'many'; readonly options: readonly Option[] }
-    | { readonly kind: 'object'; readonly members: readonly Member[] }
-    | { readonly kind: 'list'; readonly item: () => Plan; readonly min: number; readonly max: number }
+    | { readonly kind: 'options'; readonly options: readonly PlanOption[] }
+    | { readonly kind: 'many'; readonly options: readonly PlanOption[] }
+    | { readonly kind: 'object'; readonly members: readonly ObjectField[] }
+    | { readonly kind: 'list'; readonly item: () => FieldPlan; readonly min: number; readonly max: number }
     | {
         readonly kind: 'choice'
-        readonly options: readonly { readonly label: string; readonly plan: () => Plan }[]
+        readonly options: readonly { readonly label: string; readonly plan: () => FieldPlan }[]
       }
     | { readonly kind: 'json'; readonly why: Why }
   )
@@ -43,13 +43,13 @@ export type Plan = Common &
 /** Key of a text of the catalog. */
 export type Why = 'any' | 'deep' | 'large' | 'reference' | 'combined' | 'free'
 
-export interface Member {
+export interface ObjectField {
   readonly name: string
   readonly required: boolean
-  readonly plan: () => Plan
+  readonly plan: () => FieldPlan
 }
 
-export type PlanOf<K extends Plan['kind']> = Extract<Plan, { readonly kind: K }>
+export type PlanOf<K extends FieldPlan['kind']> = Extract<FieldPlan, { readonly kind: K }>
 
 type Schema = Readonly<Record<string, unknown>>
 
@@ -66,11 +66,11 @@ const mostOptions = 200
 const mostChoices = 20
 
 /** The plan of a whole schema. */
-export function planOf(schema: unknown): Plan {
+export function planOf(schema: unknown): FieldPlan {
   return plan(schema, { root: schema, depth: 0, references: 0 })
 }
 
-function plan(given: unknown, from: Place): Plan {
+function plan(given: unknown, from: Place): FieldPlan {
   const found = resolved(given, from)
   if (found === undefined) return jsonPlan(given, 'reference')
   const { schema, place } = found
@@ -98,7 +98,7 @@ function plan(given: unknown, from: Place): Plan {
   return typedPlan(schema, typeof type === 'string' ? type : inferredType(schema), place)
 }
 
-function typedPlan(schema: Schema, type: string, place: Place): Plan {
+function typedPlan(schema: Schema, type: string, place: Place): FieldPlan {
   const common = commonOf(schema)
   switch (type) {
     case 'string':
@@ -131,7 +131,7 @@ function typedPlan(schema: Schema, type: string, place: Place): Plan {
   }
 }
 
-function objectPlan(schema: Schema, place: Place): Plan {
+function objectPlan(schema: Schema, place: Place): FieldPlan {
   const properties = schema['properties']
   if (!isSchema(properties) || Object.keys(properties).length === 0) {
     // The arguments of a tool without any are an empty object.
@@ -156,11 +156,11 @@ function objectPlan(schema: Schema, place: Place): Plan {
   }
 }
 
-function listPlan(schema: Schema, place: Place): Plan {
+function listPlan(schema: Schema, place: Place): FieldPlan {
   const items = schema['items']
   if (!isSchema(items) || 'prefixItems' in schema) return jsonPlan(schema, 'free')
   if (place.depth >= deepest) return jsonPlan(schema, 'deep')
-  const item = (): Plan => plan(items, { ...place, depth: place.depth + 1 })
+  const item = (): FieldPlan => plan(items, { ...place, depth: place.depth + 1 })
   const first = item()
   if (first.kind === 'options' && schema['uniqueItems'] !== false && first.options.length <= 50)
     return { ...commonOf(schema), kind: 'many', options: first.options }
@@ -174,7 +174,7 @@ function listPlan(schema: Schema, place: Place): Plan {
 }
 
 /** A choice between schemas; between constants it is a list of options. */
-function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Place): Plan {
+function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Place): FieldPlan {
   const common = commonOf(schema)
   if (alternatives.length > mostOptions) return jsonPlan(schema, 'large')
   if (alternatives.length > 0 && alternatives.every((one) => isSchema(one) && 'const' in one))
@@ -288,7 +288,7 @@ function rulesOf(schema: Schema): readonly string[] {
   return ruleNames.filter((name) => name in schema).map((name) => `${name} ${labelOf(schema[name])}`)
 }
 
-function jsonPlan(schema: unknown, why: Why): Plan {
+function jsonPlan(schema: unknown, why: Why): FieldPlan {
   return { ...commonOf(isSchema(schema) ? schema : {}), kind: 'json', why }
 }
 
@@ -298,7 +298,7 @@ function inferredType(schema: Schema): string {
   return ''
 }
 
-function optionOf(value: unknown): Option {
+function optionOf(value: unknown): PlanOption {
   return { label: labelOf(value), value }
 }
 

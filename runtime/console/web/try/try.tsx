@@ -8,7 +8,7 @@ import { Failure, Notice } from '../parts/notices.tsx'
 import { Foreign, LongText } from '../parts/text.tsx'
 import { hrefOf } from '../shell/router.ts'
 import { texts } from '../texts.ts'
-import { type Draft, draftOf, fill, isOf, textOfDraft } from './draft.ts'
+import { type ValueDraft, draftOf, fill, isOf, textOfDraft } from './draft.ts'
 import { Field, ObjectFields } from './fields.tsx'
 import { planOf } from './plan.ts'
 import { Question } from './question.tsx'
@@ -18,7 +18,7 @@ import { type Run, type RunState, startRun } from './run.ts'
 const eras = ['2026-07-28', '2025-11-25'] as const
 
 export function TryTool({ me, tool }: { readonly me: Me; readonly tool: ToolDetail }) {
-  const [draft, setDraft] = useState<Draft>(() => formOf(tool))
+  const [draft, setDraft] = useState<ValueDraft>(() => formOf(tool))
   const [json, setJson] = useState<string | undefined>()
   const [problem, setProblem] = useState<string | undefined>()
   const [era, setEra] = useState<TryRequest['era']>(eras[0])
@@ -129,7 +129,7 @@ export function TryTool({ me, tool }: { readonly me: Me; readonly tool: ToolDeta
   )
 }
 
-function formOf(tool: ToolDetail): Draft {
+function formOf(tool: ToolDetail): ValueDraft {
   try {
     return draftOf(planOf(readJson(tool.inputSchema)))
   } catch {
@@ -137,7 +137,7 @@ function formOf(tool: ToolDetail): Draft {
   }
 }
 
-function Fields({ draft }: { readonly draft: Draft }) {
+function Fields({ draft }: { readonly draft: ValueDraft }) {
   return isOf(draft, 'object') ? (
     <ObjectFields draft={draft} />
   ) : (

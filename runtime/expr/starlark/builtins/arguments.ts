@@ -1,6 +1,6 @@
 /** How built-in functions take their arguments, with the errors for those that they cannot take. */
 import { StarlarkError } from '../errors.ts'
-import { type Call, type StarlarkValue, typeOf } from '../values/values.ts'
+import { type NativeCall, type StarlarkValue, typeOf } from '../values/values.ts'
 import { toIndex } from '../values/numbers.ts'
 import { likely } from '../compiler/spelling.ts'
 
@@ -8,7 +8,7 @@ import { likely } from '../compiler/spelling.ts'
  * The arguments by position or name, in the order of `names`. A name with `?` at its end is optional: undefined when it
  * is not given. Throws for arguments that are missing, too many, or of no such name.
  */
-export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue | undefined)[] {
+export function unpack(call: NativeCall, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))
   if (call.args.length > names.length)
     throw failure(call, `got ${call.args.length} arguments, want at most ${names.length}`)
@@ -32,7 +32,7 @@ export function unpack(call: Call, ...names: readonly string[]): (StarlarkValue 
 }
 
 /** Arguments that have no names. */
-export function positional(call: Call, least: number, most: number): readonly StarlarkValue[] {
+export function positional(call: NativeCall, least: number, most: number): readonly StarlarkValue[] {
   if (call.named.length > 0) throw failure(call, 'unexpected keyword arguments')
   const { length } = call.args
   if (length >= least && length <= most) return call.args
@@ -40,33 +40,37 @@ export function positional(call: Call, least: number, most: number): readonly St
   throw failure(call, `got ${length} arguments, want ${want}`)
 }
 
-export function failure(call: Call, message: string): StarlarkError {
+export function failure(call: NativeCall, message: string): StarlarkError {
   return new StarlarkError(`${call.name}: ${message}`)
 }
 
-function mismatch(call: Call, value: StarlarkValue, want: string, parameter: string): StarlarkError {
+function mismatch(call: NativeCall, value: StarlarkValue, want: string, parameter: string): StarlarkError {
   return failure(call, `for parameter ${parameter}: got ${typeOf(value)}, want ${want}`)
 }
 
-export function asText(call: Call, value: StarlarkValue | undefined, parameter: string): string {
+export function asText(call: NativeCall, value: StarlarkValue | undefined, parameter: string): string {
   if (typeof value !== 'string') throw mismatch(call, value ?? null, 'string', parameter)
   return value
 }
 
 /** Small ints only. */
-export function asInt(call: Call, value: StarlarkValue | undefined, parameter: string): number {
+export function asInt(call: NativeCall, value: StarlarkValue | undefined, parameter: string): number {
   if (value === undefined || (typeof value !== 'number' && typeof value !== 'bigint'))
     throw mismatch(call, value ?? null, 'int', parameter)
   return toIndex(value, `${call.name}: for parameter ${parameter}`)
 }
 
-export function asBool(call: Call, value: StarlarkValue | undefined, parameter: string): boolean {
+export function asBool(call: NativeCall, value: StarlarkValue | undefined, parameter: string): boolean {
   if (value === undefined) return false
   if (typeof value !== 'boolean') throw mismatch(call, value, 'bool', parameter)
   return value
 }
 
-export function asCallable(call: Call, value: StarlarkValue | undefined, parameter: string): StarlarkValue {
+export function asCallable(
+  call: NativeCall,
+  value: StarlarkValue | undefined,
+  parameter: string,
+): StarlarkValue {
   if (!isCallable(value)) throw mismatch(call, value ?? null, 'callable', parameter)
   return value ?? null
 }

@@ -4,14 +4,14 @@ import { dictMethods, listMethods } from './methods-collections.ts'
 import type { Methods } from './method.ts'
 import { stringMethods } from './methods-string.ts'
 import { Bytes } from '../values/scalars.ts'
-import { Builtin, type Call, Dict, List, type StarlarkValue, typeOf } from '../values/values.ts'
+import { Builtin, type NativeCall, Dict, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, sizeOf } from '../vm/meter.ts'
+import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { likely } from '../compiler/spelling.ts'
 
 function methodsOf(value: StarlarkValue): {
   readonly names: readonly string[]
-  find(name: string): ((call: Call) => StarlarkValue) | undefined
+  find(name: string): ((call: NativeCall) => StarlarkValue) | undefined
 } {
   if (typeof value === 'string') return table(stringMethods, value)
   if (value instanceof List) return table(listMethods, value)
@@ -25,7 +25,7 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
     names: Object.keys(methods),
     find(name: string) {
       const method = Object.hasOwn(methods, name) ? methods[name] : undefined
-      return method && ((call: Call) => method(receiver, call))
+      return method && ((call: NativeCall) => method(receiver, call))
     },
   }
 }
@@ -36,14 +36,18 @@ export function attributeNames(value: StarlarkValue): string[] {
 }
 
 /** Undefined when the value has no such attribute. */
-export function findAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue | undefined {
+export function findAttribute(
+  value: StarlarkValue,
+  name: string,
+  meter: ScriptMeter,
+): StarlarkValue | undefined {
   const method = methodsOf(value).find(name)
   if (!method) return undefined
   meter.allocate(sizeOf.function)
   return new Builtin(name, method, typeOf(value))
 }
 
-export function getAttribute(value: StarlarkValue, name: string, meter: Meter): StarlarkValue {
+export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMeter): StarlarkValue {
   const found = findAttribute(value, name, meter)
   if (found !== undefined) return found
   const guess = likely(name, methodsOf(value).names)

@@ -2,10 +2,10 @@
 import { asInt, failure, positional, unpack } from './arguments.ts'
 import { Bytes, Float, type Int, isInt } from '../values/scalars.ts'
 import { truth } from '../values/size.ts'
-import { type Call, Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
+import { type NativeCall, Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
-import { sizeOf, type Meter } from '../vm/meter.ts'
+import { sizeOf, type ScriptMeter } from '../vm/meter.ts'
 import { normal, toFloat, truncate, unary } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { decode, encodePoint, inSlices, points, repaired } from '../values/text.ts'
@@ -13,7 +13,7 @@ import { decode, encodePoint, inSlices, points, repaired } from '../values/text.
 const maxDigits = 10_000
 const floatText = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/
 
-export const conversions: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
+export const conversions: Readonly<Record<string, (call: NativeCall) => StarlarkValue>> = {
   abs,
   bool: (call) => truth(positional(call, 0, 1)[0] ?? false),
   bytes,
@@ -42,14 +42,14 @@ export const conversions: Readonly<Record<string, (call: Call) => StarlarkValue>
   },
 }
 
-function abs(call: Call): StarlarkValue {
+function abs(call: NativeCall): StarlarkValue {
   const [value = null] = unpack(call, 'x')
   if (isInt(value)) return value < 0 ? (unary('-', value) ?? value) : value
   if (value instanceof Float) return new Float(Math.abs(value.value))
   throw new StarlarkError(`got ${typeOf(value)}, want int or float`)
 }
 
-function bytes(call: Call): StarlarkValue {
+function bytes(call: NativeCall): StarlarkValue {
   const [value = null] = positional(call, 1, 1)
   if (value instanceof Bytes) return value
   if (typeof value === 'string') {
@@ -66,7 +66,7 @@ function bytes(call: Call): StarlarkValue {
   return new Bytes(data.join(''))
 }
 
-function ord(call: Call): StarlarkValue {
+function ord(call: NativeCall): StarlarkValue {
   const [value = null] = positional(call, 1, 1)
   if (value instanceof Bytes) {
     if (value.data.length !== 1) throw failure(call, `bytes has length ${value.data.length}, want 1`)
@@ -80,7 +80,7 @@ function ord(call: Call): StarlarkValue {
   return found[0]?.point ?? 0
 }
 
-function dict(call: Call): StarlarkValue {
+function dict(call: NativeCall): StarlarkValue {
   if (call.args.length > 1) throw failure(call, `got ${call.args.length} arguments, want at most 1`)
   call.meter.allocate(sizeOf.dict)
   const made = new Dict()
@@ -89,7 +89,11 @@ function dict(call: Call): StarlarkValue {
 }
 
 /** Takes over entries of a dict or of a sequence of pairs, then the named arguments. */
-export function update({ name, named, meter }: Call, into: Dict, from: StarlarkValue | undefined): void {
+export function update(
+  { name, named, meter }: NativeCall,
+  into: Dict,
+  from: StarlarkValue | undefined,
+): void {
   if (from instanceof Dict) {
     meter.step(from.size)
     for (const [key, value] of [...from.entries()]) into.set(key, value, meter)
@@ -107,7 +111,7 @@ export function update({ name, named, meter }: Call, into: Dict, from: StarlarkV
   }
 }
 
-function pairOf(pair: StarlarkValue, meter: Meter, name: string, index: number): StarlarkValue[] {
+function pairOf(pair: StarlarkValue, meter: ScriptMeter, name: string, index: number): StarlarkValue[] {
   const place = `dictionary update sequence element #${index}`
   if (!(pair instanceof List || pair instanceof Tuple))
     throw new StarlarkError(`${name}: ${place} is not iterable (${typeOf(pair)})`)
@@ -116,7 +120,7 @@ function pairOf(pair: StarlarkValue, meter: Meter, name: string, index: number):
   return parts
 }
 
-function float(call: Call): StarlarkValue {
+function float(call: NativeCall): StarlarkValue {
   call.meter.allocate(sizeOf.float)
   const [value = new Float(0)] = positional(call, 0, 1)
   if (typeof value === 'boolean') return new Float(Number(value))
@@ -141,7 +145,7 @@ function float(call: Call): StarlarkValue {
   return new Float(number)
 }
 
-function int(call: Call): StarlarkValue {
+function int(call: NativeCall): StarlarkValue {
   const [value = null, base] = unpack(call, 'x', 'base?')
   if (typeof value === 'string') {
     const radix = base === undefined || base === null ? 10 : asInt(call, base, 'base')
@@ -156,7 +160,7 @@ function int(call: Call): StarlarkValue {
 
 const prefixes: Readonly<Record<string, number>> = { '0x': 16, '0o': 8, '0b': 2 }
 
-function parseInteger(call: Call, text: string, base: number): Int {
+function parseInteger(call: NativeCall, text: string, base: number): Int {
   if (base !== 0 && (base < 2 || base > 36)) throw failure(call, 'base must be an integer >= 2 && <= 36')
   const invalid = failure(call, `invalid literal with base ${base}: ${decode(text.slice(0, 100))}`)
   const sign = /^[+-]/.test(text) ? text.charAt(0) : ''

@@ -1,6 +1,6 @@
 /** `text.format(...)`. Source: Starlark specification, "string·format". */
 import { failure } from './arguments.ts'
-import type { Call, StarlarkValue } from '../values/values.ts'
+import type { NativeCall, StarlarkValue } from '../values/values.ts'
 import { repr, str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
 
@@ -10,7 +10,7 @@ interface State {
   manual: boolean
 }
 
-export function format(text: string, call: Call): string {
+export function format(text: string, call: NativeCall): string {
   const state: State = { next: 0, manual: false }
   const parts: string[] = []
   let at = 0
@@ -44,7 +44,7 @@ function nextBrace(text: string, from: number): number {
   return found.exec(text)?.index ?? text.length
 }
 
-function field(inner: string, call: Call, state: State): string {
+function field(inner: string, call: NativeCall, state: State): string {
   if (inner.includes('{')) throw failure(call, 'nested replacement fields not supported')
   const mark = inner.indexOf('!')
   const [name, conversion] = mark < 0 ? [inner, 's'] : [inner.slice(0, mark), inner.slice(mark + 1)]
@@ -59,7 +59,7 @@ function field(inner: string, call: Call, state: State): string {
   }
 }
 
-function valueOf(name: string, call: Call, state: State): StarlarkValue {
+function valueOf(name: string, call: NativeCall, state: State): StarlarkValue {
   if (name.includes(':'))
     throw failure(call, `format spec features not supported in replacement fields: ${decode(name)}`)
   if (name === '') {
@@ -82,7 +82,7 @@ function valueOf(name: string, call: Call, state: State): StarlarkValue {
   throw failure(call, `keyword ${name} not found`)
 }
 
-function argument(index: number, call: Call): StarlarkValue {
+function argument(index: number, call: NativeCall): StarlarkValue {
   const value = call.args[index]
   if (value === undefined) throw failure(call, 'tuple index out of range')
   return value

@@ -2,12 +2,12 @@
 import { Float, type Int, isInt } from '../values/scalars.ts'
 import { Dict, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Meter } from '../vm/meter.ts'
+import type { ScriptMeter } from '../vm/meter.ts'
 import { formatFloat, toFloat, truncate } from '../values/numbers.ts'
 import { repr, str } from '../values/print.ts'
 import { encodePoint, points } from '../values/text.ts'
 
-export function interpolate(format: string, operand: StarlarkValue, meter: Meter): string {
+export function interpolate(format: string, operand: StarlarkValue, meter: ScriptMeter): string {
   const values = operand instanceof Tuple ? operand.items : [operand]
   const parts: string[] = []
   let used = 0
@@ -47,14 +47,14 @@ export function interpolate(format: string, operand: StarlarkValue, meter: Meter
   return text
 }
 
-function entryOf(operand: StarlarkValue, key: string, meter: Meter): StarlarkValue {
+function entryOf(operand: StarlarkValue, key: string, meter: ScriptMeter): StarlarkValue {
   if (!(operand instanceof Dict)) throw new StarlarkError('format requires a mapping')
   const value = operand.get(key, meter)
   if (value === undefined) throw new StarlarkError(`key not found: ${key}`)
   return value
 }
 
-function convert(verb: string, value: StarlarkValue, meter: Meter): string {
+function convert(verb: string, value: StarlarkValue, meter: ScriptMeter): string {
   switch (verb) {
     case 's':
       return str(value, meter)

@@ -7,12 +7,12 @@
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, sizeOf } from '../vm/meter.ts'
+import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { normal } from '../values/numbers.ts'
 import { encodePoint, inSlices, repaired } from '../values/text.ts'
 
-export class JsonError extends Error {
-  override readonly name = 'JsonError'
+export class JsonTextError extends Error {
+  override readonly name = 'JsonTextError'
 }
 
 const maxDepth = 200
@@ -34,8 +34,8 @@ const escapeTable: Readonly<Record<string, string>> = {
 const escapedChars = /["\\\x00-\x1f]/g
 const maxIntDigits = 4_000
 
-/** Throws JsonError for what is no JSON, LimitError when it takes too much memory. */
-export function readJson(bytes: string, meter: Meter): StarlarkValue {
+/** Throws JsonTextError for what is no JSON, LimitError when it takes too much memory. */
+export function readJson(bytes: string, meter: ScriptMeter): StarlarkValue {
   const reader = new Reader(bytes, meter)
   const value = reader.value(0)
   reader.end()
@@ -44,10 +44,10 @@ export function readJson(bytes: string, meter: Meter): StarlarkValue {
 
 class Reader {
   readonly #text: string
-  readonly #meter: Meter
+  readonly #meter: ScriptMeter
   #at = 0
 
-  constructor(text: string, meter: Meter) {
+  constructor(text: string, meter: ScriptMeter) {
     this.#text = text
     this.#meter = meter
   }
@@ -68,11 +68,11 @@ class Reader {
 
   end(): void {
     this.#match(spaces)
-    if (this.#at < this.#text.length) throw new JsonError('more follows the value')
+    if (this.#at < this.#text.length) throw new JsonTextError('more follows the value')
   }
 
   value(depth: number): StarlarkValue {
-    if (depth > maxDepth) throw new JsonError('nested too deeply')
+    if (depth > maxDepth) throw new JsonTextError('nested too deeply')
     this.#match(spaces)
     const char = this.#text[this.#at]
     if (char === '{') return this.#object(depth)
@@ -98,10 +98,10 @@ class Reader {
     do {
       this.#match(spaces)
       const key = this.#string()
-      if (!this.#has(':')) throw new JsonError('a colon is missing')
+      if (!this.#has(':')) throw new JsonTextError('a colon is missing')
       dict.set(key, this.value(depth + 1), this.#meter)
     } while (this.#has(','))
-    if (!this.#has('}')) throw new JsonError('an object does not end')
+    if (!this.#has('}')) throw new JsonTextError('an object does not end')
     return dict
   }
 
@@ -114,19 +114,19 @@ class Reader {
       this.#meter.appended(list.items.length)
       list.items.push(this.value(depth + 1))
     } while (this.#has(','))
-    if (!this.#has(']')) throw new JsonError('an array does not end')
+    if (!this.#has(']')) throw new JsonTextError('an array does not end')
     return list
   }
 
   #string(): string {
-    if (this.#text[this.#at] !== '"') throw new JsonError('a text is missing')
+    if (this.#text[this.#at] !== '"') throw new JsonTextError('a text is missing')
     this.#at++
     const parts: string[] = []
     for (;;) {
       parts.push(this.#match(plainText))
       const char = this.#text[this.#at++]
       if (char === '"') break
-      if (char !== '\\') throw new JsonError('a text does not end')
+      if (char !== '\\') throw new JsonTextError('a text does not end')
       parts.push(this.#escape())
       this.#meter.allocate(sizeOf.element)
     }
@@ -139,7 +139,7 @@ class Reader {
     const letter = this.#text[this.#at++] ?? ''
     const simple = escapeTable[letter]
     if (simple !== undefined) return simple
-    if (letter !== 'u') throw new JsonError('no such escape')
+    if (letter !== 'u') throw new JsonTextError('no such escape')
     const high = this.#unit()
     if (high < 0xd800 || high > 0xdbff || !this.#text.startsWith('\\u', this.#at)) return encodePoint(high)
     const before = this.#at
@@ -152,14 +152,14 @@ class Reader {
 
   #unit(): number {
     const digits = this.#text.slice(this.#at, this.#at + 4)
-    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonError('no such escape')
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) throw new JsonTextError('no such escape')
     this.#at += 4
     return Number.parseInt(digits, 16)
   }
 
   #number(): StarlarkValue {
     const text = this.#match(numberText)
-    if (text === '') throw new JsonError('a value is missing')
+    if (text === '') throw new JsonTextError('a value is missing')
     if (/^-?\d+$/.test(text) && text.length <= maxIntDigits) {
       const small = Number(text)
       if (Number.isSafeInteger(small)) return small + 0
@@ -168,7 +168,7 @@ class Reader {
     }
     this.#meter.allocate(sizeOf.float)
     const value = Number(text)
-    if (!Number.isFinite(value)) throw new JsonError('a number is too large')
+    if (!Number.isFinite(value)) throw new JsonTextError('a number is too large')
     return Number.isSafeInteger(value) ? value + 0 : new Float(value)
   }
 }
@@ -183,17 +183,17 @@ const controlEscapes: Readonly<Record<string, string>> = {
 }
 
 /** A JSON text as a JSON string. */
-export function jsonString(json: string, meter: Meter): string {
+export function jsonString(json: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.text + json.length)
   return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
 /** The JSON of a value. Throws StarlarkError for what has none: functions, bytes, nan, cycles, keys that are no texts. */
-export function writeJson(value: StarlarkValue, meter: Meter): string {
+export function writeJson(value: StarlarkValue, meter: ScriptMeter): string {
   return write(value, meter, [])
 }
 
-function write(value: StarlarkValue, meter: Meter, open: object[]): string {
+function write(value: StarlarkValue, meter: ScriptMeter, open: object[]): string {
   meter.step(1)
   if (value === null || typeof value === 'boolean') return String(value)
   if (isInt(value)) return intText(value, meter)
@@ -213,7 +213,7 @@ function write(value: StarlarkValue, meter: Meter, open: object[]): string {
   return text
 }
 
-function intText(value: number | bigint, meter: Meter): string {
+function intText(value: number | bigint, meter: ScriptMeter): string {
   const text = String(value)
   meter.text(text.length)
   return text
@@ -224,7 +224,7 @@ function floatText({ value }: Float): string {
   return JSON.stringify(value)
 }
 
-function stringText(value: string, meter: Meter): string {
+function stringText(value: string, meter: ScriptMeter): string {
   meter.text(value.length)
   return `"${inSlices(value, (slice) => repaired(slice).replaceAll(escapedChars, escaped), meter)}"`
 }
@@ -237,12 +237,12 @@ function escaped(char: string): string {
     : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-function arrayText(items: readonly StarlarkValue[], meter: Meter, open: object[]): string {
+function arrayText(items: readonly StarlarkValue[], meter: ScriptMeter, open: object[]): string {
   const parts = items.map((item) => counted(write(item, meter, open), meter))
   return `[${parts.join(',')}]`
 }
 
-function objectText(dict: Dict, meter: Meter, open: object[]): string {
+function objectText(dict: Dict, meter: ScriptMeter, open: object[]): string {
   const parts: string[] = []
   for (const [key, item] of dict.entries()) {
     if (typeof key !== 'string')
@@ -253,7 +253,7 @@ function objectText(dict: Dict, meter: Meter, open: object[]): string {
 }
 
 /** Text is copied once for each level of nesting. */
-function counted(part: string, meter: Meter): string {
+function counted(part: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.element)
   meter.step(Math.floor(part.length / 4096))
   return part

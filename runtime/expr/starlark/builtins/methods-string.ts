@@ -6,7 +6,7 @@ import { asBool, asInt, asText, failure, positional } from './arguments.ts'
 import type { Method, Methods } from './method.ts'
 import { format } from './format.ts'
 import { TextView } from '../values/scalars.ts'
-import { type Call, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
+import { type NativeCall, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { elementsOf } from '../values/iterate.ts'
 import { asks, capitalize, type LetterQuestion, lower, title, upper } from '../values/letters.ts'
 import { split, splitLines, strip } from './split.ts'
@@ -16,18 +16,18 @@ import { isAscii, pointsOf } from '../values/text.ts'
 
 type TextMethod = Method<string>
 
-function made(call: Call, text: string): string {
+function made(call: NativeCall, text: string): string {
   call.meter.text(text.length)
   return text
 }
 
-function texts(call: Call, parts: readonly string[]): List {
+function texts(call: NativeCall, parts: readonly string[]): List {
   call.meter.elements(parts.length)
   return new List(parts.map((part) => made(call, part)))
 }
 
 /** Letters are looked at one by one. */
-function chargeLetters(text: string, { meter }: Call): void {
+function chargeLetters(text: string, { meter }: NativeCall): void {
   meter.allocate(text.length * 2 * sizeOf.element)
   meter.step(Math.floor(text.length / 16))
 }
@@ -64,7 +64,7 @@ function stripping(sides: 'both' | 'left' | 'right'): TextMethod {
 }
 
 /** Where a text occurs between two places; -1 when it does not. */
-function find(text: string, call: Call, { last }: { readonly last: boolean }): number {
+function find(text: string, call: NativeCall, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
   const [from, to] = bounds(start, end, 1, text.length)
@@ -112,7 +112,7 @@ function splitting({ last }: { readonly last: boolean }): TextMethod {
   }
 }
 
-function beginning(call: Call, text: string, test: (part: string, affix: string) => boolean): boolean {
+function beginning(call: NativeCall, text: string, test: (part: string, affix: string) => boolean): boolean {
   const [affix = null, start = null, end = null] = positional(call, 1, 3)
   const [from, to] = bounds(start, end, 1, text.length)
   const part = text.slice(from, Math.max(from, to))
@@ -127,7 +127,7 @@ function beginning(call: Call, text: string, test: (part: string, affix: string)
   return from <= to && test(part, affix)
 }
 
-function count(text: string, call: Call): number {
+function count(text: string, call: NativeCall): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
   const [from, to] = bounds(start, end, 1, text.length)
@@ -142,7 +142,7 @@ function count(text: string, call: Call): number {
   return found
 }
 
-function join(text: string, call: Call): string {
+function join(text: string, call: NativeCall): string {
   const items = elementsOf(positional(call, 1, 1)[0] ?? null, call.meter, 'join: for parameter 1')
   const parts = items.map((item) => {
     if (typeof item !== 'string') throw failure(call, `in list, want string, got ${typeOf(item)}`)
@@ -153,7 +153,7 @@ function join(text: string, call: Call): string {
   return parts.join(text)
 }
 
-function replace(text: string, call: Call): string {
+function replace(text: string, call: NativeCall): string {
   const [old, next, most] = positional(call, 2, 3)
   const [from, to] = [asText(call, old, 'old'), asText(call, next, 'new')]
   const limit = most === undefined ? -1 : asInt(call, most, 'count')
@@ -167,14 +167,14 @@ function replace(text: string, call: Call): string {
 }
 
 /** How many code points a text has. */
-function pointCount(text: string, { meter }: Call): number {
+function pointCount(text: string, { meter }: NativeCall): number {
   if (isAscii(text)) return text.length
   meter.elements(text.length)
   return pointsOf(text).length
 }
 
 /** The text cut at so many occurrences; an empty one is found between all code points. */
-function pieces(text: string, cut: string, times: number, call: Call): string[] {
+function pieces(text: string, cut: string, times: number, call: NativeCall): string[] {
   if (cut === '') {
     if (times <= 0) return [text]
     call.meter.elements(text.length)
@@ -193,12 +193,12 @@ function pieces(text: string, cut: string, times: number, call: Call): string[] 
   return [...parts, text.slice(at)]
 }
 
-function lines(text: string, call: Call): StarlarkValue {
+function lines(text: string, call: NativeCall): StarlarkValue {
   const [keep] = positional(call, 0, 1)
   return texts(call, splitLines(text, asBool(call, keep, '1'), call.meter))
 }
 
-function without(text: string, call: Call, where: 'start' | 'end'): string {
+function without(text: string, call: NativeCall, where: 'start' | 'end'): string {
   const affix = asText(call, positional(call, 1, 1)[0], '1')
   if (affix === '') return text
   if (where === 'end') return text.endsWith(affix) ? made(call, text.slice(0, -affix.length)) : text

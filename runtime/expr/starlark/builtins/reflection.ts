@@ -3,11 +3,11 @@ import { asText, failure, positional, unpack } from './arguments.ts'
 import { attributeNames, findAttribute, getAttribute } from './attributes.ts'
 import { StarlarkError } from '../errors.ts'
 import { Bytes } from '../values/scalars.ts'
-import { type Call, List, type StarlarkValue, typeOf } from '../values/values.ts'
+import { type NativeCall, List, type StarlarkValue, typeOf } from '../values/values.ts'
 import { str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
 
-export const reflectionFunctions: Readonly<Record<string, (call: Call) => StarlarkValue>> = {
+export const reflectionFunctions: Readonly<Record<string, (call: NativeCall) => StarlarkValue>> = {
   dir(call) {
     const names = attributeNames(positional(call, 1, 1)[0] ?? null)
     call.meter.elements(names.length)
@@ -49,7 +49,7 @@ export const reflectionFunctions: Readonly<Record<string, (call: Call) => Starla
 }
 
 /** The arguments as texts, with `sep` between them. */
-function joined(call: Call): string {
+function joined(call: NativeCall): string {
   const [sep = ' '] = unpack({ ...call, args: [] }, 'sep?')
   const text = call.args.map((value) => str(value, call.meter)).join(asText(call, sep, 'sep'))
   call.meter.text(text.length)
@@ -57,7 +57,7 @@ function joined(call: Call): string {
 }
 
 /** As Java does: over the units of UTF-16, in 32 bits. */
-function hashText({ meter }: Call, text: string): number {
+function hashText({ meter }: NativeCall, text: string): number {
   meter.step(Math.floor(text.length / 64))
   let hash = 0
   for (let i = 0; i < text.length; i++) hash = (Math.imul(hash, 31) + text.charCodeAt(i)) | 0
@@ -65,7 +65,7 @@ function hashText({ meter }: Call, text: string): number {
 }
 
 /** FNV-1a in 32 bits. */
-function hashBytes({ meter }: Call, data: string): number {
+function hashBytes({ meter }: NativeCall, data: string): number {
   meter.step(Math.floor(data.length / 64))
   let hash = 0x811c9dc5
   for (let i = 0; i < data.length; i++) hash = Math.imul(hash ^ data.charCodeAt(i), 0x01000193)

@@ -4,11 +4,18 @@ import { equal, ordered } from '../values/compare.ts'
 import { StarlarkError } from '../errors.ts'
 import { Range } from '../values/scalars.ts'
 import { lengthOf, truth } from '../values/size.ts'
-import { type Call, List, type StarlarkValue, Tuple, typeOf, type Work } from '../values/values.ts'
+import {
+  type NativeCall,
+  List,
+  type StarlarkValue,
+  Tuple,
+  typeOf,
+  type ScriptWork,
+} from '../values/values.ts'
 import { elementsOf, isSequence } from '../values/iterate.ts'
 import { sizeOf } from '../vm/meter.ts'
 
-export const sequenceFunctions: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
+export const sequenceFunctions: Readonly<Record<string, (call: NativeCall) => StarlarkValue | ScriptWork>> = {
   all: (call) => elements(call, unpack(call, 'iterable')[0], 1).every(truth),
   any: (call) => elements(call, unpack(call, 'iterable')[0], 1).some(truth),
   enumerate(call) {
@@ -34,11 +41,15 @@ export const sequenceFunctions: Readonly<Record<string, (call: Call) => Starlark
   zip,
 }
 
-function elements(call: Call, value: StarlarkValue | undefined, parameter: number | string): StarlarkValue[] {
+function elements(
+  call: NativeCall,
+  value: StarlarkValue | undefined,
+  parameter: number | string,
+): StarlarkValue[] {
   return elementsOf(value ?? null, call.meter, `${call.name}: for parameter ${parameter}`)
 }
 
-function range(call: Call): StarlarkValue {
+function range(call: NativeCall): StarlarkValue {
   const args = positional(call, 1, 3).map((value, i) =>
     asInt(call, value, ['start', 'stop', 'step'][i] ?? ''),
   )
@@ -50,7 +61,7 @@ function range(call: Call): StarlarkValue {
 }
 
 /** `max` and `min`: the first of the greatest or least. */
-function* extreme(call: Call, op: '<' | '>'): Work {
+function* extreme(call: NativeCall, op: '<' | '>'): ScriptWork {
   const { key, rest } = keyOf(call)
   if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)
   if (call.args.length === 0)
@@ -69,21 +80,24 @@ function* extreme(call: Call, op: '<' | '>'): Work {
   return best
 }
 
-function itemsOf(call: Call): readonly StarlarkValue[] {
+function itemsOf(call: NativeCall): readonly StarlarkValue[] {
   if (call.args.length !== 1) return call.args
   const [only = null] = call.args
   if (!isSequence(only)) throw failure(call, `${typeOf(only)} value is not iterable`)
   return elementsOf(only, call.meter, call.name)
 }
 
-function keyOf(call: Call): { readonly key: StarlarkValue | undefined; readonly rest: readonly string[] } {
+function keyOf(call: NativeCall): {
+  readonly key: StarlarkValue | undefined
+  readonly rest: readonly string[]
+} {
   const given = call.named.find(([name]) => name === 'key')?.[1]
   const rest = call.named.map(([name]) => name).filter((name) => name !== 'key')
   if (rest.length > 0) unpack({ ...call, args: [], named: call.named }, 'key?')
   return { key: given === undefined || given === null ? undefined : asCallable(call, given, 'key'), rest }
 }
 
-function* sorted(call: Call): Work {
+function* sorted(call: NativeCall): ScriptWork {
   const [over, key, reverse] = unpack(call, 'iterable', 'key?', 'reverse?')
   const backwards = asBool(call, reverse, 'reverse')
   const fn = key === undefined || key === null ? undefined : asCallable(call, key, 'key')
@@ -102,7 +116,7 @@ function* sorted(call: Call): Work {
   return new List(order.map((i) => items[i] ?? null))
 }
 
-function zip(call: Call): StarlarkValue {
+function zip(call: NativeCall): StarlarkValue {
   const columns = positional(call, 0, Number.MAX_SAFE_INTEGER).map((value, i) => {
     if (!isSequence(value)) throw failure(call, `argument #${i + 1} is not iterable: ${typeOf(value)}`)
     return elementsOf(value, call.meter, 'zip')
@@ -113,7 +127,13 @@ function zip(call: Call): StarlarkValue {
 }
 
 /** Index of a value in a list, from one place to another. Throws when it is not there. */
-export function indexIn(list: List, value: StarlarkValue, from: number, to: number, call: Call): number {
+export function indexIn(
+  list: List,
+  value: StarlarkValue,
+  from: number,
+  to: number,
+  call: NativeCall,
+): number {
   for (let i = from; i < to; i++) {
     call.meter.step(1)
     if (equal(list.items[i] ?? null, value, call.meter)) return i

@@ -1,5 +1,5 @@
 /** Taking texts apart: at white space, at separators, into lines; and cutting off their ends. */
-import type { Meter } from '../vm/meter.ts'
+import type { ScriptMeter } from '../vm/meter.ts'
 import { spaces } from '../values/letters.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
 
@@ -9,14 +9,14 @@ export function split(
   by: string | undefined,
   most: number,
   fromRight: boolean,
-  meter: Meter,
+  meter: ScriptMeter,
 ): string[] {
   meter.search(text.length, by?.length ?? 1)
   if (by === undefined) return splitAtSpace(text, most, fromRight, meter)
   return fromRight ? splitRight(text, by, most, meter) : splitLeft(text, by, most, meter)
 }
 
-function splitLeft(text: string, by: string, most: number, meter: Meter): string[] {
+function splitLeft(text: string, by: string, most: number, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let at = 0
   for (let found = text.indexOf(by); found >= 0; found = text.indexOf(by, at)) {
@@ -29,7 +29,7 @@ function splitLeft(text: string, by: string, most: number, meter: Meter): string
   return parts
 }
 
-function splitRight(text: string, by: string, most: number, meter: Meter): string[] {
+function splitRight(text: string, by: string, most: number, meter: ScriptMeter): string[] {
   if (most < 0) return splitLeft(text, by, most, meter)
   const parts: string[] = []
   let end = text.length
@@ -62,7 +62,7 @@ function spaceBefore(text: string, end: number): number {
 }
 
 /** Runs of white space are one separator, and none at the ends. */
-function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Meter): string[] {
+function splitAtSpace(text: string, most: number, fromRight: boolean, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let [from, to] = [0, text.length]
   for (;;) {
@@ -99,7 +99,7 @@ function withoutSpace(text: string, start: number, end: number, sides: Sides): [
 
 type Sides = 'both' | 'left' | 'right'
 
-export function splitLines(text: string, keepEnds: boolean, meter: Meter): string[] {
+export function splitLines(text: string, keepEnds: boolean, meter: ScriptMeter): string[] {
   meter.elements(linesIn(text))
   const lines: string[] = []
   let at = 0
@@ -119,7 +119,7 @@ function linesIn(text: string): number {
 }
 
 /** Cuts off whatever of `letters` stands at the ends; none: white space. */
-export function strip(text: string, letters: string, sides: Sides, meter: Meter): string {
+export function strip(text: string, letters: string, sides: Sides, meter: ScriptMeter): string {
   meter.search(text.length, 1)
   if (letters === '') return text.slice(...withoutSpace(text, 0, text.length, sides))
   if (isAscii(letters)) return cutEnds(text, new Set(letters), sides)

@@ -2,9 +2,9 @@
 import { conversions } from './conversion.ts'
 import { sequenceFunctions } from './sequence.ts'
 import { reflectionFunctions } from './reflection.ts'
-import { Builtin, type Call, type StarlarkValue, type Work } from '../values/values.ts'
+import { Builtin, type NativeCall, type StarlarkValue, type ScriptWork } from '../values/values.ts'
 
-const functionTable: Readonly<Record<string, (call: Call) => StarlarkValue | Work>> = {
+const functionTable: Readonly<Record<string, (call: NativeCall) => StarlarkValue | ScriptWork>> = {
   ...conversions,
   ...sequenceFunctions,
   ...reflectionFunctions,

@@ -1,7 +1,7 @@
 /** Puts the instructions of one function together: jumps to places that are not known yet, tables of constants. */
 import type { FunctionNode } from '../syntax/ast.ts'
-import type { CallShape, Code } from './code.ts'
-import type { Position } from '../errors.ts'
+import type { CallShape, Bytecode } from './code.ts'
+import type { SourcePosition } from '../errors.ts'
 import type { Scalar } from '../values/scalars.ts'
 
 /** A place that jumps lead to. */
@@ -16,18 +16,18 @@ export class Assembler {
   readonly #constants: Scalar[] = []
   readonly #known = new Map<number | bigint | string, number>()
   readonly #names = new Map<string, number>()
-  readonly #functions: Code[] = []
+  readonly #functions: Bytecode[] = []
   readonly #calls: CallShape[] = []
-  readonly #compileFunction: (fn: FunctionNode) => Code
-  #place: Position = { line: 1, column: 1 }
+  readonly #compileFunction: (fn: FunctionNode) => Bytecode
+  #place: SourcePosition = { line: 1, column: 1 }
 
   /** Functions within the function are compiled by the one who compiles it. */
-  constructor(compileFunction: (fn: FunctionNode) => Code) {
+  constructor(compileFunction: (fn: FunctionNode) => Bytecode) {
     this.#compileFunction = compileFunction
   }
 
   /** What follows stands at this place of the script. */
-  at(place: Position): void {
+  at(place: SourcePosition): void {
     this.#place = place
   }
 
@@ -73,7 +73,7 @@ export class Assembler {
     return this.#calls.push(shape) - 1
   }
 
-  finish(): Pick<Code, 'ops' | 'places' | 'constants' | 'names' | 'functions' | 'calls'> {
+  finish(): Pick<Bytecode, 'ops' | 'places' | 'constants' | 'names' | 'functions' | 'calls'> {
     const ops = Int32Array.from(this.#ops)
     for (const { at, to } of this.#jumps) ops[at] = to.at
     return {

@@ -4,8 +4,8 @@
  * A stack machine: operands are taken from the frame's stack and results are put there. Each instruction has one
  * argument and counts as one step.
  */
-import type { Binding } from '../syntax/ast.ts'
-import type { Position } from '../errors.ts'
+import type { VariableBinding } from '../syntax/ast.ts'
+import type { SourcePosition } from '../errors.ts'
 import type { Scalar } from '../values/scalars.ts'
 
 export const opcode = {
@@ -95,23 +95,23 @@ export interface CallShape {
   readonly dict: boolean
 }
 
-export interface Code {
+export interface Bytecode {
   readonly name: string
-  readonly position: Position
+  readonly position: SourcePosition
   /** Pairs of instruction and argument. */
   readonly ops: Int32Array
   /** For each pair, line and column. */
   readonly places: Int32Array
   readonly constants: readonly Scalar[]
   readonly names: readonly string[]
-  readonly functions: readonly Code[]
+  readonly functions: readonly Bytecode[]
   readonly calls: readonly CallShape[]
   /** Names of the variables, parameters first. */
   readonly variables: readonly string[]
   /** Variables that live in cells. */
   readonly cells: readonly number[]
   /** Where the cells that the function brings along come from, seen from the enclosing function. */
-  readonly free: readonly Binding[]
+  readonly free: readonly VariableBinding[]
   readonly freeNames: readonly string[]
   readonly parameters: ParameterShape
 }

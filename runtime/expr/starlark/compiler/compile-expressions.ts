@@ -1,5 +1,5 @@
 /** Makes instructions of expressions: each leaves one value on the stack. */
-import type { Argument, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
+import type { ArgumentNode, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
 import type { Assembler } from './assembler.ts'
 import { opcode, operatorTable, type Operator, unaryOperators } from './code.ts'
 import { Bytes, Float } from '../values/scalars.ts'
@@ -198,12 +198,12 @@ function compileBinary(expression: Extract<Expression, { kind: 'binary' }>, out:
   out.emit(opcode.binary, operatorTable.indexOf(op as Operator))
 }
 
-function compileCall(callee: Expression, args: readonly Argument[], out: Assembler): void {
+function compileCall(callee: Expression, args: readonly ArgumentNode[], out: Assembler): void {
   compileExpression(callee, out)
   for (const { value } of args) compileExpression(value, out)
 }
 
-function shapeOf(args: readonly Argument[]): {
+function shapeOf(args: readonly ArgumentNode[]): {
   positional: number
   names: string[]
   list: boolean

@@ -1,22 +1,22 @@
 /** Makes instructions of a resolved script: statements here, expressions in compile-expressions.ts. */
-import type { FunctionNode, Name, Parameter, Statement } from '../syntax/ast.ts'
+import type { FunctionNode, Name, Parameter, StatementNode } from '../syntax/ast.ts'
 import { Assembler, type Label } from './assembler.ts'
-import { type Code, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
+import { type Bytecode, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
 import { compileExpression, compileTarget, emitName, emitSetName } from './compile-expressions.ts'
 import { StarlarkError } from '../errors.ts'
 import { parse } from '../syntax/parser.ts'
 import { resolve } from './resolver.ts'
 
 /** A script that is ready to run. */
-export interface Program {
-  readonly code: Code
+export interface CompiledScript {
+  readonly code: Bytecode
 }
 
 /**
  * Reads and compiles a script. `globals` are the names that exist outside of it, those of the language included. Throws
  * StarlarkError with the place of the error.
  */
-export function compile(source: string, globals: ReadonlySet<string>): Program {
+export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {
   try {
     const script = parse(source)
     resolve(script, globals)
@@ -33,7 +33,7 @@ interface Loop {
   readonly end: Label
 }
 
-function compileFunction(fn: FunctionNode): Code {
+function compileFunction(fn: FunctionNode): Bytecode {
   const out = new Assembler(compileFunction)
   compileBody(fn.body, out, [])
   out.at(fn)
@@ -74,11 +74,11 @@ function shapeOf(
   }
 }
 
-function compileBody(body: readonly Statement[], out: Assembler, loops: readonly Loop[]): void {
+function compileBody(body: readonly StatementNode[], out: Assembler, loops: readonly Loop[]): void {
   for (const statement of body) compileStatement(statement, out, loops)
 }
 
-function compileStatement(statement: Statement, out: Assembler, loops: readonly Loop[]): void {
+function compileStatement(statement: StatementNode, out: Assembler, loops: readonly Loop[]): void {
   const loop = loops.at(-1)
   switch (statement.kind) {
     case 'expression':
@@ -121,7 +121,7 @@ function compileStatement(statement: Statement, out: Assembler, loops: readonly 
 }
 
 function compileIf(
-  { branches, otherwise }: Extract<Statement, { kind: 'if' }>,
+  { branches, otherwise }: Extract<StatementNode, { kind: 'if' }>,
   out: Assembler,
   loops: readonly Loop[],
 ): void {
@@ -139,7 +139,7 @@ function compileIf(
 }
 
 function compileFor(
-  statement: Extract<Statement, { kind: 'for' }>,
+  statement: Extract<StatementNode, { kind: 'for' }>,
   out: Assembler,
   loops: readonly Loop[],
 ): void {
@@ -161,7 +161,7 @@ function compileFor(
 
 /** `x += y`: the target is looked at once. */
 function compileAugmented(
-  { op, target, value, line, column }: Extract<Statement, { kind: 'assign' }>,
+  { op, target, value, line, column }: Extract<StatementNode, { kind: 'assign' }>,
   out: Assembler,
 ): void {
   const combine = (): void => {

@@ -7,26 +7,26 @@
  * Source: Starlark specification, "Name binding and variables".
  */
 import type {
-  Argument,
-  Binding,
+  ArgumentNode,
+  VariableBinding,
   Clause,
   Expression,
   FunctionNode,
   Name,
   Parameter,
-  Statement,
-  Variable,
+  StatementNode,
+  DeclaredVariable,
 } from '../syntax/ast.ts'
-import { type Position, StarlarkError } from '../errors.ts'
+import { type SourcePosition, StarlarkError } from '../errors.ts'
 import { likely } from './spelling.ts'
 
 const maxErrors = 10
 
-type Failure = (message: string, place: Position) => void
+type Failure = (message: string, place: SourcePosition) => void
 
 /** Names in force in a part of a function: its body, or a comprehension. */
 class Block {
-  readonly names = new Map<string, Variable>()
+  readonly names = new Map<string, DeclaredVariable>()
   readonly owner: FunctionScope
   readonly outer: Block | undefined
   constructor(owner: FunctionScope, outer: Block | undefined) {
@@ -34,7 +34,7 @@ class Block {
     this.outer = outer
   }
 
-  declare(name: string): Variable {
+  declare(name: string): DeclaredVariable {
     const known = this.names.get(name)
     if (known) return known
     const variable = { name, slot: this.owner.variables.length, captured: false }
@@ -45,12 +45,12 @@ class Block {
 }
 
 class FunctionScope {
-  readonly variables: Variable[] = []
-  readonly free: Binding[] = []
-  readonly #freeIndex = new Map<Variable, number>()
+  readonly variables: DeclaredVariable[] = []
+  readonly free: VariableBinding[] = []
+  readonly #freeIndex = new Map<DeclaredVariable, number>()
 
   /** The place among the cells that the function brings along; `from` is how the enclosing function finds it. */
-  bring(variable: Variable, from: () => Binding): number {
+  bring(variable: DeclaredVariable, from: () => VariableBinding): number {
     const known = this.#freeIndex.get(variable)
     if (known !== undefined) return known
     this.free.push(from())
@@ -61,7 +61,7 @@ class FunctionScope {
 
 /** Resolves a script in place. `isGlobal` says which names exist outside of it. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
-  const violations: { message: string; place: Position }[] = []
+  const violations: { message: string; place: SourcePosition }[] = []
   const failure: Failure = (message, place) => {
     violations.push({ message, place })
     if (violations.length === maxErrors) throw refusal(violations)
@@ -71,7 +71,7 @@ export function resolve(script: FunctionNode, globals: ReadonlySet<string>): voi
 }
 
 function refusal(
-  violations: readonly { readonly message: string; readonly place: Position }[],
+  violations: readonly { readonly message: string; readonly place: SourcePosition }[],
 ): StarlarkError {
   const [first, ...more] = violations
   const others = more.map(({ message, place }) => `; ${place.line}:${place.column}: ${message}`)
@@ -101,7 +101,7 @@ class Resolver {
   }
 
   /** Declares what the statements of a function assign to; not those of inner functions. */
-  #declareAll(statements: readonly Statement[], block: Block): void {
+  #declareAll(statements: readonly StatementNode[], block: Block): void {
     for (const statement of statements) {
       switch (statement.kind) {
         case 'assign':
@@ -129,11 +129,15 @@ class Resolver {
       for (const item of target.items) this.#declareTarget(item, block)
   }
 
-  statements(statements: readonly Statement[], block: Block, { inLoop }: { readonly inLoop: boolean }): void {
+  statements(
+    statements: readonly StatementNode[],
+    block: Block,
+    { inLoop }: { readonly inLoop: boolean },
+  ): void {
     for (const statement of statements) this.#statement(statement, block, { inLoop })
   }
 
-  #statement(statement: Statement, block: Block, { inLoop }: { readonly inLoop: boolean }): void {
+  #statement(statement: StatementNode, block: Block, { inLoop }: { readonly inLoop: boolean }): void {
     switch (statement.kind) {
       case 'expression':
         this.expression(statement.value, block)
@@ -269,7 +273,7 @@ class Resolver {
     else this.#failure(this.#undefined(name.name, block), name)
   }
 
-  #look(name: string, block: Block | undefined): Binding | undefined {
+  #look(name: string, block: Block | undefined): VariableBinding | undefined {
     for (let inner = block; inner; inner = inner.outer) {
       const variable = inner.names.get(name)
       if (variable) return reach(variable, inner.owner, block)
@@ -286,7 +290,7 @@ class Resolver {
 }
 
 /** How code in `block` comes to a variable of `home`: directly, or as a cell handed down from function to function. */
-function reach(variable: Variable, home: FunctionScope, block: Block | undefined): Binding {
+function reach(variable: DeclaredVariable, home: FunctionScope, block: Block | undefined): VariableBinding {
   if (!block || block.owner === home) return { scope: 'local', variable }
   variable.captured = true
   const { owner } = block
@@ -338,7 +342,7 @@ function checkParameters(parameters: readonly Parameter[], failure: Failure): vo
   })
 }
 
-function checkArguments(args: readonly Argument[], failure: Failure): void {
+function checkArguments(args: readonly ArgumentNode[], failure: Failure): void {
   const names = new Set<string>()
   let [list, dict] = [false, false]
   for (const argument of args) {

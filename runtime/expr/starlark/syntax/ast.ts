@@ -1,8 +1,8 @@
 /** The tree of a script. What the resolver finds out about names is written into it. */
-import type { Position } from '../errors.ts'
+import type { SourcePosition } from '../errors.ts'
 
 /** A variable of a function; one object however often it is named. */
-export interface Variable {
+export interface DeclaredVariable {
   readonly name: string
   /** Place among the function's variables. */
   readonly slot: number
@@ -11,32 +11,32 @@ export interface Variable {
 }
 
 /** Where the value of a name is found. */
-export type Binding =
-  | { readonly scope: 'local'; readonly variable: Variable }
+export type VariableBinding =
+  | { readonly scope: 'local'; readonly variable: DeclaredVariable }
   /** One of the cells that the function brought along. */
   | { readonly scope: 'free'; readonly index: number; readonly name: string }
   | { readonly scope: 'global'; readonly name: string }
 
-export interface Name extends Position {
+export interface Name extends SourcePosition {
   readonly kind: 'name'
   readonly name: string
-  binding?: Binding
+  binding?: VariableBinding
 }
 
-export interface Literal extends Position {
+export interface Literal extends SourcePosition {
   readonly kind: 'int' | 'float' | 'string' | 'bytes'
   readonly text: string
   readonly number: number | bigint
 }
 
-export interface Argument extends Position {
+export interface ArgumentNode extends SourcePosition {
   readonly form: 'positional' | 'named' | 'list' | 'dict'
   /** Of a named one. */
   readonly name: string
   readonly value: Expression
 }
 
-export interface Parameter extends Position {
+export interface Parameter extends SourcePosition {
   /** `marker`: the bare `*`. */
   readonly form: 'plain' | 'list' | 'dict' | 'marker'
   readonly name: string
@@ -44,88 +44,95 @@ export interface Parameter extends Position {
 }
 
 /** What the resolver knows of a function. */
-export interface Scope {
-  readonly variables: Variable[]
+export interface FunctionVariables {
+  readonly variables: DeclaredVariable[]
   /** Cells of the enclosing function that this one brings along. */
-  readonly free: Binding[]
+  readonly free: VariableBinding[]
 }
 
-export interface FunctionNode extends Position {
+export interface FunctionNode extends SourcePosition {
   readonly name: string
   readonly parameters: readonly Parameter[]
-  readonly body: readonly Statement[]
-  scope?: Scope
+  readonly body: readonly StatementNode[]
+  scope?: FunctionVariables
 }
 
 export type Clause =
-  | (Position & { readonly kind: 'for'; readonly target: Expression; readonly over: Expression })
-  | (Position & { readonly kind: 'if'; readonly condition: Expression })
+  | (SourcePosition & { readonly kind: 'for'; readonly target: Expression; readonly over: Expression })
+  | (SourcePosition & { readonly kind: 'if'; readonly condition: Expression })
 
 export type Expression =
   | Name
   | Literal
-  | (Position & {
+  | (SourcePosition & {
       readonly kind: 'list' | 'tuple'
       readonly items: readonly Expression[]
       readonly open?: boolean
     })
-  | (Position & { readonly kind: 'dict'; readonly entries: readonly DictEntry[] })
-  | (Position & {
+  | (SourcePosition & { readonly kind: 'dict'; readonly entries: readonly DictEntry[] })
+  | (SourcePosition & {
       readonly kind: 'comprehension'
       readonly body: Expression | DictEntry
       readonly clauses: readonly Clause[]
     })
-  | (Position & {
+  | (SourcePosition & {
       readonly kind: 'conditional'
       readonly condition: Expression
       readonly yes: Expression
       readonly no: Expression
     })
-  | (Position & { readonly kind: 'unary'; readonly op: string; readonly operand: Expression })
-  | (Position & {
+  | (SourcePosition & { readonly kind: 'unary'; readonly op: string; readonly operand: Expression })
+  | (SourcePosition & {
       readonly kind: 'binary'
       readonly op: string
       readonly left: Expression
       readonly right: Expression
     })
-  | (Position & { readonly kind: 'attribute'; readonly of: Expression; readonly name: string })
-  | (Position & { readonly kind: 'index'; readonly of: Expression; readonly index: Expression })
-  | (Position & {
+  | (SourcePosition & { readonly kind: 'attribute'; readonly of: Expression; readonly name: string })
+  | (SourcePosition & { readonly kind: 'index'; readonly of: Expression; readonly index: Expression })
+  | (SourcePosition & {
       readonly kind: 'slice'
       readonly of: Expression
       readonly from: Expression | undefined
       readonly to: Expression | undefined
       readonly step: Expression | undefined
     })
-  | (Position & { readonly kind: 'call'; readonly callee: Expression; readonly args: readonly Argument[] })
-  | (Position & { readonly kind: 'lambda'; readonly fn: FunctionNode })
+  | (SourcePosition & {
+      readonly kind: 'call'
+      readonly callee: Expression
+      readonly args: readonly ArgumentNode[]
+    })
+  | (SourcePosition & { readonly kind: 'lambda'; readonly fn: FunctionNode })
 
-export interface DictEntry extends Position {
+export interface DictEntry extends SourcePosition {
   readonly kind: 'entry'
   readonly key: Expression
   readonly value: Expression
 }
 
-export type Statement =
-  | (Position & { readonly kind: 'expression'; readonly value: Expression })
-  | (Position & {
+export type StatementNode =
+  | (SourcePosition & { readonly kind: 'expression'; readonly value: Expression })
+  | (SourcePosition & {
       readonly kind: 'assign'
       /** `=`, or the operator of an augmented assignment without it. */
       readonly op: string
       readonly target: Expression
       readonly value: Expression
     })
-  | (Position & {
+  | (SourcePosition & {
       readonly kind: 'if'
-      readonly branches: readonly { readonly condition: Expression; readonly body: readonly Statement[] }[]
-      readonly otherwise: readonly Statement[]
+      readonly branches: readonly {
+        readonly condition: Expression
+        readonly body: readonly StatementNode[]
+      }[]
+      readonly otherwise: readonly StatementNode[]
     })
-  | (Position & {
+  | (SourcePosition & {
       readonly kind: 'for'
       readonly target: Expression
       readonly over: Expression
-      readonly body: readonly Statement[]
+      readonly body: readonly StatementNode[]
     })
-  | (Position & { readonly kind: 'def'; readonly target: Name; readonly fn: FunctionNode })
-  | (Position & { readonly kind: 'return'; readonly value: Expression | undefined })
-  | (Position & { readonly kind: 'break' | 'continue' | 'pass' })
+  | (SourcePosition & { readonly kind: 'def'; readonly target: Name; readonly fn: FunctionNode })
+  | (SourcePosition & { readonly kind: 'return'; readonly value: Expression | undefined })
+  | (SourcePosition & { readonly kind: 'break' | 'continue' | 'pass' })

@@ -1,7 +1,15 @@
 /** Reads expressions. Source: Starlark specification, "Expressions" and the grammar at its end. */
-import type { Argument, Clause, DictEntry, Expression, FunctionNode, Parameter, Statement } from './ast.ts'
+import type {
+  ArgumentNode,
+  Clause,
+  DictEntry,
+  Expression,
+  FunctionNode,
+  Parameter,
+  StatementNode,
+} from './ast.ts'
 import type { TokenReader } from './token-reader.ts'
-import type { Token } from './tokens.ts'
+import type { StarlarkToken } from './tokens.ts'
 
 /** Binary operators from loosely to tightly binding. */
 const levels: readonly (readonly string[])[] = [
@@ -19,7 +27,7 @@ const levels: readonly (readonly string[])[] = [
 const notLevel = 2
 const comparisons = 3
 
-function at({ line, column }: Token): { readonly line: number; readonly column: number } {
+function at({ line, column }: StarlarkToken): { readonly line: number; readonly column: number } {
   return { line, column }
 }
 
@@ -70,7 +78,7 @@ function readLambda(tokens: TokenReader, { conditional }: { readonly conditional
   const parameters = readParameters(tokens, ':')
   tokens.expect(':')
   const value = conditional ? readTest(tokens) : readSimpleTest(tokens)
-  const body: Statement[] = [{ kind: 'return', value, line: value.line, column: value.column }]
+  const body: StatementNode[] = [{ kind: 'return', value, line: value.line, column: value.column }]
   const fn: FunctionNode = { name: 'lambda', parameters, body, ...mark }
   return { kind: 'lambda', fn, ...mark }
 }
@@ -139,9 +147,9 @@ function readPrimary(tokens: TokenReader): Expression {
   }
 }
 
-function readArguments(tokens: TokenReader): Argument[] {
+function readArguments(tokens: TokenReader): ArgumentNode[] {
   tokens.expect('(')
-  const args: Argument[] = []
+  const args: ArgumentNode[] = []
   while (!tokens.is(')', 'end of file')) {
     args.push(readArgument(tokens))
     if (!tokens.has(',')) break
@@ -150,7 +158,7 @@ function readArguments(tokens: TokenReader): Argument[] {
   return args
 }
 
-function readArgument(tokens: TokenReader): Argument {
+function readArgument(tokens: TokenReader): ArgumentNode {
   const mark = at(tokens.present)
   if (tokens.has('**')) return { form: 'dict', name: '', value: readTest(tokens), ...mark }
   if (tokens.has('*')) return { form: 'list', name: '', value: readTest(tokens), ...mark }

@@ -3,7 +3,7 @@
  * Throws StarlarkError with the place of the error.
  * Source: Starlark specification, "Statements" and the grammar at its end.
  */
-import type { FunctionNode, Name, Statement } from './ast.ts'
+import type { FunctionNode, Name, StatementNode } from './ast.ts'
 import { readExpression, readParameters, readTargets, readTest } from './parse-expressions.ts'
 import { Scanner } from './scanner.ts'
 import { TokenReader } from './token-reader.ts'
@@ -25,14 +25,14 @@ const assignments: ReadonlySet<string> = new Set([
 
 export function parse(source: string): FunctionNode {
   const tokens = new TokenReader(new Scanner(source).scan())
-  const body: Statement[] = []
+  const body: StatementNode[] = []
   while (!tokens.is('end of file')) {
     if (!tokens.has('newline')) readStatement(tokens, body)
   }
   return { name: 'script', parameters: [], body, line: 1, column: 1 }
 }
 
-function readStatement(tokens: TokenReader, into: Statement[]): void {
+function readStatement(tokens: TokenReader, into: StatementNode[]): void {
   switch (tokens.present.kind) {
     case 'def':
       into.push(readDef(tokens))
@@ -49,7 +49,7 @@ function readStatement(tokens: TokenReader, into: Statement[]): void {
 }
 
 /** Statements of one line, with semicolons between them. */
-function readSimpleLine(tokens: TokenReader, into: Statement[]): void {
+function readSimpleLine(tokens: TokenReader, into: StatementNode[]): void {
   do {
     if (tokens.is('newline', 'end of file')) break
     into.push(readSimple(tokens))
@@ -57,7 +57,7 @@ function readSimpleLine(tokens: TokenReader, into: Statement[]): void {
   if (!tokens.is('end of file')) tokens.expect('newline')
 }
 
-function readSimple(tokens: TokenReader): Statement {
+function readSimple(tokens: TokenReader): StatementNode {
   const { kind, line, column } = tokens.present
   switch (kind) {
     case 'return': {
@@ -81,7 +81,7 @@ function readSimple(tokens: TokenReader): Statement {
   }
 }
 
-function readAssignment(tokens: TokenReader): Statement {
+function readAssignment(tokens: TokenReader): StatementNode {
   const target = readExpression(tokens)
   const { kind, line, column } = tokens.present
   if (!assignments.has(kind))
@@ -92,10 +92,10 @@ function readAssignment(tokens: TokenReader): Statement {
 }
 
 /** What follows a colon: an indented block, or statements of the same line. */
-function readBody(tokens: TokenReader): Statement[] {
+function readBody(tokens: TokenReader): StatementNode[] {
   return tokens.nested(() => {
     tokens.expect(':')
-    const body: Statement[] = []
+    const body: StatementNode[] = []
     if (!tokens.has('newline')) {
       readSimpleLine(tokens, body)
       return body
@@ -107,7 +107,7 @@ function readBody(tokens: TokenReader): Statement[] {
   })
 }
 
-function readDef(tokens: TokenReader): Statement {
+function readDef(tokens: TokenReader): StatementNode {
   const { line, column } = tokens.expect('def')
   const identifier = tokens.identifier()
   const target: Name = {
@@ -123,7 +123,7 @@ function readDef(tokens: TokenReader): Statement {
   return { kind: 'def', target, fn: { name: target.name, parameters, body, line, column }, line, column }
 }
 
-function readIf(tokens: TokenReader): Statement {
+function readIf(tokens: TokenReader): StatementNode {
   const { line, column } = tokens.expect('if')
   const branches = [{ condition: readTest(tokens), body: readBody(tokens) }]
   while (tokens.has('elif')) branches.push({ condition: readTest(tokens), body: readBody(tokens) })
@@ -131,7 +131,7 @@ function readIf(tokens: TokenReader): Statement {
   return { kind: 'if', branches, otherwise, line, column }
 }
 
-function readFor(tokens: TokenReader): Statement {
+function readFor(tokens: TokenReader): StatementNode {
   const { line, column } = tokens.expect('for')
   const target = readTargets(tokens)
   tokens.expect('in')

@@ -9,7 +9,7 @@ import { StarlarkError } from '../errors.ts'
 import { LiteralError, readInt, unescape } from './literals.ts'
 import { normal } from '../values/numbers.ts'
 import { decode, encode } from '../values/text.ts'
-import { keywordTable, punctuationMarks, reserved, type Token } from './tokens.ts'
+import { keywordTable, punctuationMarks, reserved, type StarlarkToken } from './tokens.ts'
 
 const namePattern = /[A-Za-z_\x80-\xff][A-Za-z0-9_\x80-\xff]*/y
 const numberText = /0[xXoObB][0-9a-zA-Z]*|\d+(?:\.\d*)?(?:[eE][+-]?\d*)?|\.\d+(?:[eE][+-]?\d*)?/y
@@ -19,7 +19,7 @@ const tab = 8
 
 export class Scanner {
   readonly #text: string
-  readonly #tokens: Token[] = []
+  readonly #tokens: StarlarkToken[] = []
   readonly #indents: number[] = []
   readonly #brackets: string[] = []
   #at = 0
@@ -32,7 +32,7 @@ export class Scanner {
     this.#text = encode(source.replaceAll(/\r\n?/g, '\n'))
   }
 
-  scan(): Token[] {
+  scan(): StarlarkToken[] {
     this.#indent()
     while (this.#at < this.#text.length) this.#next()
     if (this.#brackets.length === 0 && this.#tokens.length > 0 && this.#tokens.at(-1)?.kind !== 'newline')

@@ -1,28 +1,28 @@
 /** The tokens of a script as the parser takes them, and the bound on how deep constructs may be nested. */
 import { StarlarkError } from '../errors.ts'
-import { type Token, tokenName } from './tokens.ts'
+import { type StarlarkToken, tokenName } from './tokens.ts'
 
 /** Deeper nesting is refused: everything that goes through the tree calls itself for each level. */
 const maxDepth = 200
 
 export class TokenReader {
-  readonly #tokens: readonly Token[]
+  readonly #tokens: readonly StarlarkToken[]
   #at = 0
   #depth = 0
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly StarlarkToken[]) {
     this.#tokens = tokens
   }
 
-  get present(): Token {
+  get present(): StarlarkToken {
     return this.#tokens[this.#at] ?? { kind: 'end of file', text: '', line: 1, column: 1 }
   }
 
-  get following(): Token | undefined {
+  get following(): StarlarkToken | undefined {
     return this.#tokens[this.#at + 1]
   }
 
-  take(): Token {
+  take(): StarlarkToken {
     const token = this.present
     if (this.#at < this.#tokens.length) this.#at++
     return token
@@ -39,12 +39,12 @@ export class TokenReader {
     return true
   }
 
-  expect(kind: string): Token {
+  expect(kind: string): StarlarkToken {
     if (this.present.kind !== kind) throw this.unexpected(tokenName({ kind, text: '' }))
     return this.take()
   }
 
-  identifier(): Token {
+  identifier(): StarlarkToken {
     if (!this.is('identifier')) throw this.failure('not an identifier')
     return this.take()
   }

@@ -1,5 +1,5 @@
 /** What the scanner makes of a script's text. Source: Starlark specification, "Lexical elements". */
-import type { Position } from '../errors.ts'
+import type { SourcePosition } from '../errors.ts'
 
 export const keywordTable: ReadonlySet<string> = new Set([
   'and',
@@ -90,14 +90,14 @@ export const punctuationMarks: readonly string[] = [
  * `kind` is the keyword or punctuation itself, or the name of a class of tokens. `text` is the name of an identifier or
  * the content of a literal (bytes); `number` the value of a numeric one.
  */
-export interface Token extends Position {
+export interface StarlarkToken extends SourcePosition {
   readonly kind: string
   readonly text: string
   readonly number?: number | bigint
 }
 
 /** As error messages name a token. */
-export function tokenName({ kind, text }: Pick<Token, 'kind' | 'text'>): string {
+export function tokenName({ kind, text }: Pick<StarlarkToken, 'kind' | 'text'>): string {
   switch (kind) {
     case 'identifier':
       return `identifier ${JSON.stringify(text)}`

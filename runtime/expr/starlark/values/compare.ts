@@ -6,12 +6,12 @@
 import { Bytes, Float, isInt, Range } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Meter } from '../vm/meter.ts'
+import type { ScriptMeter } from '../vm/meter.ts'
 import { compareNumbers } from './numbers.ts'
 
 const maxDepth = 100
 
-export function equal(x: StarlarkValue, y: StarlarkValue, meter: Meter, depth = 0): boolean {
+export function equal(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter, depth = 0): boolean {
   if (x === y && (x === null || (typeof x !== 'object' && typeof x !== 'string'))) return true
   if (typeof x === 'string' && typeof y === 'string') {
     if (x.length !== y.length) return false
@@ -36,7 +36,7 @@ function isNumber(value: StarlarkValue): value is number | bigint | Float {
 function equalItems(
   x: readonly StarlarkValue[],
   y: readonly StarlarkValue[],
-  meter: Meter,
+  meter: ScriptMeter,
   depth: number,
 ): boolean {
   if (x.length !== y.length) return false
@@ -46,7 +46,7 @@ function equalItems(
   })
 }
 
-function equalDicts(x: Dict, y: Dict, meter: Meter, depth: number): boolean {
+function equalDicts(x: Dict, y: Dict, meter: ScriptMeter, depth: number): boolean {
   if (x.size !== y.size) return false
   for (const [key, value] of x.entries()) {
     meter.step(1)
@@ -64,7 +64,7 @@ function equalRanges(x: Range, y: Range): boolean {
 export type Ordering = '<' | '<=' | '>' | '>='
 
 /** Throws when the values have no order. */
-export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: Meter): boolean {
+export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): boolean {
   const order = compare(op, x, y, meter, 0)
   switch (op) {
     case '<':
@@ -79,7 +79,13 @@ export function ordered(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter:
 }
 
 /** Negative, zero or positive. Throws when the values have no order. */
-function compare(op: Ordering, x: StarlarkValue, y: StarlarkValue, meter: Meter, depth: number): number {
+function compare(
+  op: Ordering,
+  x: StarlarkValue,
+  y: StarlarkValue,
+  meter: ScriptMeter,
+  depth: number,
+): number {
   if (isNumber(x) && isNumber(y)) return compareNumbers(x, y)
   if (typeof x === 'string' && typeof y === 'string') {
     meter.search(Math.min(x.length, y.length), 1)

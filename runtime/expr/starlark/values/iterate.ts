@@ -6,7 +6,7 @@
 import { Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import type { Meter } from '../vm/meter.ts'
+import type { ScriptMeter } from '../vm/meter.ts'
 import { points } from './text.ts'
 
 export interface Iteration {
@@ -74,7 +74,7 @@ export function isSequence(value: StarlarkValue): boolean {
 }
 
 /** The elements of a sequence, charged. Throws `<what>: got <type>, want iterable` when it is none. */
-export function elementsOf(value: StarlarkValue, meter: Meter, what: string): StarlarkValue[] {
+export function elementsOf(value: StarlarkValue, meter: ScriptMeter, what: string): StarlarkValue[] {
   if (value instanceof List || value instanceof Tuple) {
     meter.elements(value.items.length)
     return [...value.items]

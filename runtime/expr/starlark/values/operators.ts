@@ -6,13 +6,13 @@ import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
 import { interpolate } from '../builtins/interpolate.ts'
 import { elementsOf, isSequence } from './iterate.ts'
-import { type Meter, sizeOf } from '../vm/meter.ts'
+import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { arithmetic, bits, unary as negate } from './numbers.ts'
 
 const maxRepeated = 2 ** 30
 
 /** Throws when the operator is not defined for the operands. */
-export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue {
+export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   switch (op) {
     case '==':
       return equal(x, y, meter)
@@ -38,7 +38,12 @@ export function binary(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: 
 
 type Combining = Exclude<Operator, '==' | '!=' | '<' | '<=' | '>' | '>=' | 'in' | 'not in'>
 
-function combine(op: Combining, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+function combine(
+  op: Combining,
+  x: StarlarkValue,
+  y: StarlarkValue,
+  meter: ScriptMeter,
+): StarlarkValue | undefined {
   chargeInts(x, y, meter)
   switch (op) {
     case '+':
@@ -58,7 +63,7 @@ function combine(op: Combining, x: StarlarkValue, y: StarlarkValue, meter: Meter
 }
 
 /** Operations of large ints take time and space. */
-function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: Meter): void {
+function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): void {
   if (typeof x !== 'bigint' && typeof y !== 'bigint') return
   const digits = (value: StarlarkValue): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
   const [a, b] = [digits(x), digits(y)]
@@ -66,19 +71,19 @@ function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: Meter): void {
   meter.step(Math.floor((a * b) / 10_000))
 }
 
-function union(x: Dict, y: Dict, meter: Meter): Dict {
+function union(x: Dict, y: Dict, meter: ScriptMeter): Dict {
   const made = x.copy(meter)
   merge(made, y, meter)
   return made
 }
 
-function merge(into: Dict, from: Dict, meter: Meter): void {
+function merge(into: Dict, from: Dict, meter: ScriptMeter): void {
   meter.step(from.size)
   for (const [key, value] of from.entries()) into.set(key, value, meter)
 }
 
 /** `+` of sequences. */
-function joined(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+function joined(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   if (typeof x === 'string' && typeof y === 'string') {
     meter.joined(x.length, y.length)
     return x + y
@@ -95,7 +100,7 @@ function joined(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue
 }
 
 /** `*` of a sequence and an int, in either order. */
-function repeated(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+function repeated(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   const [sequence, count] = isInt(x) ? [y, x] : [x, y]
   if (!isInt(count)) return undefined
   if (typeof sequence === 'string') return repeatedText(sequence, count, meter)
@@ -108,7 +113,7 @@ function repeated(x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkVal
   return sequence instanceof List ? new List(items) : new Tuple(items)
 }
 
-function repeatedText(text: string, count: number | bigint, meter: Meter): string {
+function repeatedText(text: string, count: number | bigint, meter: ScriptMeter): string {
   const times = timesOf(text.length, count)
   meter.text(text.length * times)
   return text.repeat(times)
@@ -124,7 +129,7 @@ function timesOf(length: number, count: number | bigint): number {
 }
 
 /** `x in y`. */
-function contains(x: StarlarkValue, y: StarlarkValue, meter: Meter): boolean {
+function contains(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): boolean {
   if (typeof y === 'string') {
     if (typeof x !== 'string')
       throw new StarlarkError(`'in <string>' requires string as left operand, not ${typeOf(x)}`)
@@ -140,13 +145,13 @@ function contains(x: StarlarkValue, y: StarlarkValue, meter: Meter): boolean {
   throw new StarlarkError(`unknown binary op: ${typeOf(x)} in ${typeOf(y)}`)
 }
 
-function counted(meter: Meter): true {
+function counted(meter: ScriptMeter): true {
   meter.step(1)
   return true
 }
 
 /** A value that cannot be a key is in no dict. */
-function inDict(x: StarlarkValue, dict: Dict, meter: Meter): boolean {
+function inDict(x: StarlarkValue, dict: Dict, meter: ScriptMeter): boolean {
   if (x instanceof List || x instanceof Dict || x instanceof Range) return false
   return dict.get(x, meter) !== undefined
 }
@@ -160,7 +165,7 @@ function inRange(x: StarlarkValue, { start, step, length }: Range): boolean {
   return Number.isInteger(index) && index >= 0 && index < length
 }
 
-function inBytes(x: StarlarkValue, { data }: Bytes, meter: Meter): boolean {
+function inBytes(x: StarlarkValue, { data }: Bytes, meter: ScriptMeter): boolean {
   if (x instanceof Bytes) {
     meter.search(data.length, x.data.length)
     return data.includes(x.data)
@@ -173,7 +178,7 @@ function inBytes(x: StarlarkValue, { data }: Bytes, meter: Meter): boolean {
 }
 
 /** `x op= y`: a list or dict on the left is changed itself. */
-export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: Meter): StarlarkValue {
+export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (op === '+' && x instanceof List && isSequence(y)) {
     const items = elementsOf(y, meter, '+=')
     const own = x.writable('apply += to')
@@ -187,7 +192,11 @@ export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter:
   return binary(op, x, y, meter)
 }
 
-export function unary(op: (typeof unaryOperators)[number], x: StarlarkValue, meter: Meter): StarlarkValue {
+export function unary(
+  op: (typeof unaryOperators)[number],
+  x: StarlarkValue,
+  meter: ScriptMeter,
+): StarlarkValue {
   chargeInts(x, 0, meter)
   const result = negate(op, x)
   if (result === undefined) throw new StarlarkError(`unknown unary op: ${op} ${typeOf(x)}`)

@@ -2,25 +2,25 @@
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import { sizeOf, type Meter } from '../vm/meter.ts'
+import { sizeOf, type ScriptMeter } from '../vm/meter.ts'
 import { formatFloat } from './numbers.ts'
 import { inSlices, quote, repaired } from './text.ts'
 
 const maxDepth = 200
 
-export function str(value: StarlarkValue, meter: Meter): string {
+export function str(value: StarlarkValue, meter: ScriptMeter): string {
   if (typeof value === 'string') return value
   if (value instanceof Bytes) return inSlices(value.data, repaired, meter)
   return repr(value, meter)
 }
 
-export function repr(value: StarlarkValue, meter: Meter): string {
+export function repr(value: StarlarkValue, meter: ScriptMeter): string {
   const text = write(value, meter, [])
   meter.text(text.length)
   return text
 }
 
-function write(value: StarlarkValue, meter: Meter, open: object[]): string {
+function write(value: StarlarkValue, meter: ScriptMeter, open: object[]): string {
   if (value === null) return 'None'
   switch (typeof value) {
     case 'boolean':
@@ -38,7 +38,7 @@ function write(value: StarlarkValue, meter: Meter, open: object[]): string {
 }
 
 /** Writing a large int in decimal takes time beyond its length. */
-function bigText(value: bigint, meter: Meter): string {
+function bigText(value: bigint, meter: ScriptMeter): string {
   const text = value.toString()
   meter.text(text.length)
   meter.step(Math.floor(text.length / 64))
@@ -47,7 +47,7 @@ function bigText(value: bigint, meter: Meter): string {
 
 function writeObject(
   value: Exclude<StarlarkValue, null | boolean | number | bigint | string>,
-  meter: Meter,
+  meter: ScriptMeter,
   open: object[],
 ): string {
   if (value instanceof Float) return formatFloat(value.value)
@@ -72,7 +72,7 @@ function writeObject(
     : `<built-in method ${value.name} of ${value.receiver} value>`
 }
 
-function writeStructure(value: Tuple | List | Dict, meter: Meter, open: object[]): string {
+function writeStructure(value: Tuple | List | Dict, meter: ScriptMeter, open: object[]): string {
   if (open.includes(value)) return value instanceof Dict ? '{...}' : value instanceof List ? '[...]' : '(...)'
   if (open.length >= maxDepth) throw new StarlarkError('value is nested too deeply to be written')
   open.push(value)

@@ -3,11 +3,11 @@ import { Bytes, isInt, Range, TextView } from './scalars.ts'
 import { lengthOf } from './size.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, sizeOf } from '../vm/meter.ts'
+import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { toIndex } from './numbers.ts'
 import { repr } from './print.ts'
 
-export function getIndex(of: StarlarkValue, index: StarlarkValue, meter: Meter): StarlarkValue {
+export function getIndex(of: StarlarkValue, index: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (of instanceof Dict) {
     const found = of.get(index, meter)
     if (found === undefined) throw new StarlarkError(`key ${shortened(repr(index, meter))} not in dict`)
@@ -48,7 +48,12 @@ export function checkRange(type: string, given: number, length: number, caller =
   )
 }
 
-export function setIndex(of: StarlarkValue, index: StarlarkValue, value: StarlarkValue, meter: Meter): void {
+export function setIndex(
+  of: StarlarkValue,
+  index: StarlarkValue,
+  value: StarlarkValue,
+  meter: ScriptMeter,
+): void {
   if (of instanceof Dict) {
     of.set(index, value, meter)
     return
@@ -63,7 +68,7 @@ export function slice(
   from: StarlarkValue,
   to: StarlarkValue,
   by: StarlarkValue,
-  meter: Meter,
+  meter: ScriptMeter,
 ): StarlarkValue {
   const length = lengthOf(of)
   if (length === undefined || of instanceof Dict || of instanceof TextView)
@@ -85,7 +90,7 @@ export function slice(
   return of instanceof List ? new List(items) : new Tuple(items)
 }
 
-function slicedText(text: string, first: number, last: number, step: number, meter: Meter): string {
+function slicedText(text: string, first: number, last: number, step: number, meter: ScriptMeter): string {
   if (step === 1) {
     const part = first < last ? text.slice(first, last) : ''
     meter.text(part.length)

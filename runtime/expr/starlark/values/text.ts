@@ -6,7 +6,7 @@
  * Source: Starlark specification, "Strings".
  */
 
-import type { Meter } from '../vm/meter.ts'
+import type { ScriptMeter } from '../vm/meter.ts'
 
 // oxlint-disable-next-line no-control-regex
 const notAscii = /[^\x00-\x7f]/
@@ -77,7 +77,7 @@ const sliceLength = 32 * 1024
 const maxPointBytes = 4
 
 /** Changes a text slice by slice; no slice ends inside of a code point. What it grows by is charged. */
-export function inSlices(bytes: string, change: (slice: string) => string, meter: Meter): string {
+export function inSlices(bytes: string, change: (slice: string) => string, meter: ScriptMeter): string {
   if (bytes.length <= sliceLength) return grown(bytes, change(bytes), meter)
   const parts: string[] = []
   for (let at = 0; at < bytes.length; ) {
@@ -91,7 +91,7 @@ export function inSlices(bytes: string, change: (slice: string) => string, meter
   return parts.join('')
 }
 
-function grown(before: string, after: string, meter: Meter): string {
+function grown(before: string, after: string, meter: ScriptMeter): string {
   meter.allocate(Math.max(0, after.length - before.length))
   return after
 }
@@ -129,7 +129,7 @@ const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 /** A literal for a text. `asBytes`: for bytes. */
 export function quote(
   bytes: string,
-  meter: Meter,
+  meter: ScriptMeter,
   { asBytes = false }: { readonly asBytes?: boolean } = {},
 ): string {
   return `${asBytes ? 'b' : ''}"${inSlices(bytes, quoted, meter)}"`

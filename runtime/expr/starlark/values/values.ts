@@ -2,9 +2,9 @@
  * The values of scripts. Those that can hold others stand in one file, because their types name one another: sequences,
  * dicts and functions.
  */
-import type { Code } from '../compiler/code.ts'
+import type { Bytecode } from '../compiler/code.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, sizeOf } from '../vm/meter.ts'
+import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
 import { Bytes, Float, Range, type Scalar, TextView } from './scalars.ts'
 
 export type StarlarkValue = Scalar | Tuple | List | Dict | Func | Builtin
@@ -54,12 +54,12 @@ export class Dict {
   }
 
   /** Throws for keys that cannot be hashed. */
-  get(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+  get(key: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
     return this.#entries.get(keyOf(key, meter))?.[1]
   }
 
   /** Throws for keys that cannot be hashed, and for new ones while a loop goes through the dict. */
-  set(key: StarlarkValue, value: StarlarkValue, meter: Meter): void {
+  set(key: StarlarkValue, value: StarlarkValue, meter: ScriptMeter): void {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
     this.#writable('insert into')
@@ -71,7 +71,7 @@ export class Dict {
     this.#entries.set(hashed, [key, value])
   }
 
-  delete(key: StarlarkValue, meter: Meter): StarlarkValue | undefined {
+  delete(key: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
     this.#writable('delete from')
@@ -110,7 +110,7 @@ export class Dict {
     for (const [, value] of this.#entries.values()) yield value
   }
 
-  copy(meter: Meter): Dict {
+  copy(meter: ScriptMeter): Dict {
     const made = new Dict()
     meter.allocate(sizeOf.dict)
     meter.step(this.size)
@@ -120,7 +120,7 @@ export class Dict {
 }
 
 /** Throws `unhashable type` for lists, dicts and the like. */
-function keyOf(value: StarlarkValue, meter: Meter): Key {
+function keyOf(value: StarlarkValue, meter: ScriptMeter): Key {
   if (value === null || typeof value !== 'object') return value
   if (value instanceof Float) return floatKey(value.value)
   if (value instanceof Bytes) return `\u0101${value.data}`
@@ -132,7 +132,7 @@ function keyOf(value: StarlarkValue, meter: Meter): Key {
 }
 
 /** Throws for values that cannot be keys. */
-export function requireHashable(value: StarlarkValue, meter: Meter): void {
+export function requireHashable(value: StarlarkValue, meter: ScriptMeter): void {
   keyOf(value, meter)
 }
 
@@ -145,7 +145,7 @@ function floatKey(value: number): Key {
 const identities = new WeakMap<object, number>()
 let nextIdentity = 1
 
-function tupleKey(tuple: Tuple, meter: Meter, depth: number): string {
+function tupleKey(tuple: Tuple, meter: ScriptMeter, depth: number): string {
   if (depth > maxDepth) throw new StarlarkError('tuple is nested too deeply to be a key')
   meter.step(tuple.items.length)
   const parts = tuple.items.map((item) => {
@@ -174,12 +174,12 @@ export class Cell {
 
 export class Func {
   readonly type = 'function'
-  readonly code: Code
+  readonly code: Bytecode
   readonly name: string
   /** Defaults of the last parameters that can have one; undefined: the parameter is required. */
   readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
-  constructor(code: Code, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
+  constructor(code: Bytecode, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
     this.code = code
     this.name = code.name
     this.defaults = defaults
@@ -190,17 +190,17 @@ export class Func {
 export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
 
 /** One call of a built-in function. */
-export interface Call {
+export interface NativeCall {
   readonly name: string
   readonly args: readonly StarlarkValue[]
   readonly named: Named
-  readonly meter: Meter
+  readonly meter: ScriptMeter
   /** Takes one line of `print`. */
   readonly print: (line: string) => void
 }
 
 /** What a built-in function asks of the machine; it goes on with the response. */
-export type Effect =
+export type TaskEffect =
   | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
   /** Something outside: `begin` starts it, and calls `settle` once. */
   | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
@@ -208,22 +208,22 @@ export type Effect =
   | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }
 
 export type Settled = { readonly value: StarlarkValue } | { readonly error: Error }
-export type Work = Generator<Effect, StarlarkValue, StarlarkValue>
+export type ScriptWork = Generator<TaskEffect, StarlarkValue, StarlarkValue>
 
 export class Builtin {
   readonly type = 'builtin_function_or_method'
   readonly name: string
   /** Type of the value that a method belongs to. */
   readonly receiver: string | undefined
-  readonly run: (call: Call) => StarlarkValue | Work
-  constructor(name: string, run: (call: Call) => StarlarkValue | Work, receiver?: string) {
+  readonly run: (call: NativeCall) => StarlarkValue | ScriptWork
+  constructor(name: string, run: (call: NativeCall) => StarlarkValue | ScriptWork, receiver?: string) {
     this.name = name
     this.run = run
     this.receiver = receiver
   }
 }
 
-export function isWork(result: StarlarkValue | Work): result is Work {
+export function isWork(result: StarlarkValue | ScriptWork): result is ScriptWork {
   return typeof result === 'object' && result !== null && 'next' in result
 }
 

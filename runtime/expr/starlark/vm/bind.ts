@@ -4,15 +4,20 @@
  */
 import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
-import { type Meter, sizeOf } from './meter.ts'
+import { type ScriptMeter, sizeOf } from './meter.ts'
 import { likely } from '../compiler/spelling.ts'
 
-export type Variable = StarlarkValue | Cell | undefined
+export type VariableSlot = StarlarkValue | Cell | undefined
 
 /** The variables of a new frame. Throws when the arguments do not fit. */
-export function bind(fn: Func, args: readonly StarlarkValue[], named: Named, meter: Meter): Variable[] {
+export function bind(
+  fn: Func,
+  args: readonly StarlarkValue[],
+  named: Named,
+  meter: ScriptMeter,
+): VariableSlot[] {
   const { parameters, variables, cells } = fn.code
-  const places: Variable[] = Array.from({ length: variables.length })
+  const places: VariableSlot[] = Array.from({ length: variables.length })
   meter.allocate(sizeOf.object + sizeOf.element * places.length)
   takePositional(fn, places, args, meter)
   takeNamed(fn, places, named, meter)
@@ -21,11 +26,16 @@ export function bind(fn: Func, args: readonly StarlarkValue[], named: Named, met
   return places
 }
 
-function valueOf(place: Variable): StarlarkValue | undefined {
+function valueOf(place: VariableSlot): StarlarkValue | undefined {
   return place instanceof Cell ? place.value : place
 }
 
-function takePositional(fn: Func, places: Variable[], args: readonly StarlarkValue[], meter: Meter): void {
+function takePositional(
+  fn: Func,
+  places: VariableSlot[],
+  args: readonly StarlarkValue[],
+  meter: ScriptMeter,
+): void {
   const { positional, namedOnly, list } = fn.code.parameters
   const count = Math.min(args.length, positional)
   for (let i = 0; i < count; i++) places[i] = args[i]
@@ -65,7 +75,7 @@ function slotsOf({ parameters }: Func['code']): number[] {
   return slots
 }
 
-function takeNamed(fn: Func, places: Variable[], named: Named, meter: Meter): void {
+function takeNamed(fn: Func, places: VariableSlot[], named: Named, meter: ScriptMeter): void {
   const { dict } = fn.code.parameters
   const rest = dict === undefined ? undefined : new Dict()
   if (rest && dict !== undefined) {
@@ -90,7 +100,7 @@ function takeNamed(fn: Func, places: Variable[], named: Named, meter: Meter): vo
   }
 }
 
-function takeDefaults(fn: Func, places: Variable[], count: number): void {
+function takeDefaults(fn: Func, places: VariableSlot[], count: number): void {
   const missing: string[] = []
   let next = 0
   const slots = count === 0 ? [] : slotsOf(fn.code)

@@ -9,14 +9,14 @@
 import { isCallable } from '../builtins/arguments.ts'
 import { getAttribute } from '../builtins/attributes.ts'
 import { bind } from './bind.ts'
-import { type Code, opcode, operatorTable, unaryOperators } from '../compiler/code.ts'
+import { type Bytecode, opcode, operatorTable, unaryOperators } from '../compiler/code.ts'
 import { truth } from '../values/size.ts'
 import {
   Builtin,
-  type Call,
+  type NativeCall,
   Cell,
   Dict,
-  type Effect,
+  type TaskEffect,
   Func,
   isWork,
   List,
@@ -28,26 +28,30 @@ import {
 } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
 import { elementsOf, isSequence, iterate } from '../values/iterate.ts'
-import { type Meter, sizeOf, tooManySteps } from './meter.ts'
+import { type ScriptMeter, sizeOf, tooManySteps } from './meter.ts'
 import { binary, inPlace, unary } from '../values/operators.ts'
 import { repr } from '../values/print.ts'
 import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
-import type { Task } from './task.ts'
+import type { ScriptTask } from './task.ts'
 
 /** How far a task came: to its end, or to something that it waits for. */
-export type Progress =
+export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
-  | Exclude<Effect, { kind: 'call' }>
+  | Exclude<TaskEffect, { kind: 'call' }>
 
 export interface ExecutionContext {
-  readonly meter: Meter
+  readonly meter: ScriptMeter
   readonly globals: ReadonlyMap<string, StarlarkValue>
-  readonly print: (task: Task, line: string) => void
+  readonly print: (task: ScriptTask, line: string) => void
 }
 
 /** Runs a task on, giving it `input` as the response to what it waited for. Throws StarlarkError. */
-export function run(task: Task, input: StarlarkValue | undefined, around: ExecutionContext): Progress {
+export function run(
+  task: ScriptTask,
+  input: StarlarkValue | undefined,
+  around: ExecutionContext,
+): TaskProgress {
   let response = input
   for (;;) {
     const top = task.frames.at(-1)
@@ -70,7 +74,7 @@ export function run(task: Task, input: StarlarkValue | undefined, around: Execut
 
 /** Starts a call: built-in functions answer at once when they can, others become the top frame. */
 export function call(
-  task: Task,
+  task: ScriptTask,
   callee: StarlarkValue,
   args: readonly StarlarkValue[],
   named: Named,
@@ -83,7 +87,7 @@ export function call(
   }
   if (!(callee instanceof Builtin))
     throw new StarlarkError(`invalid call of non-function (${typeOf(callee)})`)
-  const request: Call = {
+  const request: NativeCall = {
     name: callee.name,
     args,
     named,
@@ -97,7 +101,7 @@ export function call(
 }
 
 /** Runs the top frame until it ends (the result), or another frame lies on top of it (undefined). */
-function runFrame(task: Task, frame: Frame, around: ExecutionContext): StarlarkValue | undefined {
+function runFrame(task: ScriptTask, frame: Frame, around: ExecutionContext): StarlarkValue | undefined {
   const { meter } = around
   const { stack, variables, iterations, fn } = frame
   const { ops, constants, names, variables: variableNames } = fn.code
@@ -279,7 +283,7 @@ function setEntry(
   key: StarlarkValue,
   value: StarlarkValue,
   unique: boolean,
-  meter: Meter,
+  meter: ScriptMeter,
 ): void {
   if (!(dict instanceof Dict)) return
   requireHashable(key, meter)
@@ -288,7 +292,7 @@ function setEntry(
   dict.set(key, value, meter)
 }
 
-function closure(frame: Frame, index: number, meter: Meter): void {
+function closure(frame: Frame, index: number, meter: ScriptMeter): void {
   const code = frame.fn.code.functions[index]
   if (!code) return
   const count = code.parameters.defaults.filter(Boolean).length
@@ -303,7 +307,7 @@ function closure(frame: Frame, index: number, meter: Meter): void {
 }
 
 function callFromStack(
-  task: Task,
+  task: ScriptTask,
   frame: Frame,
   index: number,
   around: ExecutionContext,
@@ -325,7 +329,7 @@ function callFromStack(
   return call(task, callee, args, named, around)
 }
 
-function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: Meter): void {
+function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: ScriptMeter): void {
   if (!(dict instanceof Dict))
     throw new StarlarkError(`argument after ** must be a mapping, not ${typeOf(dict)}`)
   meter.elements(dict.size)
@@ -335,13 +339,13 @@ function addNamed(named: [string, StarlarkValue][], dict: StarlarkValue, meter: 
   }
 }
 
-function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Meter): void {
+function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: ScriptMeter): void {
   if (!isSequence(list)) throw new StarlarkError(`argument after * must be iterable, not ${typeOf(list)}`)
   for (const item of elementsOf(list, meter, '*')) args.push(item)
 }
 
 /** Puts the elements on the stack, the first on top. */
-function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: Meter): void {
+function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: ScriptMeter): void {
   if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
   const items = elementsOf(value, meter, 'unpack')
   const { length } = items
@@ -353,6 +357,6 @@ function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number,
 }
 
 /** The function that makes a whole script. */
-export function scriptFunction(code: Code): Func {
+export function scriptFunction(code: Bytecode): Func {
   return new Func(code, [], [])
 }

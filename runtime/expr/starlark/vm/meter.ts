@@ -7,7 +7,7 @@
  */
 import { LimitError } from '../errors.ts'
 
-export interface Limits {
+export interface StarlarkLimits {
   readonly maxSteps: number
   readonly maxBytes: number
 }
@@ -32,13 +32,13 @@ const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64
 
-export class Meter {
+export class ScriptMeter {
   readonly maxSteps: number
   readonly maxBytes: number
   steps = 0
   bytes = 0
 
-  constructor({ maxSteps, maxBytes }: Limits) {
+  constructor({ maxSteps, maxBytes }: StarlarkLimits) {
     this.maxSteps = maxSteps
     this.maxBytes = maxBytes
   }

@@ -6,14 +6,14 @@
  * of the call.
  */
 import { LimitError, StarlarkError } from '../errors.ts'
-import type { Program } from '../compiler/compiler.ts'
-import { Cell, type Effect, List, type Settled, type StarlarkValue } from '../values/values.ts'
-import { type Limits, Meter } from './meter.ts'
+import type { CompiledScript } from '../compiler/compiler.ts'
+import { Cell, type TaskEffect, List, type Settled, type StarlarkValue } from '../values/values.ts'
+import { type StarlarkLimits, ScriptMeter } from './meter.ts'
 import { call, run, scriptFunction, type ExecutionContext } from './machine.ts'
-import { Task } from './task.ts'
+import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
-export interface RunOptions extends Limits {
+export interface SchedulerOptions extends StarlarkLimits {
   /** How many waits may be in flight at once. */
   readonly maxWaits: number
   /** What the script can name besides what the language offers. Names that the script assigns to begin with them. */
@@ -23,15 +23,15 @@ export interface RunOptions extends Limits {
 }
 
 interface Ready {
-  readonly task: Task
+  readonly task: ScriptTask
   readonly input: Settled | undefined
 }
 
 /** Runs a script to its end. Rejects with StarlarkError. */
 export function execute(
-  program: Program,
-  options: RunOptions,
-  meter = new Meter(options),
+  program: CompiledScript,
+  options: SchedulerOptions,
+  meter = new ScriptMeter(options),
 ): Promise<StarlarkValue> {
   return new Promise((resolve, reject) => {
     const ended = (outcome: Settled): void => {
@@ -47,14 +47,18 @@ class Execution {
   readonly #around: ExecutionContext
   readonly #ended: (outcome: Settled) => void
   readonly #ready: Ready[] = []
-  readonly #running = new Map<Task, (outcome: Settled) => void>()
+  readonly #running = new Map<ScriptTask, (outcome: Settled) => void>()
   /** Waits that have to wait until another one is over. */
   readonly #queue: (() => void)[] = []
   readonly #given: ReadonlyMap<string, StarlarkValue>
   #waits = 0
   #busy = false
 
-  constructor({ maxWaits, globals, print }: RunOptions, meter: Meter, ended: (outcome: Settled) => void) {
+  constructor(
+    { maxWaits, globals, print }: SchedulerOptions,
+    meter: ScriptMeter,
+    ended: (outcome: Settled) => void,
+  ) {
     this.#ended = ended
     this.#maxWaits = maxWaits
     this.#given = globals
@@ -65,8 +69,8 @@ class Execution {
     }
   }
 
-  start({ code }: Program): void {
-    const task = new Task(undefined, [])
+  start({ code }: CompiledScript): void {
+    const task = new ScriptTask(undefined, [])
     this.#begin(task, this.#ended, () => {
       const fn = scriptFunction(code)
       call(task, fn, [], [], this.#around)
@@ -84,7 +88,7 @@ class Execution {
     this.#drain()
   }
 
-  #begin(task: Task, ended: (outcome: Settled) => void, enter: () => void): void {
+  #begin(task: ScriptTask, ended: (outcome: Settled) => void, enter: () => void): void {
     this.#running.set(task, ended)
     try {
       enter()
@@ -94,7 +98,7 @@ class Execution {
     }
   }
 
-  #end(task: Task, outcome: Settled): void {
+  #end(task: ScriptTask, outcome: Settled): void {
     const ended = this.#running.get(task)
     this.#running.delete(task)
     // Nobody can go on when a limit is reached, so nobody is waited for.
@@ -129,13 +133,13 @@ class Execution {
     }
   }
 
-  #resume(task: Task, input: Settled): void {
+  #resume(task: ScriptTask, input: Settled): void {
     if (!this.#running.has(task)) return
     this.#ready.push({ task, input })
     this.#drain()
   }
 
-  #wait(task: Task, { begin }: Extract<Effect, { kind: 'wait' }>): void {
+  #wait(task: ScriptTask, { begin }: Extract<TaskEffect, { kind: 'wait' }>): void {
     const start = (): void => {
       this.#waits++
       let settled = false
@@ -152,7 +156,7 @@ class Execution {
   }
 
   /** Starts the callables in order, so many at a time; a turn ends when one of them does. */
-  #parallel(parent: Task, callables: readonly StarlarkValue[]): void {
+  #parallel(parent: ScriptTask, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,
       results: [] as StarlarkValue[],
@@ -168,7 +172,7 @@ class Execution {
       const index = next++
       const callee = callables[index]
       if (index >= callables.length || callee === undefined) return
-      const task = new Task(parent, [...parent.path, group.place, index])
+      const task = new ScriptTask(parent, [...parent.path, group.place, index])
       const ended = (outcome: Settled): void => {
         open--
         if ('value' in outcome) group.results[index] = outcome.value

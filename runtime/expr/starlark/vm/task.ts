@@ -1,12 +1,12 @@
 /** One line of execution: the script itself, or one function that `parallel` started. */
-import type { Code } from '../compiler/code.ts'
+import type { Bytecode } from '../compiler/code.ts'
 import { StarlarkError, type Trace } from '../errors.ts'
 import { Frame, type NativeFrame } from './frames.ts'
 import type { StarlarkValue } from '../values/values.ts'
 
-export class Task {
+export class ScriptTask {
   readonly frames: (Frame | NativeFrame)[] = []
-  readonly parent: Task | undefined
+  readonly parent: ScriptTask | undefined
   /** Orders what tasks print: places of the starting calls, from the script inwards. */
   readonly path: readonly number[]
   /** Lines printed and tasks started so far. */
@@ -14,13 +14,13 @@ export class Task {
   /** What the function answered at once, when it is built in. */
   entry: StarlarkValue | undefined
 
-  constructor(parent: Task | undefined, path: readonly number[]) {
+  constructor(parent: ScriptTask | undefined, path: readonly number[]) {
     this.parent = parent
     this.path = path
   }
 
   /** True when a function is in flight here or in a task that waits for this one. */
-  isRunning(code: Code): boolean {
+  isRunning(code: Bytecode): boolean {
     for (const frame of this.frames) if (frame instanceof Frame && frame.fn.code === code) return true
     return this.parent?.isRunning(code) ?? false
   }

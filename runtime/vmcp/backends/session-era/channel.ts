@@ -7,11 +7,11 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Message } from '../../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
-import type { OutgoingStrategy } from '../../../outgoing/index.ts'
+import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
-export type Credentials = Pick<OutgoingStrategy, 'apply' | 'refused'>
+export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
 
 /** Where a channel leads and in whose name. */
 export interface ChannelTarget {
@@ -44,10 +44,10 @@ export interface SendOptions {
   readonly onMessage: (message: Message) => void
 }
 
-export interface Channel {
+export interface BackendChannel {
   /**
    * Sends a message. Resolves when its response has ended, or, where answers come by another way, when it was accepted.
-   * Rejects with SessionLost when the backend does not know the session (nothing was executed then), and with
+   * Rejects with BackendSessionLost when the backend does not know the session (nothing was executed then), and with
    * BACKEND_* errors.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
@@ -66,7 +66,7 @@ export interface Channel {
 export interface ChannelEvents {
   /** A message that belongs to no request of ours. */
   readonly onMessage: (message: Message) => void
-  /** The channel can carry nothing any more; with SessionLost, responses that are due may still come. */
+  /** The channel can carry nothing any more; with BackendSessionLost, responses that are due may still come. */
   readonly onLost: (error: Error) => void
 }
 
@@ -93,9 +93,9 @@ export class ConnectionClosed extends GatehouseError {
 }
 
 /** The backend does not know the session any more: the message was not executed, a new session may try it. */
-export class SessionLost extends GatehouseError {
+export class BackendSessionLost extends GatehouseError {
   constructor() {
     super('BACKEND_SESSION_LOST')
-    this.name = 'SessionLost'
+    this.name = 'BackendSessionLost'
   }
 }

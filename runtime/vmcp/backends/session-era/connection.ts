@@ -20,15 +20,15 @@ import {
 import { abortable, type Log, pause, reasonOf } from '../../../net/index.ts'
 import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
 import {
-  type Channel,
+  type BackendChannel,
   type ChannelEvents,
   ConnectionClosed,
   type Sender,
-  SessionLost,
+  BackendSessionLost,
   WrongEra,
 } from './channel.ts'
 import {
-  type Connection,
+  type BackendConnection,
   type ConnectionEvents,
   outgoing,
   type Request,
@@ -39,7 +39,7 @@ import { Inbound, type Pending } from './inbound.ts'
 import { readServerInfo } from '../server-info.ts'
 
 export interface SessionConnectionOptions {
-  readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => Channel
+  readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
   /** A session to go on with instead of opening one: the latest that is known. */
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Told when the backend has opened a session. */
@@ -57,12 +57,12 @@ const listenWaitMs = 250
 const never: AbortSignal = new AbortController().signal
 
 interface Open {
-  readonly channel: Channel
+  readonly channel: BackendChannel
   readonly inbound: Inbound
   readonly server: ServerInfo
 }
 
-export class SessionConnection implements Connection {
+export class SessionConnection implements BackendConnection {
   readonly #options: SessionConnectionOptions
   #opening: Promise<Open> | undefined
   #open: Open | undefined
@@ -136,8 +136,11 @@ export class SessionConnection implements Connection {
     }
   }
 
-  #makeChannel(sender: Sender, resume: BackendSession | undefined): { channel: Channel; inbound: Inbound } {
-    let channel: Channel | undefined
+  #makeChannel(
+    sender: Sender,
+    resume: BackendSession | undefined,
+  ): { channel: BackendChannel; inbound: Inbound } {
+    let channel: BackendChannel | undefined
     const inbound = new Inbound(this.#options.events, (message) =>
       this.#sendQuietly(channel, message, sender),
     )
@@ -146,7 +149,7 @@ export class SessionConnection implements Connection {
         onMessage: (message) => inbound.handle(message, undefined),
         onLost: (error) => {
           // A request that is being answered may be answered yet, and was perhaps carried out: it is not sent again.
-          if (error instanceof SessionLost) inbound.withdrawQuestions(error)
+          if (error instanceof BackendSessionLost) inbound.withdrawQuestions(error)
           else inbound.failAll(error)
           const open = this.#open
           if (open !== undefined && open.channel === channel) this.#lose(open)
@@ -158,7 +161,7 @@ export class SessionConnection implements Connection {
   }
 
   async #handshake(
-    channel: Channel,
+    channel: BackendChannel,
     inbound: Inbound,
     sender: Sender,
     deadline: Deadline,
@@ -170,7 +173,7 @@ export class SessionConnection implements Connection {
   }
 
   async #initialize(
-    channel: Channel,
+    channel: BackendChannel,
     inbound: Inbound,
     sender: Sender,
     deadline: Deadline,
@@ -208,7 +211,7 @@ export class SessionConnection implements Connection {
             await this.#applyLevel(open, level, request.sender, deadline)
           return await this.#carryOut(open, request, deadline)
         } catch (error) {
-          if (!(error instanceof SessionLost) || attempt > 0) throw error
+          if (!(error instanceof BackendSessionLost) || attempt > 0) throw error
           this.#lose(open)
         }
       }
@@ -262,7 +265,7 @@ export class SessionConnection implements Connection {
   }
 
   #roundTrip(
-    channel: Channel,
+    channel: BackendChannel,
     inbound: Inbound,
     id: string,
     message: Buffer,
@@ -316,19 +319,19 @@ export class SessionConnection implements Connection {
       .finally(() => deadline.end())
   }
 
-  #sendQuietly(channel: Channel | undefined, message: Buffer, sender: Sender): void {
+  #sendQuietly(channel: BackendChannel | undefined, message: Buffer, sender: Sender): void {
     this.#send(channel, message, sender).catch((error: unknown) => {
       this.#options.log.debug('a message to the backend was not delivered', { err: error })
     })
   }
 
-  async #send(channel: Channel | undefined, message: Buffer, sender: Sender): Promise<void> {
+  async #send(channel: BackendChannel | undefined, message: Buffer, sender: Sender): Promise<void> {
     const signal = AbortSignal.timeout(this.#options.openTimeoutMs)
     await channel?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
   }
 
   async #sendNotification(
-    channel: Channel,
+    channel: BackendChannel,
     method: string,
     params: Buffer | undefined,
     sender: Sender,

@@ -6,7 +6,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { Ask, AskReply, ClientSession } from '../../pipeline/operation.ts'
 import { ConnectionClosed, type Sender } from './channel.ts'
-import type { Connection, ConnectionEvents, ListKind } from '../connection.ts'
+import type { BackendConnection, ConnectionEvents, ListKind } from '../connection.ts'
 import { SessionConnection } from './connection.ts'
 import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
@@ -18,8 +18,8 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-export interface Held {
-  readonly connection: Connection
+export interface HeldConnection {
+  readonly connection: BackendConnection
   readonly scope: ConnectionScope
   sender: Sender
   usedAt: number
@@ -49,8 +49,8 @@ export interface ConnectionsOptions {
 
 export class Connections {
   readonly #options: ConnectionsOptions
-  readonly #held = new Map<string, Held>()
-  readonly #idle = new Map<string, Held[]>()
+  readonly #held = new Map<string, HeldConnection>()
+  readonly #idle = new Map<string, HeldConnection[]>()
   #pooled = 0
   #closed = false
 
@@ -64,7 +64,7 @@ export class Connections {
   }
 
   /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
-  hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+  hold(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
     const key = keyOf(scope)
     const known = this.#held.get(key)
     if (known) {
@@ -85,7 +85,7 @@ export class Connections {
   /** Closes the shared connection that nobody used for longest when there are too many. */
   #makeRoom(): void {
     let shared = 0
-    let oldest: [string, Held] | undefined
+    let oldest: [string, HeldConnection] | undefined
     for (const entry of this.#held) {
       const [, held] = entry
       if (held.scope.kind === 'session') continue
@@ -98,7 +98,7 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): Held {
+  #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
     if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
     const { name, target, transport, timeoutMs } = this.#options.settings
     const connection = new SessionConnection({
@@ -137,7 +137,7 @@ export class Connections {
   }
 
   /** A pooled connection for one request at a time; goes back with `giveBack`. */
-  take(key: string, capabilities: Buffer, sender: Sender): Held {
+  take(key: string, capabilities: Buffer, sender: Sender): HeldConnection {
     const idle = this.#idle.get(key)?.pop()
     if (idle) return idle
     if (this.#pooled >= maxPooled)
@@ -146,7 +146,7 @@ export class Connections {
     return this.#connect({ kind: 'pool', key }, capabilities, sender)
   }
 
-  giveBack(key: string, held: Held): void {
+  giveBack(key: string, held: HeldConnection): void {
     held.usedAt = this.#options.now()
     const idle = this.#idle.get(key)
     if (idle) idle.push(held)
@@ -157,7 +157,7 @@ export class Connections {
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},
-  ): Held | undefined {
+  ): HeldConnection | undefined {
     const key = keyOf({ kind: 'session', session })
     const held = this.#held.get(key)
     if (forget) this.#held.delete(key)
@@ -193,7 +193,7 @@ export class Connections {
   }
 
   /** Forgets every connection and answers them all. */
-  dropAll(): Held[] {
+  dropAll(): HeldConnection[] {
     const idle = [...this.#idle.values()].flat()
     const all = [...this.#held.values(), ...idle]
     this.#pooled -= idle.length

@@ -14,7 +14,7 @@ import {
   resultMessage,
   updatedMethod,
 } from '../../../mcp/index.ts'
-import { abortable, type Entry, InFlight } from '../../../net/index.ts'
+import { abortable, type InFlightEntry, InFlight } from '../../../net/index.ts'
 import type { AskReply, Outcome } from '../../pipeline/operation.ts'
 import type { ConnectionEvents, ListKind, Relay } from '../connection.ts'
 import type { Deadline } from '../transport/deadline.ts'
@@ -54,12 +54,12 @@ export class Inbound {
   }
 
   /** The result is what `forget` takes. */
-  expect(pending: Pending): Entry<Pending> {
+  expect(pending: Pending): InFlightEntry<Pending> {
     return this.#pending.add(pending)
   }
 
   /** False when it was settled before. Questions asked for the request are withdrawn: nobody waits for the responses. */
-  forget(expected: Entry<Pending>): boolean {
+  forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.#pending.remove(expected)) return false
     for (const question of this.#questions.values()) {
       if (question.pending === expected.value) question.cancel.abort(requestOver)

@@ -12,16 +12,16 @@ import {
   isSessionLost,
   protocolError,
   readServerMessage,
-  type ServerEvent,
+  type SseEvent,
 } from '../../../mcp/index.ts'
 import {
-  type Channel,
+  type BackendChannel,
   type ChannelEvents,
   type ChannelTarget,
   ConnectionClosed,
   type Sender,
   type SendOptions,
-  SessionLost,
+  BackendSessionLost,
 } from './channel.ts'
 import { sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
@@ -29,7 +29,7 @@ import { errorOf } from '../transport/status-error.ts'
 const maxEndpointBytes = 64 * 1024
 const streamEnded = 'the backend closed its event stream'
 
-export class SseChannel implements Channel {
+export class SseChannel implements BackendChannel {
   readonly sessionId = undefined
   readonly #target: ChannelTarget
   readonly #events: ChannelEvents
@@ -64,7 +64,7 @@ export class SseChannel implements Channel {
         response.body,
       )
     ) {
-      throw new SessionLost()
+      throw new BackendSessionLost()
     }
     const failure = errorOf(response)
     if (failure) throw failure
@@ -101,7 +101,7 @@ export class SseChannel implements Channel {
     if (!response.stream) throw errorOf(response) ?? protocolError('no event stream')
   }
 
-  #onEvent(event: ServerEvent, onEndpoint: (url: URL) => void): void | Promise<void> {
+  #onEvent(event: SseEvent, onEndpoint: (url: URL) => void): void | Promise<void> {
     if (event.event === 'endpoint') {
       const { url } = this.#target
       const data = event.size > maxEndpointBytes ? undefined : event.data()

@@ -15,19 +15,19 @@ import {
   type Message,
   protocolError,
   readServerMessage,
-  type ServerEvent,
+  type SseEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
 import { InFlight, pause } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
-  type Channel,
+  type BackendChannel,
   type ChannelEvents,
   type ChannelTarget,
   ConnectionClosed,
   type Sender,
   type SendOptions,
-  SessionLost,
+  BackendSessionLost,
   WrongEra,
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
@@ -48,7 +48,7 @@ interface StreamPosition {
   retryMs: number
 }
 
-export class StreamableChannel implements Channel {
+export class StreamableChannel implements BackendChannel {
   readonly #target: ChannelTarget
   readonly #events: ChannelEvents
   readonly #closed = new AbortController()
@@ -127,7 +127,7 @@ export class StreamableChannel implements Channel {
       onRetry: (retryMs) => setRetry(position, retryMs),
       onStream: (responseHeaders) => this.#noteSession(responseHeaders),
     })
-    if (sentSession !== undefined && hasLostSession(response)) throw new SessionLost()
+    if (sentSession !== undefined && hasLostSession(response)) throw new BackendSessionLost()
     this.#noteSession(response.headers)
     return response
   }
@@ -163,7 +163,7 @@ export class StreamableChannel implements Channel {
   }
 
   #onEvent(
-    event: ServerEvent,
+    event: SseEvent,
     position: StreamPosition,
     onMessage: (message: Message) => void,
   ): void | Promise<void> {
@@ -188,10 +188,10 @@ export class StreamableChannel implements Channel {
       })
       if (response.stream) continue
       if (this.#sessionId !== undefined && hasLostSession(response)) {
-        this.#events.onLost(new SessionLost())
+        this.#events.onLost(new BackendSessionLost())
         // Whether the request was carried out before the session was lost, nobody knows.
         throw isRepeatable(options.method)
-          ? new SessionLost()
+          ? new BackendSessionLost()
           : protocolError('the session ended before the response')
       }
       throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL')
@@ -240,7 +240,7 @@ export class StreamableChannel implements Channel {
           },
         })
         if (this.#sessionId !== undefined && hasLostSession(response)) {
-          this.#events.onLost(new SessionLost())
+          this.#events.onLost(new BackendSessionLost())
           return
         }
         if (!response.stream && response.status < 500) return

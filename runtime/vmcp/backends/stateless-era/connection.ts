@@ -16,7 +16,7 @@ import {
   namedMethods,
   protocolError,
   readServerMessage,
-  type ServerEvent,
+  type SseEvent,
   requestMessage,
   respondToInputRequests,
   rpcCode,
@@ -27,7 +27,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
-import { type Connection, outgoing, type Request, type ServerInfo } from '../connection.ts'
+import { type BackendConnection, outgoing, type Request, type ServerInfo } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { sendToBackend } from '../transport/send.ts'
@@ -46,7 +46,7 @@ export interface StatelessConnectionOptions {
   readonly openTimeoutMs: number
 }
 
-export class StatelessConnection implements Connection {
+export class StatelessConnection implements BackendConnection {
   readonly #options: StatelessConnectionOptions
   #server: ServerInfo | undefined
   #nextId = 1
@@ -126,7 +126,7 @@ export class StatelessConnection implements Connection {
           lingerMs,
         )
       }
-      const onEvent = (event: ServerEvent): void | Promise<void> => {
+      const onEvent = (event: SseEvent): void | Promise<void> => {
         if (event.size === 0 || responded) return undefined
         const message = readServerMessage(event.data())
         return message instanceof Promise ? message.then(onMessage) : onMessage(message)

@@ -2,7 +2,7 @@
  * Reads an event stream as it arrives, in as many turns of the event loop as it takes: the bytes in slices, and the events
  * one after the other.
  */
-import { type Handle, type ServerEvent, type SseReader, sseReader, TurnQueue } from '../../../mcp/index.ts'
+import { type Handle, type SseEvent, type SseReader, sseReader, TurnQueue } from '../../../mcp/index.ts'
 
 /** Read within one turn, some milliseconds at most. */
 const sliceBytes = 16 * 1024
@@ -10,7 +10,7 @@ const sliceBytes = 16 * 1024
 export interface EventFeedOptions {
   /** Bounds the data of one event. */
   readonly maxBytes: number
-  readonly onEvent: Handle<ServerEvent>
+  readonly onEvent: Handle<SseEvent>
   readonly onRetry: ((retryMs: number) => void) | undefined
   /** Gets what reading failed with; nothing is read after it. */
   readonly onError: (error: unknown) => void
@@ -19,7 +19,7 @@ export interface EventFeedOptions {
 export class EventFeed {
   readonly #reader: SseReader
   readonly #slices: TurnQueue<Buffer>
-  readonly #events: TurnQueue<ServerEvent>
+  readonly #events: TurnQueue<SseEvent>
 
   constructor({ maxBytes, onEvent, onRetry, onError }: EventFeedOptions) {
     const fail = (error: unknown): void => {

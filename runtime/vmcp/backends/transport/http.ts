@@ -6,14 +6,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import {
-  type Handle,
-  inTurns,
-  joined,
-  largeBytes,
-  protocolError,
-  type ServerEvent,
-} from '../../../mcp/index.ts'
+import { type Handle, inTurns, joined, largeBytes, protocolError, type SseEvent } from '../../../mcp/index.ts'
 import {
   codedAnswer,
   type DispatchController,
@@ -41,7 +34,7 @@ export interface BackendRequest {
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
-  readonly onEvent?: Handle<ServerEvent>
+  readonly onEvent?: Handle<SseEvent>
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void

@@ -8,7 +8,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
-import type { Kind } from '../types.ts'
+import type { ItemKind } from '../types.ts'
 import {
   anyObject,
   boolean,
@@ -18,7 +18,7 @@ import {
   number,
   oneOf,
   type Repairs,
-  type Rule,
+  type ItemRule,
   shape,
   text,
   time,
@@ -48,7 +48,7 @@ export interface UnusableItem {
   readonly failure: string
 }
 
-type Rules = readonly (readonly [string, Rule])[]
+type Rules = readonly (readonly [string, ItemRule])[]
 
 const icon = shape({
   members: { src: text, mimeType: text, sizes: list(text), theme: oneOf('light', 'dark') },
@@ -82,7 +82,7 @@ const promptArgument = shape({
 })
 
 /** Optional members of each kind; one that cannot be used is taken out. */
-const optionalRules: Readonly<Record<Kind, Rules>> = {
+const optionalRules: Readonly<Record<ItemKind, Rules>> = {
   tools: [
     ...described,
     ['annotations', toolAnnotations],
@@ -99,7 +99,7 @@ const optionalRules: Readonly<Record<Kind, Rules>> = {
 }
 
 /** Members by which an item is known or shown; the first is its key. */
-const requiredMembers: Readonly<Record<Kind, readonly string[]>> = {
+const requiredMembers: Readonly<Record<ItemKind, readonly string[]>> = {
   tools: ['name'],
   resources: ['uri', 'name'],
   templates: ['uriTemplate', 'name'],
@@ -108,7 +108,7 @@ const requiredMembers: Readonly<Record<Kind, readonly string[]>> = {
 
 const promptArguments = wholeList(promptArgument)
 
-export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
+export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
@@ -141,7 +141,7 @@ export function checkItem(kind: Kind, json: Buffer): UsableItem | UnusableItem {
  * why the item is left out.
  */
 const specialRules: Readonly<
-  Partial<Record<Kind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
+  Partial<Record<ItemKind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
 > = { tools: schemasOf, prompts: argumentsOf }
 
 function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {

@@ -1,5 +1,5 @@
 /** What was wrong with the items of one backend's lists, gathered for reports: counts, and a few of them by name. */
-import type { Kind, CatalogNotice } from '../types.ts'
+import type { ItemKind, CatalogNotice } from '../types.ts'
 
 export interface ListErrors {
   /** Number of items that are offered with repairs. */
@@ -15,7 +15,7 @@ export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 const maxNamed = 10
 const maxName = 100
 
-const nouns: Readonly<Record<Kind, string>> = {
+const nouns: Readonly<Record<ItemKind, string>> = {
   tools: 'tool',
   resources: 'resource',
   templates: 'resource template',
@@ -37,15 +37,15 @@ export class ErrorCollector {
   }
 
   /** `key` undefined: it has none that can be read. */
-  leftOut(kind: Kind, key: string | undefined, why: string): void {
+  leftOut(kind: ItemKind, key: string | undefined, why: string): void {
     this.#note(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }
 
-  repaired(kind: Kind, key: string, members: readonly string[]): void {
+  repaired(kind: ItemKind, key: string, members: readonly string[]): void {
     this.#note(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
   }
 
-  #note(sort: Sort, kind: Kind, key: string | undefined, message: (what: string) => string): void {
+  #note(sort: Sort, kind: ItemKind, key: string | undefined, message: (what: string) => string): void {
     if (++sort.count > maxNamed) return
     const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, maxName))
     sort.named.push({

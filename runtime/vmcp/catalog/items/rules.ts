@@ -4,7 +4,7 @@
  */
 import { JsonObject, scanElements } from '../../../mcp/index.ts'
 
-export type Rule = (raw: Buffer) => Buffer | undefined
+export type ItemRule = (raw: Buffer) => Buffer | undefined
 
 const quoteByte = 0x22
 export const openObject = 0x7b
@@ -14,13 +14,13 @@ export function isNull(raw: Buffer): boolean {
   return raw[0] === 0x6e
 }
 
-export const text: Rule = (raw) => (raw[0] === quoteByte ? raw : undefined)
+export const text: ItemRule = (raw) => (raw[0] === quoteByte ? raw : undefined)
 
-export const anyObject: Rule = (raw) => (raw[0] === openObject ? raw : undefined)
+export const anyObject: ItemRule = (raw) => (raw[0] === openObject ? raw : undefined)
 
-export const boolean: Rule = (raw) => (raw[0] === 0x74 || raw[0] === 0x66 ? raw : undefined)
+export const boolean: ItemRule = (raw) => (raw[0] === 0x74 || raw[0] === 0x66 ? raw : undefined)
 
-export function number(fits: (value: number) => boolean): Rule {
+export function number(fits: (value: number) => boolean): ItemRule {
   return (raw) => (startsNumber(raw[0]) && fits(Number(raw.toString('latin1'))) ? raw : undefined)
 }
 
@@ -28,7 +28,7 @@ function startsNumber(byte: number | undefined): boolean {
   return byte === 0x2d || (byte !== undefined && byte >= 0x30 && byte <= 0x39)
 }
 
-export function oneOf(...values: readonly string[]): Rule {
+export function oneOf(...values: readonly string[]): ItemRule {
   return (raw) =>
     raw[0] === quoteByte && values.includes(String(JSON.parse(raw.toString()))) ? raw : undefined
 }
@@ -37,7 +37,7 @@ const timeText =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
 /** RFC 3339, with an offset. */
-export const time: Rule = (raw) => {
+export const time: ItemRule = (raw) => {
   const match = raw[0] === quoteByte ? timeText.exec(String(JSON.parse(raw.toString()))) : null
   if (!match) return undefined
   const [year, month, day] = match.slice(1).map(Number)
@@ -48,7 +48,7 @@ export const time: Rule = (raw) => {
 }
 
 /** A list without the elements that have no meaning; none is left: no meaning. */
-export function list(rule: Rule): Rule {
+export function list(rule: ItemRule): ItemRule {
   return (raw) => {
     if (raw[0] !== openArray) return undefined
     const elements = scanElements(raw)
@@ -60,7 +60,7 @@ export function list(rule: Rule): Rule {
 }
 
 /** A list of which every element counts: one without meaning takes the meaning of the whole. */
-export function wholeList(rule: Rule): Rule {
+export function wholeList(rule: ItemRule): ItemRule {
   const each = list(rule)
   return (raw) => {
     if (raw[0] !== openArray) return undefined
@@ -68,14 +68,14 @@ export function wholeList(rule: Rule): Rule {
   }
 }
 
-export interface Shape {
-  readonly members: Readonly<Record<string, Rule>>
+export interface ItemShape {
+  readonly members: Readonly<Record<string, ItemRule>>
   /** Members without which the whole has no meaning. */
   readonly required?: readonly string[]
 }
 
 /** An object: unusable members are taken out, unknown ones stay. Throws JsonError when a member stands there twice. */
-export function shape({ members, required = [] }: Shape): Rule {
+export function shape({ members, required = [] }: ItemShape): ItemRule {
   const rules = Object.entries(members)
   return (raw) => {
     if (raw[0] !== openObject) return undefined
@@ -92,7 +92,7 @@ export function shape({ members, required = [] }: Shape): Rule {
 export type Repairs = Record<string, Buffer | undefined>
 
 /** What the rules make of an object's members, where that differs from what is there. */
-export function changesTo(object: JsonObject, rules: readonly (readonly [string, Rule])[]): Repairs {
+export function changesTo(object: JsonObject, rules: readonly (readonly [string, ItemRule])[]): Repairs {
   // Names may be a backend's own, `__proto__` among them.
   const changes = Object.create(null) as Repairs
   for (const [name, rule] of rules) {

@@ -9,7 +9,7 @@
  */
 import { JsonObject } from '../../../mcp/index.ts'
 import { isCompilable } from './compilable.ts'
-import { changesTo, isNull, openArray, openObject, type Rule, text, wholeList } from './rules.ts'
+import { changesTo, isNull, openArray, openObject, type ItemRule, text, wholeList } from './rules.ts'
 
 /** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
 export interface SchemaForms {
@@ -44,7 +44,7 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
 /** A property whose schema is null is one of which nothing is said. */
-const property: Rule = (raw) => {
+const property: ItemRule = (raw) => {
   switch (raw[0]) {
     case openObject:
     case openArray:
@@ -56,10 +56,11 @@ const property: Rule = (raw) => {
   }
 }
 
-const sessionProperty: Rule = (raw) => (raw[0] === 0x74 ? anything : raw[0] === 0x66 ? matchesNothing : raw)
+const sessionProperty: ItemRule = (raw) =>
+  raw[0] === 0x74 ? anything : raw[0] === 0x66 ? matchesNothing : raw
 
 /** Every member of an object by one rule; undefined as soon as one has no meaning. */
-function members(rule: Rule): Rule {
+function members(rule: ItemRule): ItemRule {
   return (raw) => {
     if (raw[0] !== openObject) return undefined
     const object = new JsonObject(raw)
@@ -72,7 +73,7 @@ function members(rule: Rule): Rule {
   }
 }
 
-type SchemaRules = readonly (readonly [string, Rule])[]
+type SchemaRules = readonly (readonly [string, ItemRule])[]
 
 const usableMembers: SchemaRules = [
   ['type', objectType],

@@ -5,8 +5,8 @@
 import type { Pinning } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
-import type { Item, ToolItem } from '../types.ts'
-import type { Evaluated, Evaluation } from './evaluate.ts'
+import type { CatalogItem, ToolItem } from '../types.ts'
+import type { EvaluatedItem, Evaluation } from './evaluate.ts'
 import type { PinKind, PinReason } from './parts.ts'
 import { type ApprovedForm, type CompiledLock, pinKey } from './types.ts'
 
@@ -42,7 +42,7 @@ export function applyPins(
   closed: PinReason | undefined,
 ): Listing {
   if (!closed && !evaluation) return listing
-  const offer = <I extends Item>(kind: PinKind, items: readonly I[]): readonly I[] =>
+  const offer = <I extends CatalogItem>(kind: PinKind, items: readonly I[]): readonly I[] =>
     items.map((item) => offered(item, evaluation?.items.get(pinKey(kind, item.key)), settings, closed))
   return {
     ...listing,
@@ -53,9 +53,9 @@ export function applyPins(
   }
 }
 
-function offered<I extends Item>(
+function offered<I extends CatalogItem>(
   item: I,
-  found: Evaluated | undefined,
+  found: EvaluatedItem | undefined,
   { onChanged, onNew }: PinSettings,
   closed: PinReason | undefined,
 ): I {
@@ -88,13 +88,13 @@ function instructions(
   return typeof approved === 'string' ? approved : undefined
 }
 
-type Frozen = Pick<Item, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
+type Frozen = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
 
 /** Approved definitions as they stand in for changed ones; made once for each. */
 const frozenForms = new WeakMap<ApprovedForm, Map<boolean, Frozen | undefined>>()
 
 /** Undefined when calls could not be checked against the approved definition. */
-function frozenForm({ kind, form, parts }: Evaluated): Frozen | undefined {
+function frozenForm({ kind, form, parts }: EvaluatedItem): Frozen | undefined {
   if (!form) return undefined
   const dropsOutput = parts.includes('output')
   const known = frozenForms.get(form) ?? new Map<boolean, Frozen | undefined>()

@@ -5,7 +5,7 @@
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
 import { checkItem } from '../items/check.ts'
-import type { Item, ToolItem } from '../types.ts'
+import type { CatalogItem, ToolItem } from '../types.ts'
 import { callableTool } from '../items/mirrored.ts'
 import { promptArgumentCheck, toolArgumentCheck } from './arguments.ts'
 import { digestsOf } from './digest.ts'
@@ -108,8 +108,8 @@ class Compiler {
       return `the definition is one of ${JSON.stringify(checked.key.slice(0, maxNamed))}`
     try {
       const { json, sessionJson } = checked
-      const item: Item = { key: name, json, ...(sessionJson && { sessionJson }) }
-      const listed: Item | ToolItem | string = kind === 'tool' ? callableTool(item) : item
+      const item: CatalogItem = { key: name, json, ...(sessionJson && { sessionJson }) }
+      const listed: CatalogItem | ToolItem | string = kind === 'tool' ? callableTool(item) : item
       if (typeof listed === 'string') return `the definition cannot be used: ${listed}`
       return { digests: await digestsOf(kind, json, this.#ignore), item: listed, check: checks[kind]?.(json) }
     } catch (error) {

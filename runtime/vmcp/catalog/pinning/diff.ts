@@ -4,10 +4,10 @@
  */
 import { JsonError } from '../../../mcp/index.ts'
 import { partsOf } from './digest.ts'
-import { type Part, type PinKind, parts } from './parts.ts'
+import { type PinnedPart, type PinKind, parts } from './parts.ts'
 
 export interface PartDiff {
-  readonly part: Part
+  readonly part: PinnedPart
   /** Lines that begin with a space, `-` (approved) or `+` (offered), and `@@` where lines are left out. */
   readonly lines: readonly string[]
 }
@@ -34,7 +34,7 @@ export function pinDiff(
   })
 }
 
-function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<Part, readonly string[]> {
+function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPart, readonly string[]> {
   if (json === undefined) return new Map()
   try {
     const raw = partsOf(kind, Buffer.from(json))
@@ -46,7 +46,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<Part, rea
 }
 
 /** Texts are shown line by line, everything else as indented JSON with sorted names. */
-function linesOf(part: Part, raw: Buffer): readonly string[] {
+function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = JSON.parse(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
   if (part === 'text' && typeof value === 'object' && value !== null)

@@ -6,8 +6,8 @@
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'
-import { atOnce, canonicalText, inTurns, JsonObject, type Work } from '../../../mcp/index.ts'
-import { type Part, type PinDigests, type PinKind, parts } from './parts.ts'
+import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
+import { type PinnedPart, type PinDigests, type PinKind, parts } from './parts.ts'
 
 const pinScheme = 'gatehouse.pin.v1'
 
@@ -24,7 +24,7 @@ const hintDefaults = {
   openWorldHint: 'true',
 } as const
 
-type PartOf = Readonly<Record<string, Part>>
+type PartOf = Readonly<Record<string, PinnedPart>>
 
 const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = {
   tool: {
@@ -53,16 +53,16 @@ export function partsOf(
   kind: PinKind,
   json: Buffer,
   ignore: readonly string[] = [],
-): ReadonlyMap<Part, Buffer> {
+): ReadonlyMap<PinnedPart, Buffer> {
   if (kind === 'instructions') return new Map([['text', json]])
-  const grouped = new Map<Part, [string, Buffer][]>()
+  const grouped = new Map<PinnedPart, [string, Buffer][]>()
   for (const [name, raw] of new JsonObject(json).entries()) {
     if (name === keyMembers[kind]) continue
     const table = memberParts[kind]
     const part = Object.hasOwn(table, name) ? (table[name] ?? 'other') : 'other'
     grouped.set(part, [...(grouped.get(part) ?? []), [name, raw]])
   }
-  const found = new Map<Part, Buffer>()
+  const found = new Map<PinnedPart, Buffer>()
   for (const [part, members] of grouped) {
     const [first] = members
     const text = part === 'text' || part === 'other' ? objectOf(members) : (first?.[1] ?? Buffer.from('null'))
@@ -110,8 +110,12 @@ function nameIn(pointer: string): string | undefined {
 }
 
 /** The digests of one item. Throws JsonError for a member that stands twice, however deep. */
-export function* digestWork(kind: PinKind, json: Buffer, ignore: readonly string[] = []): Work<PinDigests> {
-  const digests: Partial<Record<Part, string>> = {}
+export function* digestWork(
+  kind: PinKind,
+  json: Buffer,
+  ignore: readonly string[] = [],
+): TurnWork<PinDigests> {
+  const digests: Partial<Record<PinnedPart, string>> = {}
   for (const [part, raw] of partsOf(kind, json, ignore)) {
     const schema = kind === 'tool' && (part === 'input' || part === 'output')
     digests[part] = hashed(part, yield* canonicalText(raw, { schema, maxValues }))
@@ -136,6 +140,6 @@ export async function digestsOf(
 }
 
 /** Parts of which the digests differ, in a fixed order. */
-export function differingParts(a: PinDigests, b: PinDigests): readonly Part[] {
+export function differingParts(a: PinDigests, b: PinDigests): readonly PinnedPart[] {
   return parts.filter((part) => a.parts[part] !== b.parts[part])
 }

@@ -3,10 +3,10 @@
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
-import type { Item } from '../types.ts'
+import type { CatalogItem } from '../types.ts'
 import { differingParts } from './digest.ts'
 import { isNarrower } from './narrower.ts'
-import { type Part, type PinDigests, type PinKind, parts } from './parts.ts'
+import { type PinnedPart, type PinDigests, type PinKind, parts } from './parts.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
 /** One item of a listing, as far as pinning sees it. */
@@ -18,23 +18,23 @@ export interface Offered {
   readonly pin: PinDigests | undefined
 }
 
-export interface Evaluated extends Offered {
+export interface EvaluatedItem extends Offered {
   readonly state: Exclude<PinState, 'removed'>
-  readonly parts: readonly Part[]
+  readonly parts: readonly PinnedPart[]
   /** The approved form that is nearest; undefined for a new item. */
   readonly form: ApprovedForm | undefined
   readonly renamedFrom: string | undefined
 }
 
 export interface Evaluation {
-  readonly items: ReadonlyMap<string, Evaluated>
+  readonly items: ReadonlyMap<string, EvaluatedItem>
   /** Approved, and not offered. */
   readonly removed: readonly Approved[]
 }
 
 /** Everything of a listing that is pinned; resources are data. */
 export function offeredBy({ tools, prompts, templates, server, instructionsPin }: Listing): Offered[] {
-  const of = (kind: PinKind, items: readonly Item[]): Offered[] =>
+  const of = (kind: PinKind, items: readonly CatalogItem[]): Offered[] =>
     items.map(({ key, json, pin }) => ({ kind, name: key, json, pin }))
   const { instructions } = server
   return [
@@ -62,7 +62,7 @@ export function evaluate(offered: readonly Offered[], lock: CompiledLock): Evalu
       forms.map(({ digests }) => [`${kind} ${digests.digest}`, name] as const),
     ),
   )
-  const items = new Map<string, Evaluated>()
+  const items = new Map<string, EvaluatedItem>()
   for (const one of offered) {
     const key = pinKey(one.kind, one.name)
     const renamedFrom = goneByDigest.get(`${one.kind} ${one.pin?.digest}`)
@@ -71,7 +71,7 @@ export function evaluate(offered: readonly Offered[], lock: CompiledLock): Evalu
   return { items, removed }
 }
 
-type Verdict = Pick<Evaluated, 'state' | 'parts' | 'form' | 'renamedFrom'>
+type Verdict = Pick<EvaluatedItem, 'state' | 'parts' | 'form' | 'renamedFrom'>
 
 function evaluateOne(
   offered: Offered,
@@ -86,7 +86,7 @@ function evaluateOne(
   }
   const [first] = approved.forms
   if (!pin) return { state: 'changed', parts, form: first, renamedFrom: undefined }
-  let nearest: { readonly form: ApprovedForm; readonly parts: readonly Part[] } | undefined
+  let nearest: { readonly form: ApprovedForm; readonly parts: readonly PinnedPart[] } | undefined
   for (const form of approved.forms) {
     if (form.digests.digest === pin.digest)
       return { state: 'pinned', parts: [], form, renamedFrom: undefined }
@@ -102,7 +102,7 @@ function evaluateOne(
 function isAccepted(
   { kind, json }: Offered,
   { item }: ApprovedForm,
-  differing: readonly Part[],
+  differing: readonly PinnedPart[],
   accept: ReadonlySet<string>,
 ): boolean {
   return differing.every((part) => {

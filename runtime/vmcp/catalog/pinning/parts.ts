@@ -6,12 +6,12 @@ export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const
 
 /** One aspect of an item that clients rely on; each has a digest of its own. */
-export type Part = (typeof parts)[number]
+export type PinnedPart = (typeof parts)[number]
 
 export interface PinDigests {
   /** Of all parts together, `sha256:<hex>`; the name of the item is no part. */
   readonly digest: string
-  readonly parts: Readonly<Partial<Record<Part, string>>>
+  readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
 
 /** How the items of a backend are digested. */

@@ -6,7 +6,7 @@
  * not removed: nobody knows what the caller saw who wrote the lock.
  */
 import { type PartDiff, pinDiff } from './diff.ts'
-import type { Evaluated, Evaluation } from './evaluate.ts'
+import type { EvaluatedItem, Evaluation } from './evaluate.ts'
 import type { PinKind } from './parts.ts'
 import { type Approved, type PinDrift, pinKey, type PinState } from './types.ts'
 
@@ -40,7 +40,7 @@ const maxDrift = 1_000
 
 /** What was found of one name. */
 type Found =
-  | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: Evaluated }
+  | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }
 
 /** `perCaller`: the backend shows callers different things. */

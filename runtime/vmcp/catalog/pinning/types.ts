@@ -1,6 +1,6 @@
 /** Shapes of tool pinning: what is compared, what came out, and what an approval consists of. */
-import type { Item, ToolItem } from '../types.ts'
-import type { ArgumentCheck, Part, PinDigests, PinKind } from './parts.ts'
+import type { CatalogItem, ToolItem } from '../types.ts'
+import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from './parts.ts'
 
 /** `new`: not in the lock; `removed`: in the lock, and not offered. */
 export type PinState = 'pinned' | 'new' | 'changed' | 'removed'
@@ -12,7 +12,7 @@ export interface PinDrift {
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
   /** Parts that differ; all parts of a new item, none of a removed one. */
-  readonly parts: readonly Part[]
+  readonly parts: readonly PinnedPart[]
   /** Of what the backend offers; of the approved form when it is removed. */
   readonly digest: string
   /** Name of a removed item with the same definition: this one may be it under another name. */
@@ -22,7 +22,7 @@ export interface PinDrift {
 export interface ApprovedForm {
   readonly digests: PinDigests
   /** As it is listed when it stands in for what the backend offers. */
-  readonly item: Item | ToolItem
+  readonly item: CatalogItem | ToolItem
   /** Of arguments, while the backend offers another form; undefined: it cannot stand in for that. */
   readonly check: ArgumentCheck | undefined
 }

@@ -11,7 +11,7 @@ import {
   sessionVersions,
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
-import type { Session } from '../../sessions/session.ts'
+import type { ServerSession } from '../../sessions/session.ts'
 import { passedHeaders } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
 import { Reply } from '../reply.ts'
@@ -48,7 +48,7 @@ export class SessionEdge {
     return passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
   }
 
-  async #sessionOf(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<Session> {
+  async #sessionOf(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
     const sessionId = exchange.header('sessionId')
     if (sessionId === undefined) {
       const detail = 'Invalid Request: the Mcp-Session-Id header is required'

@@ -25,11 +25,16 @@ import {
   sessionResultInTurns,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight, Log } from '../../../net/index.ts'
-import type { Client, Operation, Outcome } from '../../pipeline/operation.ts'
-import { maxInFlight, maxSubscriptions, type RequestInFlight, type Session } from '../../sessions/session.ts'
+import type { OperationClient, Operation, Outcome } from '../../pipeline/operation.ts'
+import {
+  maxInFlight,
+  maxSubscriptions,
+  type RequestInFlight,
+  type ServerSession,
+} from '../../sessions/session.ts'
 import type { SessionTable } from '../../sessions/table.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
-import type { HttpResponse } from '../response.ts'
+import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, noAbilities, readInfo } from '../client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
@@ -42,21 +47,21 @@ export interface SessionProtocolOptions {
   readonly serverInfo: string
   readonly advertise: Advertise
   /** Answers in the making: held open while they take long. */
-  readonly responses: InFlight<HttpResponse>
+  readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }
 
 export interface SessionLife {
   /** The client has said that it is ready. */
-  ready(session: Session): void
+  ready(session: ServerSession): void
   /** A request or notification arrived; before it is carried out. */
-  used(session: Session): void
-  subscribed(session: Session, uri: string): void
-  unsubscribed(session: Session, uri: string): void
-  levelSet(session: Session): void
-  rootsChanged(session: Session): void
+  used(session: ServerSession): void
+  subscribed(session: ServerSession, uri: string): void
+  unsubscribed(session: ServerSession, uri: string): void
+  levelSet(session: ServerSession): void
+  rootsChanged(session: ServerSession): void
   /** A list was answered: the client has seen the present state of it. */
-  listed(session: Session, method: string): void
+  listed(session: ServerSession, method: string): void
 }
 
 export class SessionProtocol {
@@ -76,7 +81,7 @@ export class SessionProtocol {
     params: JsonObject,
     caller: Caller,
     headers: Readonly<Record<string, string>>,
-  ): Promise<{ session: Session; response: Buffer }> {
+  ): Promise<{ session: ServerSession; response: Buffer }> {
     const { id } = message
     if (message.kind !== 'request' || id === undefined) {
       throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: initialize needs an id' })
@@ -114,10 +119,10 @@ export class SessionProtocol {
    * with errors that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
   async receive(
-    session: Session,
+    session: ServerSession,
     message: Message,
     params: JsonObject,
-    response: HttpResponse,
+    response: ClientResponse,
   ): Promise<void> {
     this.#options.life.used(session)
     if (message.kind === 'notification') this.#notification(session, message, params)
@@ -126,10 +131,10 @@ export class SessionProtocol {
   }
 
   async #request(
-    session: Session,
+    session: ServerSession,
     message: Message,
     params: JsonObject,
-    response: HttpResponse,
+    response: ClientResponse,
   ): Promise<void> {
     const id = message.id ?? ''
     try {
@@ -155,17 +160,17 @@ export class SessionProtocol {
     else await this.#operate(session, message, params, response)
   }
 
-  async #setLevel(session: Session, level: string): Promise<void> {
+  async #setLevel(session: ServerSession, level: string): Promise<void> {
     session.logLevel = level
     await this.#options.sessions.save(session)
     this.#options.life.levelSet(session)
   }
 
   async #operate(
-    session: Session,
+    session: ServerSession,
     message: Message,
     params: JsonObject,
-    response: HttpResponse,
+    response: ClientResponse,
   ): Promise<void> {
     const id = message.id ?? ''
     const send = (bytes: Buffer): boolean => response.send(bytes) || pushed(session, bytes)
@@ -206,14 +211,14 @@ export class SessionProtocol {
     }
   }
 
-  #note(session: Session, method: string, params: JsonObject): void {
+  #note(session: ServerSession, method: string, params: JsonObject): void {
     const { life } = this.#options
     if (method === 'resources/subscribe') life.subscribed(session, params.text('uri') ?? '')
     else if (method === 'resources/unsubscribe') life.unsubscribed(session, params.text('uri') ?? '')
     else if (method.endsWith('/list')) life.listed(session, method)
   }
 
-  #notification(session: Session, message: Message, params: JsonObject): void {
+  #notification(session: ServerSession, message: Message, params: JsonObject): void {
     switch (message.method) {
       case 'notifications/initialized':
         this.#options.life.ready(session)
@@ -237,7 +242,7 @@ export function isForHttp(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }
 
-function requestOf({ inFlight }: Session, id: string): RequestInFlight | undefined {
+function requestOf({ inFlight }: ServerSession, id: string): RequestInFlight | undefined {
   return inFlight.find((request) => request.id === id)
 }
 
@@ -249,13 +254,13 @@ function eitherOf(a: AbortSignal, b: AbortSignal | undefined): AbortSignal {
   return b ? AbortSignal.any([a, b]) : a
 }
 
-function pushed(session: Session, message: Buffer): boolean {
+function pushed(session: ServerSession, message: Buffer): boolean {
   session.push(message)
   return true
 }
 
 /** The client behind a session, as it is at this request. */
-export function clientOf(session: Session): Client {
+export function clientOf(session: ServerSession): OperationClient {
   const { protocolVersion, abilities, info } = session.facts
   return {
     era: 'session',

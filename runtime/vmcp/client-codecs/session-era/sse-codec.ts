@@ -19,8 +19,8 @@ import {
   resultParts,
 } from '../../../mcp/index.ts'
 import type { Caller } from '../../../net/index.ts'
-import type { Session } from '../../sessions/session.ts'
-import type { HttpResponse } from '../response.ts'
+import type { ServerSession } from '../../sessions/session.ts'
+import type { ClientResponse } from '../response.ts'
 import { isShared, passedHeaders } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
@@ -39,7 +39,7 @@ export interface OldSseEdgeOptions {
 interface Stream {
   readonly owner: string
   readonly res: ServerResponse
-  session: Session | undefined
+  session: ServerSession | undefined
 }
 
 export class OldSseEdge {
@@ -117,7 +117,7 @@ function accept({ res }: VmcpExchange): void {
  * Answers what needs no session, and refuses the rest. A client that asks `server/discover` first finds out in this way
  * that it has to initialize: the transport has no stateless revision.
  */
-function answerOutsideSession({ kind, id, method }: Message, response: HttpResponse): void {
+function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return
   if (method === 'ping') response.end(resultMessage(id, '{}'))
   else if (method === 'server/discover')
@@ -129,7 +129,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: HttpRespo
 }
 
 /** Everything goes onto the one stream; nothing ends but the stream itself. */
-class StreamResponse implements HttpResponse {
+class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse
 

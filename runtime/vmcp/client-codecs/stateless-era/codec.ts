@@ -31,9 +31,9 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import type { Ask, Client, Operation, Outcome } from '../../pipeline/operation.ts'
+import type { Ask, OperationClient, Operation, Outcome } from '../../pipeline/operation.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
-import type { HttpResponse } from '../response.ts'
+import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonical, passedHeaders } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
 import { LiveOperation } from '../live-operation.ts'
@@ -46,11 +46,15 @@ import { type ParkedCalls, StatelessCall } from './call.ts'
 export interface StatelessEdgeOptions {
   readonly perform: (operation: Operation) => Promise<Outcome>
   /** Checks the mirrored argument headers of a call, once the tool is known. Throws HEADER_MISMATCH. */
-  readonly checkHeaders: (client: Client, params: JsonObject, headers: IncomingHttpHeaders) => Promise<void>
+  readonly checkHeaders: (
+    client: OperationClient,
+    params: JsonObject,
+    headers: IncomingHttpHeaders,
+  ) => Promise<void>
   readonly serverInfo: string
   readonly advertise: Advertise
   readonly passthroughHeaders: () => readonly string[]
-  readonly responses: InFlight<HttpResponse>
+  readonly responses: InFlight<ClientResponse>
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
@@ -105,7 +109,7 @@ export class StatelessEdge {
     else throw new MessageError('METHOD_NOT_FOUND', message.id)
   }
 
-  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): Client {
+  #client(exchange: VmcpExchange, meta: StatelessMeta, caller: Caller, id: string): OperationClient {
     return {
       era: 'stateless',
       protocolVersion: meta.protocolVersion,
@@ -117,7 +121,7 @@ export class StatelessEdge {
     }
   }
 
-  async #discover(client: Client): Promise<Buffer> {
+  async #discover(client: OperationClient): Promise<Buffer> {
     const members = advertisedMembers(await this.#options.advertise(client))
     return Buffer.from(`{"supportedVersions":${JSON.stringify(allVersions)},${members}}`)
   }
@@ -127,7 +131,7 @@ export class StatelessEdge {
     message: Message,
     id: string,
     params: JsonObject,
-    client: Client,
+    client: OperationClient,
     meta: StatelessMeta,
     reply: Reply,
   ): Promise<void> {
@@ -150,7 +154,7 @@ export class StatelessEdge {
     exchange: VmcpExchange,
     message: Message,
     params: JsonObject,
-    client: Client,
+    client: OperationClient,
     meta: StatelessMeta,
     binding: StateBinding,
   ): Promise<StatelessCall> {
@@ -185,7 +189,7 @@ export class StatelessEdge {
   #start(
     message: Message,
     params: JsonObject,
-    client: Client,
+    client: OperationClient,
     meta: StatelessMeta,
     headers: IncomingHttpHeaders,
   ): StatelessCall {

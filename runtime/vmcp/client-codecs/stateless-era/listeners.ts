@@ -22,7 +22,7 @@ import { holdsStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { Watcher } from '../../server/notifier.ts'
-import type { Ask, AskReply, Client, ClientSession } from '../../pipeline/operation.ts'
+import type { Ask, AskReply, OperationClient, ClientSession } from '../../pipeline/operation.ts'
 import { isShared } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
 import { resubscribe } from '../session-era/resubscribe.ts'
@@ -39,11 +39,11 @@ const filters: Readonly<Record<string, ListKind>> = {
 export interface ListenersOptions {
   readonly serverInfo: string
   /** Rejects when the caller may not listen to what was named. */
-  readonly authorize: (client: Client, params: JsonObject, signal: AbortSignal) => Promise<void>
+  readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** What a client sees now. Never rejects. */
-  readonly present: (client: Client) => Promise<Catalog>
+  readonly present: (client: OperationClient) => Promise<Catalog>
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
-  readonly subscribe: (client: Client, uri: string, signal: AbortSignal) => Promise<void>
+  readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
   /** Ends what backends hold for a listener. */
   readonly end: (session: ClientSession) => void
 }
@@ -61,7 +61,7 @@ export class Listeners {
     yield* this.#open
   }
 
-  async open(exchange: VmcpExchange, id: string, params: JsonObject, client: Client): Promise<void> {
+  async open(exchange: VmcpExchange, id: string, params: JsonObject, client: OperationClient): Promise<void> {
     const wanted = params.object('notifications')
     if (!wanted)
       throw new MessageError('INVALID_PARAMS', id, {
@@ -120,7 +120,7 @@ class Listener implements Watcher {
   readonly session: ClientSession
   seen: Readonly<Partial<Record<ListKind, string>>> | undefined
   readonly #id: string
-  readonly #client: Client
+  readonly #client: OperationClient
   readonly #res: ServerResponse
   readonly #kinds: ReadonlySet<ListKind>
   readonly #options: ListenersOptions
@@ -131,7 +131,7 @@ class Listener implements Watcher {
 
   constructor(
     id: string,
-    client: Client,
+    client: OperationClient,
     res: ServerResponse,
     kinds: ReadonlySet<ListKind>,
     options: ListenersOptions,

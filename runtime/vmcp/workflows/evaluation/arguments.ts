@@ -14,11 +14,16 @@ import {
   parseTemplate,
   type Template,
 } from '../../../../schemas/workflow/index.ts'
-import { type Meter, type TemplateValue, type ValueObject, valueText } from '../../../expr/template/index.ts'
+import {
+  type TemplateMeter,
+  type TemplateValue,
+  type ValueObject,
+  valueText,
+} from '../../../expr/template/index.ts'
 import { fromText, isOfType } from './convert.ts'
-import { expandText, guarded, type Scope, singleValue } from './expansion.ts'
+import { expandText, guarded, type ExpansionScope, singleValue } from './expansion.ts'
 
-export type Argument =
+export type ArgumentTemplate =
   | { readonly name: string; readonly template: Template }
   | { readonly name: string; readonly nested: Nested }
   | { readonly name: string; readonly value: TemplateValue }
@@ -37,7 +42,7 @@ export type ArgumentTypes = Readonly<Record<string, readonly string[]>>
 export function compileArguments(
   given: unknown,
   { nested }: { readonly nested: boolean },
-): readonly Argument[] {
+): readonly ArgumentTemplate[] {
   return Object.entries(fieldsOf(given)).map(([name, value]) => {
     if (typeof value === 'string') return { name, template: parseTemplate(value) }
     return nested ? { name, nested: compileNested(value, 1) } : { name, value: value as TemplateValue }
@@ -71,7 +76,11 @@ function typesOf(schema: unknown): readonly string[] {
 }
 
 /** Throws StepError, WorkLimitError. */
-export function expandArguments(args: readonly Argument[], scope: Scope, types: ArgumentTypes): ValueObject {
+export function expandArguments(
+  args: readonly ArgumentTemplate[],
+  scope: ExpansionScope,
+  types: ArgumentTypes,
+): ValueObject {
   const members: [string, TemplateValue][] = []
   for (const arg of args) {
     if ('value' in arg) members.push([arg.name, arg.value])
@@ -87,7 +96,7 @@ export function expandArguments(args: readonly Argument[], scope: Scope, types: 
 }
 
 /** A member without a value is left out of an object, and null in a list. */
-function expandNested(nested: Nested, scope: Scope, where: string): TemplateValue {
+function expandNested(nested: Nested, scope: ExpansionScope, where: string): TemplateValue {
   if ('value' in nested) return nested.value
   if ('template' in nested) return expandOne(nested.template, scope, [], where)
   if ('items' in nested) return nested.items.map((item) => expandNested(item, scope, where) ?? null)
@@ -95,7 +104,12 @@ function expandNested(nested: Nested, scope: Scope, where: string): TemplateValu
   return Object.fromEntries(members.filter(([, value]) => value !== undefined))
 }
 
-function expandOne(template: Template, scope: Scope, types: readonly string[], where: string): TemplateValue {
+function expandOne(
+  template: Template,
+  scope: ExpansionScope,
+  types: readonly string[],
+  where: string,
+): TemplateValue {
   const { meter } = scope
   const single = singleValue(template, scope, where)
   const wantsText = types.length === 0 || types.includes('string')
@@ -112,7 +126,12 @@ function expandOne(template: Template, scope: Scope, types: readonly string[], w
 }
 
 /** A text that cannot be converted stays one: the tool says what it thinks of it. */
-function converted(text: string, types: readonly string[], wantsText: boolean, meter: Meter): TemplateValue {
+function converted(
+  text: string,
+  types: readonly string[],
+  wantsText: boolean,
+  meter: TemplateMeter,
+): TemplateValue {
   if (wantsText) return text
   for (const type of types.filter((candidate): candidate is JsonType => isJsonType(candidate))) {
     const value = fromText(text, type, meter)

@@ -7,13 +7,13 @@ import {
   EvaluationError,
   isList,
   isObject,
-  type Meter,
+  type TemplateMeter,
   parseJson,
   type TemplateValue,
 } from '../../../expr/template/index.ts'
 
 /** The value that a text stands for; undefined when it is none of that type. Throws WorkLimitError. */
-export function fromText(text: string, type: JsonType, meter: Meter): TemplateValue {
+export function fromText(text: string, type: JsonType, meter: TemplateMeter): TemplateValue {
   switch (type) {
     case 'integer':
       return integerIn(text)
@@ -29,7 +29,7 @@ export function fromText(text: string, type: JsonType, meter: Meter): TemplateVa
   }
 }
 
-function structureIn(text: string, type: 'object' | 'array', meter: Meter): TemplateValue {
+function structureIn(text: string, type: 'object' | 'array', meter: TemplateMeter): TemplateValue {
   try {
     const value = parseJson(text, meter)
     return isOfType(value, type) ? value : undefined

@@ -6,7 +6,7 @@ import {
   isList,
   isObject,
   jsonText,
-  Meter,
+  TemplateMeter,
   parseJson,
   structureOf,
   type TemplateValue,
@@ -14,21 +14,26 @@ import {
   WorkLimitError,
 } from '../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import { type Argument, type ArgumentTypes, expandArguments } from './arguments.ts'
+import { type ArgumentTemplate, type ArgumentTypes, expandArguments } from './arguments.ts'
 import { type SharedBytes, shared, textOf } from './bytes.ts'
-import { expandText, guarded, isWanted, type Scope, singleValue } from './expansion.ts'
+import { expandText, guarded, isWanted, type ExpansionScope, singleValue } from './expansion.ts'
 import { buildOutput } from './output.ts'
-import type { Program, StepProgram } from './program.ts'
+import type { WorkflowProgram, StepProgram } from './program.ts'
 import { dataOf, type ExecutionState, resultOf, withDefaults } from './state.ts'
-import type { Evaluated, IterationPlan, Plan, Task, TaskKind, Tasks } from './tasks.ts'
+import type { EvaluatedTask, IterationPlan, StepPlan, EvaluationTask, TaskKind, Tasks } from './tasks.ts'
 import { failureIn } from './tool-result.ts'
 
 /** Longest text that one template makes. */
 const maxBytes = 10 * 1024 * 1024
 
 /** Never throws. */
-export function evaluate(program: Program, state: ExecutionState, task: Task, maxWork: number): Evaluated {
-  const meter = new Meter({ maxBytes, maxWork })
+export function evaluate(
+  program: WorkflowProgram,
+  state: ExecutionState,
+  task: EvaluationTask,
+  maxWork: number,
+): EvaluatedTask {
+  const meter = new TemplateMeter({ maxBytes, maxWork })
   try {
     const value = carryOut(task, program, state, meter)
     return { kind: 'done', value, spent: meter.spent }
@@ -44,10 +49,10 @@ export function evaluate(program: Program, state: ExecutionState, task: Task, ma
 }
 
 function carryOut(
-  task: Task,
-  program: Program,
+  task: EvaluationTask,
+  program: WorkflowProgram,
   state: ExecutionState,
-  meter: Meter,
+  meter: TemplateMeter,
 ): Tasks[TaskKind]['result'] {
   switch (task.kind) {
     case 'check':
@@ -65,14 +70,18 @@ function carryOut(
   }
 }
 
-function stepOf({ steps }: Program, { step }: { readonly step: string }): StepProgram {
+function stepOf({ steps }: WorkflowProgram, { step }: { readonly step: string }): StepProgram {
   const found = steps.get(step)
   if (!found) throw new TypeError('there is no such step')
   return found
 }
 
 /** Throws WorkflowError naming what does not match the parameters. */
-function check({ defaults, parameters }: Program, { args }: ExecutionState, meter: Meter): undefined {
+function check(
+  { defaults, parameters }: WorkflowProgram,
+  { args }: ExecutionState,
+  meter: TemplateMeter,
+): undefined {
   const text = textOf(args)
   // This reading finds numbers that are too long; for the schema, numbers are what JavaScript makes of them.
   const exact = asWorkflowError('invalid arguments', () => parseJson(text, meter))
@@ -83,7 +92,7 @@ function check({ defaults, parameters }: Program, { args }: ExecutionState, mete
   if (violations.length > 0) throw new WorkflowError(`invalid arguments: ${violations.join('; ')}`)
 }
 
-function plan(step: StepProgram, scope: Scope, types: ArgumentTypes): Plan {
+function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): StepPlan {
   let started = false
   try {
     if (!isWanted(step.condition, scope)) return { kind: 'skip' }
@@ -105,20 +114,24 @@ function plan(step: StepProgram, scope: Scope, types: ArgumentTypes): Plan {
 /** Values of the arguments of one call: they are read again on their way to the backend. */
 const maxArgumentValues = 200_000
 
-function callArguments(args: readonly Argument[], scope: Scope, types: ArgumentTypes): SharedBytes {
+function callArguments(
+  args: readonly ArgumentTemplate[],
+  scope: ExpansionScope,
+  types: ArgumentTypes,
+): SharedBytes {
   const text = json(expandArguments(args, scope, types), scope.meter, 'arguments')
   if (structureOf(text) > maxArgumentValues)
     throw new StepError(`the arguments have more than ${maxArgumentValues} values`)
   return shared(Buffer.from(text))
 }
 
-function json(value: TemplateValue, meter: Meter, where: string): string {
+function json(value: TemplateValue, meter: TemplateMeter, where: string): string {
   return guarded(where, () => jsonText(value, meter))
 }
 
 type Loop = Extract<StepProgram, { readonly type: 'forEach' }>
 
-function loop(step: Loop, scope: Scope): Plan {
+function loop(step: Loop, scope: ExpansionScope): StepPlan {
   const items = collectionOf(step, scope)
   if (items.length > step.maxIterations)
     throw new StepError(`collection size ${items.length} exceeds maxIterations ${step.maxIterations}`)
@@ -127,7 +140,7 @@ function loop(step: Loop, scope: Scope): Plan {
 }
 
 /** The list that the template gives: as a value, or as JSON text; null is an empty list. */
-function collectionOf({ collection }: Loop, scope: Scope): readonly TemplateValue[] {
+function collectionOf({ collection }: Loop, scope: ExpansionScope): readonly TemplateValue[] {
   const single = singleValue(collection, scope, 'collection')
   if (single && isList(single.value)) return single.value
   const text = expandText(collection, scope, 'collection')
@@ -137,7 +150,7 @@ function collectionOf({ collection }: Loop, scope: Scope): readonly TemplateValu
   throw new StepError('collection must resolve to a JSON array')
 }
 
-function parsed(text: string, meter: Meter): TemplateValue {
+function parsed(text: string, meter: TemplateMeter): TemplateValue {
   try {
     return parseJson(text, meter)
   } catch (error) {
@@ -152,8 +165,8 @@ const maxPlannedBytes = 256 * 1024
 
 function iterations(
   step: StepProgram,
-  { data, meter }: Scope,
-  { items, from, types }: Task<'iterations'>,
+  { data, meter }: ExpansionScope,
+  { items, from, types }: EvaluationTask<'iterations'>,
 ): readonly IterationPlan[] {
   if (step.type !== 'forEach' || !isObject(data)) throw new TypeError('the step is no loop')
   const list = parseJson(textOf(items), meter)
@@ -179,7 +192,7 @@ function withMember(data: ValueObject, forEach: ValueObject): ValueObject {
   return Object.defineProperties({}, { ...members, forEach: { value: forEach, enumerable: true } })
 }
 
-function iteration(step: Loop, scope: Scope, types: ArgumentTypes): IterationPlan {
+function iteration(step: Loop, scope: ExpansionScope, types: ArgumentTypes): IterationPlan {
   try {
     if (!isWanted(step.innerCondition, scope)) return { kind: 'skip' }
     return { kind: 'call', args: callArguments(step.arguments, scope, types) }
@@ -192,7 +205,11 @@ function iteration(step: Loop, scope: Scope, types: ArgumentTypes): IterationPla
 const maxAnswerDepth = 10
 
 /** What was filled in; anything else than an object counts as nothing. Throws StepError. */
-function response(program: Program, task: Task<'response'>, meter: Meter): SharedBytes {
+function response(
+  program: WorkflowProgram,
+  task: EvaluationTask<'response'>,
+  meter: TemplateMeter,
+): SharedBytes {
   const step = stepOf(program, task)
   if (step.type !== 'elicitation') throw new TypeError('the step asks nobody')
   const text = textOf(task.content)
@@ -214,9 +231,9 @@ function isDeeper(value: TemplateValue, depth: number): boolean {
 
 /** The result of the call. Throws WorkflowError. */
 function output(
-  program: Program,
+  program: WorkflowProgram,
   state: ExecutionState,
-  scope: Scope,
+  scope: ExpansionScope,
   last: string | undefined,
 ): SharedBytes {
   const { meter } = scope
@@ -229,10 +246,10 @@ function output(
 }
 
 function outputOf(
-  program: Program,
+  program: WorkflowProgram,
   { steps }: ExecutionState,
   last: string | undefined,
-  meter: Meter,
+  meter: TemplateMeter,
 ): TemplateValue {
   const step = last === undefined ? undefined : steps.get(last)
   return step && last !== undefined ? resultOf(program, last, step.output, meter).output : null

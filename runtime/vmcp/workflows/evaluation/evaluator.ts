@@ -8,7 +8,7 @@
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Log } from '../../../net/index.ts'
-import type { Client } from '../../pipeline/operation.ts'
+import type { OperationClient } from '../../pipeline/operation.ts'
 import {
   callerOf,
   type Lease,
@@ -19,9 +19,9 @@ import {
 } from '../../workers/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
 import { evaluate } from './evaluate.ts'
-import type { Program } from './program.ts'
+import type { WorkflowProgram } from './program.ts'
 import type { ExecutionState } from './state.ts'
-import type { Evaluated, Task, TaskKind, Tasks, ToWorker } from './tasks.ts'
+import type { EvaluatedTask, EvaluationTask, TaskKind, Tasks, ToEvaluationWorker } from './tasks.ts'
 
 export interface EvaluatorLimits {
   /** Units of work (about 100 ns) of one task in the server, and of all of them in one turn of the event loop. */
@@ -63,8 +63,8 @@ export function evaluationPool(memory = ownMemory()): PoolOptions {
 }
 
 /** Who has something computed. */
-export interface Requester {
-  readonly client: Pick<Client, 'caller' | 'session'>
+export interface EvaluationRequester {
+  readonly client: Pick<OperationClient, 'caller' | 'session'>
   readonly signal: AbortSignal
   /** Units that the execution has used. */
   readonly budget: { spent: number }
@@ -88,24 +88,27 @@ export class Evaluator {
    * Rejects with StepError or WorkflowError (also when too much waits for a worker), and with the reason of the signal.
    */
   async evaluate<K extends TaskKind>(
-    program: Program,
+    program: WorkflowProgram,
     state: ExecutionState,
     task: { readonly kind: K } & Tasks[K]['task'],
-    requester: Requester,
+    requester: EvaluationRequester,
   ): Promise<Tasks[K]['result']> {
     const { taskWork, executionWork } = this.#limits
     const { budget } = requester
     const maxWork = Math.min(taskWork, executionWork - budget.spent)
     const made =
-      this.#inline(program, state, task as Task) ??
-      (await this.#inWorker({ source: program.source, state, task: task as Task, maxWork }, requester))
+      this.#inline(program, state, task as EvaluationTask) ??
+      (await this.#inWorker(
+        { source: program.source, state, task: task as EvaluationTask, maxWork },
+        requester,
+      ))
     budget.spent += made.spent
     if (made.kind === 'done') return made.value
     throw this.#errorOf(made)
   }
 
   /** Undefined: the task is not for the server. */
-  #inline(program: Program, state: ExecutionState, task: Task): Evaluated | undefined {
+  #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
     const { inlineWork, turnWork } = this.#limits
     const checksSchema = task.kind === 'check' || task.kind === 'response'
     if (this.#turnLeft < inlineWork || (checksSchema && program.isHeavy)) return undefined
@@ -121,14 +124,17 @@ export class Evaluator {
     return made.kind === 'failed' && made.error === 'limit' ? undefined : made
   }
 
-  async #inWorker(message: ToWorker, { client, signal }: Requester): Promise<Evaluated> {
+  async #inWorker(
+    message: ToEvaluationWorker,
+    { client, signal }: EvaluationRequester,
+  ): Promise<EvaluatedTask> {
     const lease = await this.#pool.take(callerOf(client), signal).catch((error: unknown) => {
       throw error instanceof GatehouseError && !signal.aborted ? new WorkflowError(error.message) : error
     })
     return new Run(lease, this.#limits.taskMs, signal).send(message)
   }
 
-  #errorOf({ error, message }: Extract<Evaluated, { kind: 'failed' }>): Error {
+  #errorOf({ error, message }: Extract<EvaluatedTask, { kind: 'failed' }>): Error {
     if (error === 'step') return new StepError(message)
     if (error === 'workflow') return new WorkflowError(message)
     if (error === 'limit') return new WorkflowError('it takes too much work for what it works on')
@@ -153,14 +159,14 @@ class Run {
     this.#signal = signal
   }
 
-  async send(message: ToWorker): Promise<Evaluated> {
+  async send(message: ToEvaluationWorker): Promise<EvaluatedTask> {
     const { worker } = this.#lease
     const signal = this.#signal
-    const ended = Promise.withResolvers<Evaluated>()
+    const ended = Promise.withResolvers<EvaluatedTask>()
     const fail = (why: string): void =>
       ended.resolve({ kind: 'failed', error: 'workflow', message: why, spent: 0 })
     let usable = false
-    const onMessage = (value: Evaluated): void => {
+    const onMessage = (value: EvaluatedTask): void => {
       usable = true
       ended.resolve(value)
     }

@@ -7,27 +7,27 @@ import {
   EvaluationError,
   expand,
   isSingleAction,
-  type Meter,
+  type TemplateMeter,
   type TemplateValue,
   valueOf,
 } from '../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
 /** What templates see, and the budget that they use. */
-export interface Scope {
+export interface ExpansionScope {
   readonly data: TemplateValue
-  readonly meter: Meter
+  readonly meter: TemplateMeter
 }
 
 /** The text of a template. Throws StepError naming `where`. */
-export function expandText(template: Template, { data, meter }: Scope, where: string): string {
+export function expandText(template: Template, { data, meter }: ExpansionScope, where: string): string {
   return guarded(where, () => expand(template, data, meter))
 }
 
 /** The value of a template that is one action; undefined for any other template. Throws StepError naming `where`. */
 export function singleValue(
   template: Template,
-  { data, meter }: Scope,
+  { data, meter }: ExpansionScope,
   where: string,
 ): { readonly value: TemplateValue } | undefined {
   return isSingleAction(template)
@@ -60,7 +60,7 @@ const responses: ReadonlyMap<string, boolean> = new Map([
  * any other answer.
  * Source: docs/specification/virtual-server.md#steps, steps, condition.
  */
-export function isWanted(condition: Template | undefined, scope: Scope): boolean {
+export function isWanted(condition: Template | undefined, scope: ExpansionScope): boolean {
   if (!condition) return true
   const response = responses.get(expandText(condition, scope, 'condition').trim())
   if (response === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")

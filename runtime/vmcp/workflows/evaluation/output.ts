@@ -13,7 +13,7 @@ import {
 } from '../../../../schemas/workflow/index.ts'
 import {
   defaultLimits,
-  Meter,
+  TemplateMeter,
   noValue,
   type TemplateValue,
   type ValueObject,
@@ -21,7 +21,7 @@ import {
 } from '../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
 import { fromText, isOfType } from './convert.ts'
-import { expandText, guarded, type Scope, singleValue } from './expansion.ts'
+import { expandText, guarded, type ExpansionScope, singleValue } from './expansion.ts'
 
 export interface OutputField {
   readonly name: string
@@ -60,7 +60,7 @@ function compileField(
 function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
   // Configuration: its size is bounded where it is accepted.
-  const meter = new Meter(defaultLimits)
+  const meter = new TemplateMeter(defaultLimits)
   if (type === 'string') return valueText(value, meter)
   if (type === 'integer' && typeof value === 'number') return Math.trunc(value)
   if (isOfType(value, type)) return value
@@ -68,11 +68,11 @@ function asType(value: TemplateValue, type: JsonType): TemplateValue {
 }
 
 /** Throws WorkflowError naming the property, WorkLimitError. */
-export function buildOutput(fields: readonly OutputField[], scope: Scope): ValueObject {
+export function buildOutput(fields: readonly OutputField[], scope: ExpansionScope): ValueObject {
   return build(fields, scope, '')
 }
 
-function build(fields: readonly OutputField[], scope: Scope, parent: string): ValueObject {
+function build(fields: readonly OutputField[], scope: ExpansionScope, parent: string): ValueObject {
   return Object.fromEntries(
     fields.map((field) => {
       const path = parent + field.name
@@ -84,7 +84,7 @@ function build(fields: readonly OutputField[], scope: Scope, parent: string): Va
   )
 }
 
-function one(field: OutputField, scope: Scope, path: string): TemplateValue {
+function one(field: OutputField, scope: ExpansionScope, path: string): TemplateValue {
   const { type, source, fallback, isRequired } = field
   if (!('template' in source)) return undefined
   const found = attempt(source.template, scope, type)
@@ -102,7 +102,7 @@ interface Attempt {
 }
 
 /** A value of another kind than text is taken as it is when it has the right type. */
-function attempt(template: Template, scope: Scope, type: JsonType): Attempt {
+function attempt(template: Template, scope: ExpansionScope, type: JsonType): Attempt {
   try {
     const single = singleValue(template, scope, 'value')
     if (single && type !== 'string' && isOfType(single.value, type)) return { value: single.value }

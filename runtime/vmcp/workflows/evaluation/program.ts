@@ -12,14 +12,14 @@ import {
   type Template,
 } from '../../../../schemas/workflow/index.ts'
 import type { TemplateValue } from '../../../expr/template/index.ts'
-import { type Argument, compileArguments } from './arguments.ts'
+import { type ArgumentTemplate, compileArguments } from './arguments.ts'
 import { compileOutput, type OutputField } from './output.ts'
 
 export type StepProgram = {
   readonly condition: Template | undefined
   readonly defaultResults: TemplateValue
 } & (
-  | { readonly type: 'tool'; readonly arguments: readonly Argument[] }
+  | { readonly type: 'tool'; readonly arguments: readonly ArgumentTemplate[] }
   | { readonly type: 'elicitation'; readonly message: Template; readonly schema: SchemaCheck }
   | {
       readonly type: 'forEach'
@@ -28,11 +28,11 @@ export type StepProgram = {
       readonly maxIterations: number
       /** Of each iteration. */
       readonly innerCondition: Template | undefined
-      readonly arguments: readonly Argument[]
+      readonly arguments: readonly ArgumentTemplate[]
     }
 )
 
-export interface Program {
+export interface WorkflowProgram {
   /** The definition as JSON: what a worker needs to compile the same. */
   readonly source: string
   readonly parameters: SchemaCheck | undefined
@@ -44,7 +44,7 @@ export interface Program {
 }
 
 /** Throws what is wrong with a schema or template, which is an Error with a message for operators. */
-export function compileProgram(definition: CompositeTool): Program {
+export function compileProgram(definition: CompositeTool): WorkflowProgram {
   const { parameters, output, steps } = definition
   const schema = fieldsOf(parameters)
   const check = Object.keys(schema).length > 0 ? compiledSchema(schema) : undefined

@@ -4,10 +4,10 @@
  * Values are made when a template reads them first, so that a large result costs nothing where it is not looked at.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
-import type { Meter, TemplateValue, ValueObject } from '../../../expr/template/index.ts'
+import type { TemplateMeter, TemplateValue, ValueObject } from '../../../expr/template/index.ts'
 import { isList, isObject, parseJson } from '../../../expr/template/index.ts'
 import { type SharedBytes, textOf } from './bytes.ts'
-import type { Program } from './program.ts'
+import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
 import { once } from '../../pipeline/once.ts'
 
@@ -53,7 +53,7 @@ export interface ExecutionState {
 }
 
 /** The root of what templates see. Its members throw what `meter` throws when they are read. */
-export function dataOf(program: Program, state: ExecutionState, meter: Meter): ValueObject {
+export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
   return object(
@@ -72,7 +72,7 @@ export function dataOf(program: Program, state: ExecutionState, meter: Meter): V
 }
 
 /** The arguments with their defaults: one that is there, even as null, has none. */
-function paramsOf({ defaults }: Program, args: SharedBytes, meter: Meter): ValueObject {
+function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)
   return isObject(given) ? withDefaults(defaults, given) : {}
 }
@@ -83,10 +83,10 @@ export function withDefaults(defaults: Readonly<Record<string, unknown>>, given:
 }
 
 function stepData(
-  program: Program,
+  program: WorkflowProgram,
   id: string,
   { status, output, error }: StepState,
-  meter: Meter,
+  meter: TemplateMeter,
 ): ValueObject {
   const result = once(() => resultOf(program, id, output, meter))
   return object(
@@ -97,10 +97,10 @@ function stepData(
 
 /** Output and content of a step. */
 export function resultOf(
-  program: Program,
+  program: WorkflowProgram,
   id: string,
   output: StepOutput,
-  meter: Meter,
+  meter: TemplateMeter,
 ): { readonly output: TemplateValue; readonly content: ValueObject } {
   switch (output.kind) {
     case 'result':
@@ -118,7 +118,7 @@ export function resultOf(
 
 function answerData(
   { action, content, skipped }: Extract<StepOutput, { kind: 'response' }>,
-  meter: Meter,
+  meter: TemplateMeter,
 ): ValueObject {
   return {
     action,
@@ -128,7 +128,10 @@ function answerData(
 }
 
 /** `{iterations: [{index, item, status, output, error?}], count, completed, failed}` */
-function loopData({ items, iterations }: Extract<StepOutput, { kind: 'loop' }>, meter: Meter): ValueObject {
+function loopData(
+  { items, iterations }: Extract<StepOutput, { kind: 'loop' }>,
+  meter: TemplateMeter,
+): ValueObject {
   const list = parseJson(textOf(items), meter)
   const count = (wanted: IterationState['status']) =>
     iterations.filter(({ status }) => status === wanted).length

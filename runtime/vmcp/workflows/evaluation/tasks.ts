@@ -7,7 +7,7 @@ export interface Tasks {
   /** Whether the arguments of the call match the parameters. */
   check: { task: object; result: undefined }
   /** What a step does now. */
-  plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: Plan }
+  plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: StepPlan }
   /** The next iterations of a loop, some of them. */
   iterations: {
     task: {
@@ -27,11 +27,11 @@ export interface Tasks {
 }
 
 export type TaskKind = keyof Tasks
-export type Task<K extends TaskKind = TaskKind> = {
+export type EvaluationTask<K extends TaskKind = TaskKind> = {
   [Name in K]: { readonly kind: Name } & Tasks[Name]['task']
 }[K]
 
-export type Plan =
+export type StepPlan =
   | { readonly kind: 'skip' }
   /** `args` is a JSON object. */
   | { readonly kind: 'call'; readonly args: SharedBytes }
@@ -41,17 +41,17 @@ export type Plan =
   /** `started` false: it is the condition that failed. */
   | { readonly kind: 'failed'; readonly message: string; readonly started: boolean }
 
-export type IterationPlan = Extract<Plan, { readonly kind: 'skip' | 'call' | 'failed' }>
+export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>
 
 /** Most units of work for one task. */
-export interface ToWorker {
+export interface ToEvaluationWorker {
   readonly source: string
   readonly state: ExecutionState
-  readonly task: Task
+  readonly task: EvaluationTask
   readonly maxWork: number
 }
 
-export type Evaluated =
+export type EvaluatedTask =
   | { readonly kind: 'done'; readonly value: Tasks[TaskKind]['result']; readonly spent: number }
   | {
       readonly kind: 'failed'

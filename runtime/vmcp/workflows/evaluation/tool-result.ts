@@ -9,7 +9,7 @@ import {
   EvaluationError,
   isList,
   isObject,
-  type Meter,
+  type TemplateMeter,
   parseJson,
   type TemplateValue,
   type ValueObject,
@@ -22,20 +22,20 @@ export interface ToolResult {
 }
 
 /** What a tool says about its failure; undefined when it succeeded. Throws StepError when the result is none. */
-export function failureIn(text: string, meter: Meter): string | undefined {
+export function failureIn(text: string, meter: TemplateMeter): string | undefined {
   const result = parsed(text, meter)
   return result['isError'] === true ? errorText(result) : undefined
 }
 
 /** Throws StepError when the result is none. */
-export function readToolResult(text: string, meter: Meter): ToolResult {
+export function readToolResult(text: string, meter: TemplateMeter): ToolResult {
   const result = parsed(text, meter)
   const content = contentMap(result['content'])
   const structured = result['structuredContent']
   return { output: isObject(structured) ? structured : content, content }
 }
 
-function parsed(text: string, meter: Meter): ValueObject {
+function parsed(text: string, meter: TemplateMeter): ValueObject {
   try {
     const value = parseJson(text, meter)
     if (isObject(value)) return value

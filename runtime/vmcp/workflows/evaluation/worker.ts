@@ -7,13 +7,13 @@ import { parentPort } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
 import type { CompositeTool } from '../../../../schemas/index.ts'
 import { evaluate } from './evaluate.ts'
-import { compileProgram, type Program } from './program.ts'
-import type { ToWorker } from './tasks.ts'
+import { compileProgram, type WorkflowProgram } from './program.ts'
+import type { ToEvaluationWorker } from './tasks.ts'
 
 /** Workflows that were used lately. */
-const programs = new LRUCache<string, Program>({ max: 20 })
+const programs = new LRUCache<string, WorkflowProgram>({ max: 20 })
 
-function programOf(source: string): Program {
+function programOf(source: string): WorkflowProgram {
   const known = programs.get(source)
   if (known) return known
   const definition: CompositeTool = JSON.parse(source)
@@ -22,7 +22,7 @@ function programOf(source: string): Program {
   return made
 }
 
-parentPort?.on('message', ({ source, state, task, maxWork }: ToWorker) => {
+parentPort?.on('message', ({ source, state, task, maxWork }: ToEvaluationWorker) => {
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   parentPort?.postMessage(evaluate(programOf(source), state, task, maxWork))
 })

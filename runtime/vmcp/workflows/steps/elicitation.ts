@@ -9,7 +9,7 @@ import { abortable, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { CompiledStep, Reaction, StepWork } from '../compile.ts'
-import { type Context, compute, keep } from '../context.ts'
+import { type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
 import type { ExecutionState, StepOutput } from '../evaluation/index.ts'
 
@@ -21,7 +21,7 @@ export interface ElicitationResult {
   readonly skipsRemaining: boolean
 }
 
-export interface Question {
+export interface StepQuestion {
   readonly step: CompiledStep
   readonly work: Elicitation
   readonly message: string
@@ -32,7 +32,7 @@ export interface Question {
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
 /** Rejects with StepError, WorkflowError, or with the reason of the signal when the workflow ends. */
-export async function elicit(context: Context, question: Question): Promise<ElicitationResult> {
+export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
   // A stateless client is told what it lacks by the end of its whole request: not where the workflow can go on.
@@ -56,7 +56,11 @@ export async function elicit(context: Context, question: Question): Promise<Elic
   return readResponse(context, raw, question)
 }
 
-async function readResponse(context: Context, raw: Buffer, question: Question): Promise<ElicitationResult> {
+async function readResponse(
+  context: WorkflowContext,
+  raw: Buffer,
+  question: StepQuestion,
+): Promise<ElicitationResult> {
   if (raw.length > maxResponseBytes)
     throw new StepError('elicitation request failed: response content too large')
   const { onDecline, onCancel } = question.work
@@ -87,9 +91,9 @@ function parsed(raw: Buffer): { action: string | undefined; content: Buffer } {
 }
 
 async function accepted(
-  context: Context,
+  context: WorkflowContext,
   raw: Buffer,
-  { step, state, signal }: Question,
+  { step, state, signal }: StepQuestion,
 ): Promise<StepOutput> {
   const task = { kind: 'response', step: step.id, content: keep(context, raw) } as const
   return { kind: 'response', action: 'accept', content: await compute(context, state, task, signal) }

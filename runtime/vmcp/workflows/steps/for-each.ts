@@ -8,9 +8,15 @@
 import { reasonOf } from '../../../net/index.ts'
 import { formatDuration } from '../../../../schemas/index.ts'
 import type { CompiledStep, StepWork, ToolCall } from '../compile.ts'
-import { type Context, compute, keep } from '../context.ts'
+import { type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, StepTimeout } from '../errors.ts'
-import type { ExecutionState, IterationPlan, IterationState, Plan, StepOutput } from '../evaluation/index.ts'
+import type {
+  ExecutionState,
+  IterationPlan,
+  IterationState,
+  StepPlan,
+  StepOutput,
+} from '../evaluation/index.ts'
 import { Limit } from '../limits.ts'
 import { callTool, typesFor } from './tool-step.ts'
 
@@ -19,14 +25,14 @@ type ForEach = Extract<StepWork, { readonly type: 'forEach' }>
 export interface LoopRun {
   readonly step: CompiledStep
   readonly work: ForEach
-  readonly plan: Extract<Plan, { readonly kind: 'loop' }>
+  readonly plan: Extract<StepPlan, { readonly kind: 'loop' }>
   readonly state: ExecutionState
   readonly signal: AbortSignal
   readonly onRetry: () => void
 }
 
 /** Rejects with StepError, WorkflowError, or with the reason of the signal. */
-export async function runForEach(context: Context, run: LoopRun): Promise<StepOutput> {
+export async function runForEach(context: WorkflowContext, run: LoopRun): Promise<StepOutput> {
   const { work, signal } = run
   const { count } = run.plan
   const items = keep(context, run.plan.items)
@@ -59,13 +65,13 @@ export async function runForEach(context: Context, run: LoopRun): Promise<StepOu
 
 /** What iterations do, computed some at a time, and let go of when they begin. */
 class IterationPlans {
-  readonly #context: Context
+  readonly #context: WorkflowContext
   readonly #run: LoopRun
   readonly #planned = new Map<number, IterationPlan>()
   #end = 0
   #planning: Promise<void> | undefined
 
-  constructor(context: Context, run: LoopRun) {
+  constructor(context: WorkflowContext, run: LoopRun) {
     this.#context = context
     this.#run = run
   }
@@ -90,7 +96,7 @@ class IterationPlans {
 }
 
 async function iterate(
-  context: Context,
+  context: WorkflowContext,
   { work, state, onRetry }: LoopRun,
   plan: IterationPlan,
   signal: AbortSignal,
@@ -112,7 +118,11 @@ async function iterate(
   }
 }
 
-function limitOf({ parts }: Context, { timeoutMs }: ToolCall, signal: AbortSignal): Limit | undefined {
+function limitOf(
+  { parts }: WorkflowContext,
+  { timeoutMs }: ToolCall,
+  signal: AbortSignal,
+): Limit | undefined {
   if (timeoutMs === undefined) return undefined
   const late = () => new StepTimeout(timeoutMs, formatDuration(timeoutMs))
   return new Limit(parts.clock, signal, timeoutMs, late)

@@ -10,7 +10,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, objectEnd, rpcCode } from '../../../mcp/index.ts'
 import { innerOperation, type Operation, type Outcome } from '../../pipeline/operation.ts'
 import type { ToolCall } from '../compile.ts'
-import { type BoundTool, type Context, compute, keep } from '../context.ts'
+import { type WorkflowTool, type WorkflowContext, compute, keep } from '../context.ts'
 import { StepError, WorkflowError } from '../errors.ts'
 import {
   type ArgumentTypes,
@@ -51,18 +51,22 @@ export interface ReadyCall {
 }
 
 /** The types that a tool wants for those of its arguments that are templates. Throws StepError. */
-export function typesFor(context: Context, { tool, templates }: ToolCall): ArgumentTypes {
+export function typesFor(context: WorkflowContext, { tool, templates }: ToolCall): ArgumentTypes {
   return argumentTypes(boundTool(context, tool).inputSchema(), templates)
 }
 
-function boundTool({ tools }: Context, name: string): BoundTool {
+function boundTool({ tools }: WorkflowContext, name: string): WorkflowTool {
   const bound = tools.get(name)
   if (!bound) throw new StepError(`tool ${name}: there is no such tool`)
   return bound
 }
 
 /** The raw result. Rejects with StepError, WorkflowError, or with the reason of the signal. */
-export async function callTool(context: Context, call: ToolCall, ready: ReadyCall): Promise<SharedBytes> {
+export async function callTool(
+  context: WorkflowContext,
+  call: ToolCall,
+  ready: ReadyCall,
+): Promise<SharedBytes> {
   const { signal, onRetry, args } = ready
   const bound = boundTool(context, call.tool)
   const { clock, random } = context.parts
@@ -78,7 +82,7 @@ export async function callTool(context: Context, call: ToolCall, ready: ReadyCal
   })
 }
 
-function asError({ parts }: Context, tool: string, error: unknown): Error {
+function asError({ parts }: WorkflowContext, tool: string, error: unknown): Error {
   if (error instanceof WorkflowError) return error
   if (error instanceof StepError) {
     return new StepError(`tool ${tool}: ${error.message}`, { retryable: error.retryable })
@@ -96,7 +100,11 @@ interface Attempt extends ReadyCall {
   readonly timeoutMs: number | undefined
 }
 
-async function once(context: Context, { entry }: BoundTool, attempt: Attempt): Promise<SharedBytes> {
+async function once(
+  context: WorkflowContext,
+  { entry }: WorkflowTool,
+  attempt: Attempt,
+): Promise<SharedBytes> {
   const { parts, operation } = context
   const { params, signal, timeoutMs } = attempt
   const startedAt = parts.clock.now()
@@ -127,7 +135,7 @@ function inner(operation: Operation, params: Buffer, signal: AbortSignal): Opera
 }
 
 async function readOutcome(
-  context: Context,
+  context: WorkflowContext,
   outcome: Outcome,
   { state, signal }: Attempt,
 ): Promise<SharedBytes> {

@@ -1,7 +1,7 @@
 /** Refreshes that an upstream has answered: what it rotated is kept, whatever else goes wrong. */
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import type { UpstreamTokens } from '../../../../runtime/authserver/storage/records.ts'
+import type { UpstreamTokensRecord } from '../../../../runtime/authserver/storage/records.ts'
 import { makeState, rowKey } from '../../../../runtime/authserver/storage/state.ts'
 import { hashed } from '../../../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../../../runtime/authserver/tokens/sessions.ts'
@@ -63,7 +63,7 @@ async function setup(t: Test) {
     { fetch, now: () => nowMs, log: silentLog },
   )
   t.teardown(() => upstream.close())
-  const first: UpstreamTokens = {
+  const first: UpstreamTokensRecord = {
     provider: 'corp',
     subject: 'alice',
     accessToken: 'at-0',
@@ -126,7 +126,7 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
   const secret = new Uint8Array(32)
   const state = makeState(makeMemoryStore({ now }), () => [secret])
   const sessions = new Sessions({ state, now })
-  const tokens = (accessToken: string): UpstreamTokens => ({
+  const tokens = (accessToken: string): UpstreamTokensRecord => ({
     provider: 'corp',
     subject: 's',
     accessToken,

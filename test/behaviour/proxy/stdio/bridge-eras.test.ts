@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { makeCaller, silentLog } from '../../../../runtime/net/index.ts'
 import { type StdioBridge, startStdioBridge } from '../../../../runtime/proxy/index.ts'
-import type { BridgeOptions } from '../../../../runtime/proxy/stdio-server/bridge.ts'
+import type { ServerBridgeOptions } from '../../../../runtime/proxy/stdio-server/bridge.ts'
 import { openSession, post, stateless, statelessRequest, statelessStream } from '../../../helpers/mcp/wire.ts'
 import { fakeAuthenticator, startRig } from '../../../helpers/proxy/rig.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
@@ -20,7 +20,7 @@ const askable = { elicitation: {}, sampling: {}, roots: {} }
 async function bridgeTo(
   t: Test,
   command: readonly string[],
-  more: Partial<BridgeOptions> = {},
+  more: Partial<ServerBridgeOptions> = {},
 ): Promise<StdioBridge> {
   const bridge = await startStdioBridge({
     command: [process.execPath, ...command],

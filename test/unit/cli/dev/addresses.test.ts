@@ -1,9 +1,9 @@
 /** Addresses of cluster services, as `gatehouse dev` rewrites them. */
 import t from 'tap'
 import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
-import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
+import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
 
-const workload: KubeObject = {
+const workload: LocalObject = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name: 'files', namespace: 'team' },
@@ -14,7 +14,7 @@ const workload: KubeObject = {
     },
   },
 }
-const service: KubeObject = {
+const service: LocalObject = {
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name: 'files', namespace: 'team' },

@@ -2,17 +2,17 @@
 import t from 'tap'
 import { Addresses } from '../../../../runtime/cli/dev/addresses.ts'
 import { planOf } from '../../../../runtime/cli/dev/plan.ts'
-import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
+import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
 
 t.test('dev: the local command takes variables of the container, from Secrets as well', async (t) => {
-  const secret: KubeObject = {
+  const secret: LocalObject = {
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name: 's', namespace: 'default' },
     stringData: { key: "it's $(X)" },
   }
   const line = `tool --key '$(KEY)' '$$(KEY)' --port {port}`
-  const parent: KubeObject = {
+  const parent: LocalObject = {
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'MCPServer',
     metadata: { name: 'a', namespace: 'default', annotations: { 'gatehouse.dev/local-command': line } },
@@ -23,7 +23,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     image: 'i',
     env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 's', key: 'key' } } }],
   }
-  const workload: KubeObject = {
+  const workload: LocalObject = {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name: 'a', namespace: 'default' },

@@ -2,30 +2,30 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Container } from '../../../../runtime/cli/dev/pods.ts'
+import type { LocalContainer } from '../../../../runtime/cli/dev/pods.ts'
 import { environmentOf, localPaths, writeVolumes } from '../../../../runtime/cli/dev/volumes.ts'
-import type { KubeObject } from '../../../../runtime/cli/local/objects.ts'
+import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
 
-const secret: KubeObject = {
+const secret: LocalObject = {
   apiVersion: 'v1',
   kind: 'Secret',
   metadata: { name: 's', namespace: 'default' },
   data: { token: Buffer.from('hidden').toString('base64') },
 }
-const map: KubeObject = {
+const map: LocalObject = {
   apiVersion: 'v1',
   kind: 'ConfigMap',
   metadata: { name: 'c', namespace: 'default' },
   data: { 'config.yaml': 'key: /etc/keys/key.pem\nurl: SERVICE\n' },
 }
-const pod: KubeObject = {
+const pod: LocalObject = {
   apiVersion: 'apps/v1',
   kind: 'Deployment',
   metadata: { name: 'd', namespace: 'default' },
 }
 
 t.test('environment: references are looked up, variables expanded, optional ones left out', async (t) => {
-  const container: Container = {
+  const container: LocalContainer = {
     name: 'c',
     image: 'i',
     env: [
@@ -42,7 +42,7 @@ t.test('environment: references are looked up, variables expanded, optional ones
     LITERAL: '$(TOKEN) $(UNKNOWN)',
     NAMESPACE: 'default',
   })
-  const missing: Container = {
+  const missing: LocalContainer = {
     ...container,
     env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 'no', key: 'k' } } }],
   }
@@ -56,7 +56,7 @@ t.test(
   'volumes: files are written with local paths and addresses, and nobody else may read them',
   async (t) => {
     const folder = t.testdir({})
-    const container: Container = {
+    const container: LocalContainer = {
       name: 'c',
       image: 'i',
       volumeMounts: [

@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { literalTemplate } from '../../../../hooks/children/literal.ts'
-import type { PodTemplate } from '../../../../hooks/children/pod.ts'
+import type { PodTemplateSpec } from '../../../../hooks/children/pod.ts'
 import { expand } from '../../../../runtime/cli/dev/expand.ts'
 import { parseVmcpConfig } from '../../../../runtime/config/index.ts'
 import { telemetrySettings } from '../../../../runtime/observe/telemetry/settings.ts'
@@ -47,7 +47,7 @@ t.test('any text survives, in values, commands and arguments', async () => {
     fc.property(
       fc.array(fc.string({ unit: fc.constantFrom('$', '(', ')', 'A', '{', 'x') }), { maxLength: 6 }),
       (texts) => {
-        const template: PodTemplate = {
+        const template: PodTemplateSpec = {
           metadata: { labels: {} },
           spec: {
             containers: [

@@ -5,13 +5,13 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
-import { type EventSink, hooksApp, makeHooks, makeLog, Metrics } from '../../../../hooks/index.ts'
+import { type EventSink, hooksApp, makeHooks, makeLog, HookMetrics } from '../../../../hooks/index.ts'
 import { server as manifest, virtual, world } from '../../../hooks/resources.ts'
 import { testSettings } from '../../../hooks/world.ts'
 
 interface Started {
   url: string
-  metrics: Metrics
+  metrics: HookMetrics
   logged: string[]
   server: Server
 }
@@ -21,7 +21,7 @@ async function start(
   more: { token?: () => string; notReady?: () => string | undefined; events?: EventSink } = {},
 ): Promise<Started> {
   const logged: string[] = []
-  const metrics = new Metrics()
+  const metrics = new HookMetrics()
   let seconds = 0
   const app = hooksApp({
     registry: makeHooks(testSettings),

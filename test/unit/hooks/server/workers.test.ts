@@ -1,7 +1,7 @@
 /** Large bodies are evaluated in a worker thread: with the same result, and without harm to others when it ends. */
 import t from 'tap'
 import { makeHooks } from '../../../../hooks/index.ts'
-import { type Call, evaluate } from '../../../../hooks/server/evaluate.ts'
+import { type HookCall, evaluate } from '../../../../hooks/server/evaluate.ts'
 import { EvaluationWorker } from '../../../../hooks/server/workers.ts'
 import { server, virtual, world } from '../../../hooks/resources.ts'
 import { testSettings } from '../../../hooks/world.ts'
@@ -9,14 +9,14 @@ import { testSettings } from '../../../hooks/world.ts'
 const limits = { settings: testSettings, heapMb: 128, onEngineFailures: () => {} }
 const never = new AbortController().signal
 
-function taskOf(call: Call, value: unknown) {
+function taskOf(call: HookCall, value: unknown) {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   // One byte more than is in use, as a buffer that has grown.
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text) + 1)
   return { call, body, size: body.write(text) }
 }
 
-const sync: Call = { hook: 'sync', plural: 'virtualmcpservers', events: true }
+const sync: HookCall = { hook: 'sync', plural: 'virtualmcpservers', events: true }
 const request = world(server('files'), virtual()).ready().request('VirtualMCPServer', 'door')
 
 t.test('worker: evaluates as the main thread does', async (t) => {
@@ -31,7 +31,7 @@ t.test('worker: evaluates as the main thread does', async (t) => {
       object: { kind: 'VirtualMCPServer' },
     },
   }
-  const calls: readonly (readonly [Call, unknown])[] = [
+  const calls: readonly (readonly [HookCall, unknown])[] = [
     [sync, request],
     [{ ...sync, hook: 'customize' }, request],
     [{ hook: 'validate' }, review],

@@ -3,7 +3,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import t from 'tap'
 import { checkItem } from '../../../../runtime/vmcp/catalog/items/check.ts'
 import { ErrorCollector, noErrors } from '../../../../runtime/vmcp/catalog/items/errors.ts'
-import type { Kind } from '../../../../runtime/vmcp/catalog/types.ts'
+import type { ItemKind } from '../../../../runtime/vmcp/catalog/types.ts'
 
 interface Checked {
   readonly item?: unknown
@@ -12,7 +12,7 @@ interface Checked {
   readonly failure?: string
 }
 
-function check(kind: Kind, item: unknown): Checked {
+function check(kind: ItemKind, item: unknown): Checked {
   const json = Buffer.from(typeof item === 'string' ? item : JSON.stringify(item))
   const checked = checkItem(kind, json)
   if ('failure' in checked) return { failure: checked.failure }
@@ -26,7 +26,7 @@ function check(kind: Kind, item: unknown): Checked {
 const TOOL = { name: 't', inputSchema: { type: 'object' } }
 
 t.test('well-formed items keep their bytes, whatever else they carry', async (t) => {
-  const items: [Kind, string][] = [
+  const items: [ItemKind, string][] = [
     [
       'tools',
       '{ "name": "t", "title":"T","x-own": [1e2, 12345678901234567890], "inputSchema":{"type":"object","properties":{"a":{"default":1.50}},"required":["a"],"$defs":{}},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"x":1},"icons":[{"src":"data:,","sizes":["any"],"theme":"dark"}],"execution":{"taskSupport":"optional"},"_meta":{"a":null} }',
@@ -94,7 +94,7 @@ t.test('optional members of the wrong type are taken out', async (t) => {
 })
 
 t.test('items whose name, address, schema or arguments cannot be used are left out', async (t) => {
-  const cases: [Kind, unknown][] = [
+  const cases: [ItemKind, unknown][] = [
     ['tools', '"text"'],
     ['tools', { ...TOOL, description: 'x'.repeat(2 ** 20) }],
     ['tools', { inputSchema: { type: 'object' } }],

@@ -5,7 +5,11 @@ import { makeCaller } from '../../../../runtime/net/index.ts'
 import { Indexes } from '../../../../runtime/vmcp/optimizer/indexes.ts'
 import { buildIndex } from '../../../../runtime/vmcp/optimizer/tool-index.ts'
 import { type VisibleTools, VisibleToolsReader } from '../../../../runtime/vmcp/optimizer/visible-tools.ts'
-import { type Client, ownOperation, type Perform } from '../../../../runtime/vmcp/pipeline/operation.ts'
+import {
+  type OperationClient,
+  ownOperation,
+  type Perform,
+} from '../../../../runtime/vmcp/pipeline/operation.ts'
 
 const pageOf = (...tools: unknown[]): Buffer => Buffer.from(JSON.stringify({ tools }))
 const setOf = (name: string): VisibleTools => ({
@@ -87,7 +91,7 @@ t.test('an index: others have their turn while a long list is read', async (t) =
 })
 
 t.test('visible tools: equal lists have one key, whatever buffers they are in', async (t) => {
-  const client: Client = {
+  const client: OperationClient = {
     era: 'session',
     protocolVersion: '2025-11-25',
     caller: makeCaller({ issuer: 'i', subject: 's', claims: {} }),
