@@ -33,7 +33,7 @@ export function mergePodTemplate(
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
   const shape = podTemplateErrors(user)
   if (shape.length > 0) return { violations: shape }
-  const merged = strategicMerge(fieldsOf(generated), fieldsOf(user))
+  const merged = strategicMerge(fieldsOf(withoutReplaced(generated, user)), fieldsOf(user))
   const metadata = fieldsOf(merged['metadata'])
   const template = {
     ...merged,
@@ -43,6 +43,27 @@ export function mergePodTemplate(
   const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', undefined)
   const violations = [...rules, ...missingParts(generated, template, container)]
   return violations.length > 0 ? { violations } : { template: normalizeTemplate(template) }
+}
+
+/**
+ * A user who says how pods are spread says all of it: constraints of ours would only hold beside theirs. And a container
+ * has one action before it ends.
+ */
+function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplateSpec {
+  const own = fieldsOf(fieldsOf(user)['spec'])
+  const { topologySpreadConstraints, containers, ...spec } = generated.spec
+  return {
+    ...generated,
+    spec: {
+      ...spec,
+      ...(own['topologySpreadConstraints'] === undefined && { topologySpreadConstraints }),
+      containers: containers.map((container) => {
+        const { lifecycle, ...rest } = container
+        const given = fieldsOf(named(own['containers'], container.name)?.['lifecycle'])['preStop']
+        return given === undefined || given === null ? container : rest
+      }),
+    },
+  }
 }
 
 /** What the generated template has, the container needs, and the merged one lost. */
@@ -70,13 +91,20 @@ function named(list: unknown, name: string): Fields | undefined {
     .find((item) => item['name'] === name)
 }
 
-/** Errors of a user's podTemplateSpec by itself, as problems of a manifest. `generated` are the containers that it is put over. */
-export function podTemplateViolations(user: unknown, generated: readonly string[]): Violation[] {
+/**
+ * Errors of a user's podTemplateSpec by itself, as problems of a manifest. `generated` are the containers that it is put
+ * over; `owner` is the path of the object that has it.
+ */
+export function podTemplateViolations(
+  user: unknown,
+  generated: readonly string[],
+  owner = 'spec',
+): Violation[] {
   if (user === undefined || user === null) return []
   const shapes = podTemplateErrors(user)
   const errors = shapes.length > 0 ? shapes : podRuleErrors(user, 'podTemplateSpec', generated)
   return errors.map((failure) => {
     const [path = '', ...rest] = failure.split(' ')
-    return { path: `spec.${path}`, message: rest.join(' ') }
+    return { path: `${owner}.${path}`, message: rest.join(' ') }
   })
 }

@@ -79,6 +79,7 @@ export interface ContainerSpec {
   readonly readinessProbe?: Probe
   readonly startupProbe?: Probe
   readonly resources?: Resources
+  readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } }
   readonly securityContext?: Readonly<Record<string, unknown>>
   readonly stdin?: boolean
 }
@@ -88,6 +89,8 @@ export interface PodSpec {
   readonly automountServiceAccountToken?: boolean
   readonly enableServiceLinks?: boolean
   readonly terminationGracePeriodSeconds?: number
+  /** A user's own list takes the place of this one. */
+  readonly topologySpreadConstraints?: readonly object[]
   readonly securityContext?: Readonly<Record<string, unknown>>
   readonly imagePullSecrets?: readonly { readonly name: string }[]
   readonly initContainers?: readonly ContainerSpec[]

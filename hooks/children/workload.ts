@@ -7,6 +7,7 @@
 import { canonicalJson } from '../../schemas/index.ts'
 import { appliedByAnnotation, lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
+import type { Count } from './availability.ts'
 import type { ChildMeta } from './objects.ts'
 import { childMeta } from './objects.ts'
 
@@ -48,11 +49,12 @@ export function statefulSet(
   }
 }
 
-/** The replica count to apply; undefined leaves it to others. */
+/** The replica count to apply; undefined leaves it to others. An autoscaler starts from its least number. */
 export function replicasToApply(
-  wanted: number | undefined,
+  { replicas, autoscaling }: Count,
   observed: KubeObject | undefined,
 ): number | undefined {
+  const wanted = autoscaling ? (observed ? undefined : autoscaling.minReplicas) : replicas
   if (wanted !== undefined || !observed) return wanted
   const applied = fieldsOf(lastApplied(observed)?.['spec'])['replicas']
   const present = fieldsOf(observed['spec'])['replicas']

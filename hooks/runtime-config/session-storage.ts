@@ -82,7 +82,7 @@ export function checkReplicaSessions(
   conditions: Conditions,
   settings: Pick<HookSettings, 'defaultRedis'>,
   provider: 'memory' | 'redis' | undefined,
-  replicas: number | undefined,
+  replicas: number,
 ): void {
   const redis = provider === 'redis' || (provider === undefined && settings.defaultRedis !== undefined)
   if (redis)
@@ -92,7 +92,7 @@ export function checkReplicaSessions(
       'SessionStorageConfigured',
       'Sessions are stored in Redis',
     )
-  else if ((replicas ?? 0) > 1) {
+  else if (replicas > 1) {
     conditions.set(
       'SessionStorageWarning',
       'True',

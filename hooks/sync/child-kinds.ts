@@ -12,10 +12,22 @@ export const childKinds = {
     resource: 'deployments',
     updateStrategy: 'InPlace',
   },
+  HorizontalPodAutoscaler: {
+    apiVersion: 'autoscaling/v2',
+    kind: 'HorizontalPodAutoscaler',
+    resource: 'horizontalpodautoscalers',
+    updateStrategy: 'InPlace',
+  },
   NetworkPolicy: {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
     resource: 'networkpolicies',
+    updateStrategy: 'InPlace',
+  },
+  PodDisruptionBudget: {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    resource: 'poddisruptionbudgets',
     updateStrategy: 'InPlace',
   },
   Role: {
@@ -44,3 +56,6 @@ export const childKinds = {
     updateStrategy: 'InPlace',
   },
 } as const satisfies Record<string, ChildKind>
+
+/** Beside every workload of a server that clients reach. */
+export const availabilityKinds = [childKinds.PodDisruptionBudget, childKinds.HorizontalPodAutoscaler] as const

@@ -25,6 +25,7 @@ const coreGroups = {
   ServiceAccount: 'ServiceAccount.v1',
   Deployment: 'Deployment.apps/v1',
   StatefulSet: 'StatefulSet.apps/v1',
+  HorizontalPodAutoscaler: 'HorizontalPodAutoscaler.autoscaling/v2',
 } as const
 
 /** What a sync is given beside its request. */

@@ -4,6 +4,7 @@
 import type * as filled from './types.ts'
 import type {
   AuditEventType,
+  Autoscaling,
   BackendAuth,
   BasicAuthConfig,
   BasicAuthStrategy,
@@ -61,6 +62,7 @@ import type {
   RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
+  ServerAutoscaling,
   SessionAffinity,
   StatefulSetOverrides,
   StdioTarget,
@@ -79,6 +81,7 @@ import type {
 
 export type {
   AuditEventType,
+  Autoscaling,
   BackendAuth,
   BasicAuthConfig,
   BasicAuthStrategy,
@@ -136,6 +139,7 @@ export type {
   RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
+  ServerAutoscaling,
   SessionAffinity,
   StatefulSetOverrides,
   StdioTarget,

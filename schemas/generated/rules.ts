@@ -6,6 +6,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(and(() => or(() => has(self, "bearerTokenEnv"), () => has(self, "bearerTokenFile")), () => or(() => select(self, "enabled"), () => has(self, "clientId")))),
   "!(has(self.authzConfig) && has(self.authzConfigRef))": (self) =>
     not(and(() => has(self, "authzConfig"), () => has(self, "authzConfigRef"))),
+  "!(has(self.autoscaling) && has(self.replicas))": (self) =>
+    not(and(() => has(self, "autoscaling"), () => has(self, "replicas"))),
   "!(has(self.bearerTokenEnv) && has(self.bearerTokenFile))": (self) =>
     not(and(() => has(self, "bearerTokenEnv"), () => has(self, "bearerTokenFile"))),
   "!(has(self.caBundleRef) && self.insecure)": (self) =>
@@ -34,6 +36,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "auth")), () => and(() => has(self, "roles"), () => greater(size(select(self, "roles")), 0n))),
   "!has(self.authorizationEndpointBaseUrl) || self.authorizationEndpointBaseUrl.startsWith('https://') || self.insecureAllowHTTP || self.authorizationEndpointBaseUrl.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "authorizationEndpointBaseUrl")), () => startsWith(select(self, "authorizationEndpointBaseUrl"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "authorizationEndpointBaseUrl"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!has(self.autoscaling) || self.autoscaling.maxReplicas < 2 || !has(self.sessionStorage) || self.sessionStorage.provider != 'memory'": (self) =>
+    or(() => not(has(self, "autoscaling")), () => less(select(select(self, "autoscaling"), "maxReplicas"), 2n), () => not(has(self, "sessionStorage")), () => notEqual(select(select(self, "sessionStorage"), "provider"), "memory")),
+  "!has(self.autoscaling) || self.transport != 'stdio'": (self) =>
+    or(() => not(has(self, "autoscaling")), () => notEqual(select(self, "transport"), "stdio")),
   "!has(self.baselineClientScopes) || self.baselineClientScopes.all(s, s in self.scopesSupported)": (self) =>
     or(() => not(has(self, "baselineClientScopes")), () => all(select(self, "baselineClientScopes"), (s) => isIn(s, select(self, "scopesSupported")))),
   "!has(self.caBundlePath) || (has(self.type) && self.type == 'entry')": (self) =>
@@ -238,6 +244,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => select(self, "insecureAllowHTTP"), () => startsWith(select(self, "issuer"), "https://")),
   "self.issuer.startsWith('https://') || self.insecureAllowHTTP || self.issuer.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "issuer"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.minReplicas <= self.maxReplicas": (self) =>
+    lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>

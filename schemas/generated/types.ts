@@ -192,6 +192,16 @@ export type AuthzInline = {
   readonly primaryUpstreamProvider?: string
 }
 
+/** Lets a HorizontalPodAutoscaler decide the number of pods. */
+export type Autoscaling = {
+  /** Least number of pods. */
+  readonly minReplicas: number
+  /** Greatest number of pods. */
+  readonly maxReplicas: number
+  /** Use of CPU to aim at, in percent of what the container requests. Unset, and without another target: 80. */
+  readonly targetCPU?: number
+}
+
 /** Authentication to a backend. */
 export type BackendAuth = {
   /** discovered: what the backend itself refers to; externalAuthConfigRef: the configuration named here. */
@@ -940,6 +950,8 @@ export type MCPRemoteProxySpec = {
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy. Unset: left to an autoscaler. */
   readonly replicas?: number
+  /** Lets a HorizontalPodAutoscaler decide the number of pods. */
+  readonly autoscaling?: Autoscaling
   /** Where sessions are stored. */
   readonly sessionStorage?: SessionStorageConfig
   /** Strategic-merge patch over the proxy pod; its container is named gatehouse. Checked by the webhook, not by the schema. */
@@ -1095,6 +1107,8 @@ export type MCPServerSpec = {
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
   readonly replicas?: number
+  /** Lets a HorizontalPodAutoscaler decide the number of proxies. Not for transport stdio. */
+  readonly autoscaling?: Autoscaling
   /** Replicas of the server itself. Unset: left to an autoscaler. */
   readonly backendReplicas?: number
   /** Where sessions are stored. */
@@ -1558,6 +1572,8 @@ export type ProxyDeploymentOverrides = {
   readonly env?: readonly EnvVar[]
   /** Pull secrets of the proxy pod. */
   readonly imagePullSecrets?: readonly LocalObjectRef[]
+  /** MCPServer only: strategic-merge patch over the proxy's pod; its container is named gatehouse. Checked by the webhook, not by the schema. */
+  readonly podTemplateSpec?: { readonly [name: string]: unknown }
 }
 
 /** Configuration file of a proxy. */
@@ -1976,6 +1992,18 @@ export type SensitiveHeader = {
   readonly secretKeyRef: SecretRef
 }
 
+/** Lets a HorizontalPodAutoscaler decide the number of pods. */
+export type ServerAutoscaling = {
+  /** Least number of pods. */
+  readonly minReplicas: number
+  /** Greatest number of pods. */
+  readonly maxReplicas: number
+  /** Use of CPU to aim at, in percent of what the container requests. Unset, and without another target: 80. */
+  readonly targetCPU?: number
+  /** Sessions of clients per pod to aim at. Needs an adapter that serves the metric gatehouse_vmcp_sessions to autoscalers. */
+  readonly targetSessions?: number
+}
+
 /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
@@ -2359,6 +2387,8 @@ export type VirtualMCPServerSpec = {
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
   /** Number of replicas. Unset: the count is left to an autoscaler or another controller. */
   readonly replicas?: number
+  /** Lets a HorizontalPodAutoscaler decide the number of pods. */
+  readonly autoscaling?: ServerAutoscaling
   /** Existing service account; one is generated when unset. */
   readonly serviceAccount?: string
   /** Type of the Service that clients connect to. */

@@ -1,6 +1,7 @@
 /**
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
+import { dayTwo } from './day-two-cases.ts'
 import {
   auth,
   authzConfig,
@@ -535,4 +536,5 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...proxies,
   ...virtualServers,
   ...configs,
+  ...dayTwo,
 }

@@ -41,6 +41,9 @@ export const oidcConfig = (spec: object = {}): Stored =>
     inline: { issuer: 'https://login.example.com', ...spec },
   })
 
+/** Sessions that several pods share. */
+export const redis = { sessionStorage: { provider: 'redis', address: 'redis:6379' } } as const
+
 export const oidc = {
   type: 'oidc',
   oidcConfigRef: { name: 'login', audience: 'https://door.example.com/mcp' },

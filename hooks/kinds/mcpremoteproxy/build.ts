@@ -3,6 +3,7 @@
  */
 import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { mostReplicas } from '../../children/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -57,7 +58,7 @@ export function build(context: Context): BuiltRemoteProxy {
     targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
   }
   const proxy = front(context, target, addressOf(context), needs)
-  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, spec.replicas)
+  checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
   const headers = checkHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
   const template = built?.failure
@@ -126,6 +127,7 @@ function proxyOptions(context: Context) {
     port: spec.proxyPort,
     sessionAffinity: spec.sessionAffinity,
     replicas: spec.replicas,
+    autoscaling: spec.autoscaling,
     observed: context.child('Deployment', names.proxy),
     serviceAccount: spec.serviceAccount,
     resources: spec.resources,

@@ -1,7 +1,7 @@
 /**
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
-import { childKinds } from '../../sync/child-kinds.ts'
+import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, listOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
@@ -19,7 +19,13 @@ import { remoteProxyWarnings } from './warnings.ts'
 
 export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   kind: 'MCPRemoteProxy',
-  childKinds: [childKinds.ServiceAccount, childKinds.ConfigMap, childKinds.Deployment, childKinds.Service],
+  childKinds: [
+    childKinds.ServiceAccount,
+    childKinds.ConfigMap,
+    childKinds.Deployment,
+    childKinds.Service,
+    ...availabilityKinds,
+  ],
   relatedKinds: [
     ...ownRelatedKinds(proxyKinds),
     coreRelated.Secret,

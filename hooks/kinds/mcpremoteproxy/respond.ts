@@ -1,6 +1,7 @@
 /**
  * The response of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
  */
+import { checkAutoscaler } from '../../children/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -28,6 +29,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   const failures = conflict ? [conflict] : built.violations
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
+  checkAutoscaler(context, name, context.spec.autoscaling)
   reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({

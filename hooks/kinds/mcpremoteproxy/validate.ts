@@ -25,5 +25,13 @@ export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...resourcesViolations(spec.resources, 'spec.resources'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
+    ...(spec.resourceOverrides?.proxyDeployment?.podTemplateSpec === undefined
+      ? []
+      : [
+          {
+            path: 'spec.resourceOverrides.proxyDeployment.podTemplateSpec',
+            message: 'is for MCPServer: spec.podTemplateSpec shapes the pods here',
+          },
+        ]),
   ]
 }

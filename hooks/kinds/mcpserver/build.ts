@@ -3,6 +3,7 @@
  */
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
+import { mostReplicas } from '../../children/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -61,7 +62,8 @@ export function build(context: Context): BuiltServer {
   }
   const proxy = front(context, target, addressOf(context), needs)
   const { sessionStorage, backendReplicas } = parent.spec
-  const most = Math.max(proxyReplicas(parent) ?? 0, backendReplicas ?? 0)
+  const { autoscaling } = parent.spec
+  const most = Math.max(mostReplicas({ replicas: proxyReplicas(parent), autoscaling }), backendReplicas ?? 0)
   checkReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
   checkReplicas(context)
   checkRateLimits(context)
@@ -82,8 +84,13 @@ export function build(context: Context): BuiltServer {
     reason: 'InvalidPodTemplateSpec',
     message: server.violations.join('; '),
   }
-  conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
+  conditions.check(
+    'PodTemplateValid',
+    template ?? built?.failure,
+    'ValidPodTemplateSpec',
+    'The pod template is valid',
+  )
   const all = [template, bridge.failure, profile, secrets, ...proxy.violations, built?.failure]
   const violations = all.filter((failure) => failure !== undefined)
   if (violations.length > 0 || !server.template || !built?.children) {
@@ -110,9 +117,11 @@ function proxyOptions(context: Context) {
     port: spec.proxyPort,
     sessionAffinity: spec.sessionAffinity,
     replicas: proxyReplicas(parent),
+    autoscaling: spec.autoscaling,
     observed: context.child('Deployment', names.proxy),
     deploymentOverrides: spec.resourceOverrides?.proxyDeployment,
     serviceOverrides: spec.resourceOverrides?.proxyService,
+    podTemplateSpec: spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
     annotations: restartAnnotations(context),
   }
 }

@@ -3,6 +3,7 @@
  * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own.
  */
 import type { MCPServer } from '../../../schemas/index.ts'
+import { availability, spread } from '../../children/availability.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../children/objects.ts'
 import {
@@ -72,6 +73,7 @@ export function serverTemplate(
       serviceAccountName: spec.serviceAccount ?? serverNames(name).server,
       automountServiceAccountToken: spec.serviceAccount !== undefined,
       enableServiceLinks: false,
+      topologySpreadConstraints: spread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(undefined, settings.imagePullSecrets),
       containers: [container],
@@ -123,7 +125,17 @@ export function serverChildren(
         selector,
         template,
         serviceName: names.headless,
-        replicas: replicasToApply(parent.spec.backendReplicas, observed),
+        replicas: replicasToApply({ replicas: parent.spec.backendReplicas }, observed),
+      },
+    ),
+    ...availability(
+      { name: names.server, namespace, labels },
+      {
+        kind: 'StatefulSet',
+        selector,
+        container: serverContainer,
+        observed,
+        replicas: parent.spec.backendReplicas,
       },
     ),
   ]

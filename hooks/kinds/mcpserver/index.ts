@@ -4,7 +4,7 @@
  * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
  * are checked all at once; a broken one keeps what runs.
  */
-import { childKinds } from '../../sync/child-kinds.ts'
+import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
@@ -28,6 +28,7 @@ export const mcpServer: KindHooks<'MCPServer'> = {
     childKinds.Service,
     childKinds.StatefulSet,
     childKinds.Deployment,
+    ...availabilityKinds,
   ],
   relatedKinds: [
     ...ownRelatedKinds(proxyKinds),

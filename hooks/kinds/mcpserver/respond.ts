@@ -1,6 +1,7 @@
 /**
  * The response of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
  */
+import { checkAutoscaler } from '../../children/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -26,6 +27,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   const failures = conflict ? [conflict] : built.violations
   const { phase, message, ready } = phaseOf(context, workloads, failures)
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
+  checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
   reportProgress(context, { failures, workloads })
   return {
     status: definedFields({

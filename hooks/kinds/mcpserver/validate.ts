@@ -5,6 +5,7 @@ import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
+import { proxyContainer } from '../common/proxy/paths.ts'
 import { serverContainer } from './container.ts'
 import {
   imageViolations,
@@ -22,7 +23,17 @@ export function serverViolations({ spec }: MCPServer): Violation[] {
     ...imageViolations(spec.image, 'spec.image'),
     ...resourcesViolations(spec.resources, 'spec.resources'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
+    ...proxyTemplateViolations(spec),
     ...volumeViolations(spec),
+  ]
+}
+
+function proxyTemplateViolations({ resourceOverrides }: MCPServer['spec']): Violation[] {
+  const template = resourceOverrides?.proxyDeployment?.podTemplateSpec
+  const owner = 'spec.resourceOverrides.proxyDeployment'
+  return [
+    ...podTemplateViolations(template, [proxyContainer], owner),
+    ...sizeViolations(`${owner}.podTemplateSpec`, 'a workload', template),
   ]
 }
 

@@ -3,6 +3,13 @@
  *
  * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
  */
+import {
+  availability,
+  leaving,
+  shutdownGrace,
+  spread,
+  terminationSeconds,
+} from '../../children/availability.ts'
 import { ownLabels, reportLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
 import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../children/pod.ts'
@@ -33,7 +40,8 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
     spec: {
       serviceAccountName: spec.serviceAccount ?? names.account,
       enableServiceLinks: false,
-      terminationGracePeriodSeconds: 30,
+      terminationGracePeriodSeconds: terminationSeconds,
+      topologySpreadConstraints: spread(selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(spec.imagePullSecrets, settings.imagePullSecrets),
       containers: [
@@ -62,6 +70,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
           livenessProbe: httpProbe('/health', 30, 10, 5, 3),
           readinessProbe: httpProbe('/readyz', 0, 5, 3, 3),
           resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
+          lifecycle: leaving,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         },
@@ -79,6 +88,7 @@ export function commonNeeds(context: Context, needs: PodNeeds): void {
   needs.literal('VMCP_NAMESPACE', context.namespace)
   needs.literal('GATEHOUSE_REPORT_CONFIGMAP', names.report)
   needs.fieldEnv('GATEHOUSE_POD_NAME', 'metadata.name')
+  needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
   needs.literal('HOME', '/tmp')
   needs.literal('XDG_CONFIG_HOME', '/tmp')
   needs.configFiles('vmcp-config', configDirectory, names.config)
@@ -117,7 +127,11 @@ export function childrenOf(
     }),
     deployment(
       { name: names.server, namespace, labels },
-      { selector, template, replicas: replicasToApply(spec.replicas, observed) },
+      { selector, template, replicas: replicasToApply(spec, observed) },
+    ),
+    ...availability(
+      { name: names.server, namespace, labels },
+      { kind: 'Deployment', selector, container, observed, ...spec },
     ),
     service(
       { name: names.server, namespace, labels },

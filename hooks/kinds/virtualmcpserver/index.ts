@@ -4,7 +4,7 @@
  * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import { childKinds } from '../../sync/child-kinds.ts'
+import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
 import type { HookEvent } from '../../server/events.ts'
 import type { KubeObject } from '../../kube.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
@@ -27,6 +27,7 @@ export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
     childKinds.ConfigMap,
     childKinds.Deployment,
     childKinds.Service,
+    ...availabilityKinds,
   ],
   relatedKinds: [
     ...ownRelatedKinds(relatedKinds),

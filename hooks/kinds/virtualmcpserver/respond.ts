@@ -2,6 +2,7 @@
  * The response of a virtual server's sync: status from what was built and from what the pods report.
  */
 import { parseDuration } from '../../../schemas/index.ts'
+import { checkAutoscaler } from '../../children/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -48,6 +49,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
     ? blocked(violations)
     : phaseOf(pods, backends as never)
   context.conditions.set('Ready', statusOf(ready), reason, message)
+  checkAutoscaler(context, names.server, context.spec.autoscaling)
   reportProgress(context, { failures: violations, workloads: [pods] })
   setDiscovery(context, backends.length, built)
   checkReport(context, pods, report)

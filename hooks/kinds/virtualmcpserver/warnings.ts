@@ -1,6 +1,7 @@
 /** VirtualMCPServer: what the author of a valid one should know. */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
+import { mostReplicas } from '../../children/availability.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { replicaFailure } from '../../runtime-config/auth-server.ts'
 import { authServerWarnings } from '../../externalauth/index.ts'
@@ -36,7 +37,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
     )
   }
   if (!spec.authServerConfig) return found
-  const replicas = replicaFailure(spec.authServerConfig, spec.replicas)
+  const replicas = replicaFailure(spec.authServerConfig, mostReplicas(spec))
   if (replicas) found.push(clip(`authServerConfig: ${replicas.message}`, 120))
   return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
 }

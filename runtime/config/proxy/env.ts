@@ -4,6 +4,8 @@
  * Names are fixed; values are never logged. Variables of other features have tables of their own in this module.
  * Source: docs/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
  */
+import { GatehouseError, timerMs } from '../../../schemas/index.ts'
+
 export interface DocumentedVariable {
   readonly name: string
   readonly meaning: string
@@ -79,6 +81,11 @@ export const variables = {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_MAX_ELAPSED',
     meaning: 'when it is no longer tried without a request (default: 24h)',
   },
+  shutdownGrace: {
+    name: 'GATEHOUSE_SHUTDOWN_GRACE',
+    meaning:
+      'how long requests in flight may take after a signal, as a duration (default: 5s, of a virtual server 10s)',
+  },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
   httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case works, too' },
@@ -93,6 +100,18 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export function readVariable(env: Environment, variable: DocumentedVariable): string | undefined {
   const value = env[variable.name]
   return value === undefined || value === '' ? undefined : value
+}
+
+/** How long requests in flight may take after a signal; undefined leaves it to the command. Throws INVALID_CONFIG. */
+export function shutdownGraceMs(env: Environment): number | undefined {
+  const { name } = variables.shutdownGrace
+  const given = readVariable(env, variables.shutdownGrace)
+  if (given === undefined) return undefined
+  try {
+    return timerMs(given)
+  } catch {
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${name}: must be a duration such as 30s` })
+  }
 }
 
 /** The HTTP proxies for outgoing requests, for runtime/net. Lower-case names win, as everywhere. */

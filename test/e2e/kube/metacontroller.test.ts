@@ -56,7 +56,8 @@ function list(kube: KubeApiserver, resources: string): readonly Obj[] {
 }
 
 const parents = (kube: KubeApiserver) => list(kube, kinds.map(({ plural }) => plural).join(','))
-const childResources = 'deployments,statefulsets,services,configmaps,serviceaccounts,roles,rolebindings'
+const childResources =
+  'deployments,statefulsets,services,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,horizontalpodautoscalers'
 
 function conditionOf(object: Obj, type: string): string | undefined {
   return object.status?.conditions?.find((one) => one.type === type)?.status
@@ -288,6 +289,28 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     kube.must(['label', ...server, 'example.com/look=once-more', '--overwrite'])
     await until('the autoscaler’s count in the status', () => kube.get(server).status.replicas === 3)
     t.equal(replicas(), 3, 'it is the autoscaler’s now')
+  })
+
+  await t.test('an autoscaler comes and goes, and the count stays with whoever sets it', async (t) => {
+    const at = ['-n', 'redis-sessions']
+    const patch = (spec: object) => {
+      const text = JSON.stringify({ spec })
+      kube.must(['patch', 'virtualmcpserver', 'everyone', ...at, '--type=merge', '-p', text])
+    }
+    const has = (resource: string) => kube.kubectl(['get', resource, 'vmcp-everyone', ...at]).code === 0
+    const replicas = () => kube.get(['deployment', 'vmcp-everyone', ...at]).spec.replicas
+    t.ok(has('pdb'), 'there are several pods')
+    patch({ autoscaling: { minReplicas: 2, maxReplicas: 6, targetSessions: 100 } })
+    await until('the autoscaler', () => has('hpa'))
+    kube.must(['scale', 'deployment/vmcp-everyone', ...at, '--replicas=4'])
+    await until('its count', () => kube.get(['virtualmcpserver', 'everyone', ...at]).status.replicas === 4)
+    t.equal(replicas(), 4)
+    patch({ autoscaling: null })
+    await until('no autoscaler', () => !has('hpa'))
+    t.equal(replicas(), 4)
+    patch({ replicas: 1 })
+    await until('no budget for one pod', () => !has('pdb'))
+    t.equal(replicas(), 1)
   })
 
   await t.test('a rotated Secret rolls the pods, also behind another object', async (t) => {

@@ -8,6 +8,14 @@ import type {
   ResourceRequirements,
 } from '../../../../schemas/index.ts'
 import { authServerFile, hashOf } from '../../../../schemas/index.ts'
+import {
+  availability,
+  leaving,
+  type Scaling,
+  shutdownGrace,
+  spread,
+  terminationSeconds,
+} from '../../../children/availability.ts'
 import type { ObjectLabels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
 import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../../children/pod.ts'
@@ -35,6 +43,7 @@ export interface ProxyChildrenOptions {
   readonly port: number
   readonly sessionAffinity: 'ClientIP' | 'None'
   readonly replicas: number | undefined
+  readonly autoscaling: Scaling | undefined
   readonly observed: KubeObject | undefined
   /** Existing service account. */
   readonly serviceAccount?: string | undefined
@@ -75,6 +84,7 @@ export function proxyChildren(
   const files = flags ? undefined : filesOf(front)
   if (files) needs.configFiles('proxy-config', configDirectory, options.configName)
   needs.scratch('tmp', '/tmp')
+  needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
   needs.literal('HOME', '/tmp')
   needs.literal('XDG_CONFIG_HOME', '/tmp')
   const target = flags ?? [`--config=${configDirectory}/${proxyFile}`]
@@ -93,8 +103,12 @@ export function proxyChildren(
     deployment(withOverrides({ name, namespace, labels }, deploymentOverrides), {
       selector,
       template: merged.template,
-      replicas: replicasToApply(options.replicas, options.observed),
+      replicas: replicasToApply(options, options.observed),
     }),
+    ...availability(
+      { name, namespace, labels },
+      { ...options, kind: 'Deployment', container: proxyContainer },
+    ),
     service(withOverrides({ name, namespace, labels }, serviceOverrides), {
       selector,
       port,
@@ -151,7 +165,8 @@ function template(
       serviceAccountName: options.serviceAccount ?? options.name,
       automountServiceAccountToken: accountToken,
       enableServiceLinks: false,
-      terminationGracePeriodSeconds: 30,
+      terminationGracePeriodSeconds: terminationSeconds,
+      topologySpreadConstraints: spread(options.selector),
       securityContext: podSecurity(settings),
       ...pullSecrets(overrides?.imagePullSecrets, settings.imagePullSecrets),
       containers: [
@@ -169,6 +184,7 @@ function template(
             requests: { cpu: '50m', memory: '96Mi' },
             limits: { cpu: '500m', memory: '256Mi' },
           },
+          lifecycle: leaving,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         },

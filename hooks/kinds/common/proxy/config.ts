@@ -10,6 +10,7 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
+import { mostReplicas } from '../../../children/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
@@ -55,7 +56,7 @@ export function front(
   const external = externalAuth(context)
   const serverRef = authServerReference(context)
   const server = embeddedServer(context, external.value, serverRef.value, incoming.value?.oidc)
-  if (server.value) checkAuthServerReplicas(context.conditions, server.value, spec.replicas)
+  if (server.value) checkAuthServerReplicas(context.conditions, server.value, mostReplicas(spec))
   const outgoing = outgoingStrategy(context, external.value, server.value, needs)
   const secrets = checkSessionPassword(context, spec.sessionStorage, needs)
   const hashes = hashesOf(context)

@@ -10,6 +10,7 @@ export type ProxySpec = Pick<
   | 'authServerRef'
   | 'authzConfig'
   | 'authzConfigRef'
+  | 'autoscaling'
   | 'endpointPrefix'
   | 'externalAuthConfigRef'
   | 'groupRef'

@@ -9,6 +9,7 @@ import {
   type RuntimeAuthz,
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
+import { mostReplicas } from '../../../children/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
@@ -39,7 +40,7 @@ export function checkAuthServer(context: Context, incoming: Incoming): SyncFailu
   if (!server) return failure
   setIdentitySynthesized(context, server)
   warnOfChoice(context, server, incoming.auth?.authz)
-  checkAuthServerReplicas(context.conditions, server, spec.replicas)
+  checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
   return failure
 }
 

@@ -1,6 +1,7 @@
 /**
  * Session storage of a virtual server: its Secret, and a word about several replicas without one.
  */
+import { mostReplicas } from '../../../children/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
@@ -9,9 +10,9 @@ import { checkReplicaSessions, checkSessionPassword } from '../../../runtime-con
 type Context = SyncContext<'VirtualMCPServer'>
 
 export function checkSessions({ parent, conditions, settings }: Context): void {
-  const { sessionStorage, config, replicas } = parent.spec
+  const { sessionStorage, config } = parent.spec
   const provider = (sessionStorage ?? config?.sessionStorage)?.provider
-  checkReplicaSessions(conditions, settings, provider, replicas)
+  checkReplicaSessions(conditions, settings, provider, mostReplicas(parent.spec))
 }
 
 export function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {

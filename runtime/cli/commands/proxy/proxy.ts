@@ -22,6 +22,7 @@ import {
   resolveProxyFile,
   shownUri,
   variables,
+  shutdownGraceMs,
   virtualServerOf,
   type VmcpConfig,
   vmcpEnvironment,
@@ -39,7 +40,7 @@ import { addProxyStdioCommand } from './stdio.ts'
 import { addProxyTunnelCommand } from './tunnel.ts'
 
 const { isWorker } = cluster
-const graceMs = 5_000
+const defaultGraceMs = 5_000
 /** A proxy stands in front of one server, so there is nothing to choose between. */
 const maxUpstreams = 1
 
@@ -171,6 +172,7 @@ async function serveWith(
   const stop = new AbortController()
   const stopped = stopSignal(stop)
   const env = environment()
+  const graceMs = shutdownGraceMs(env) ?? defaultGraceMs
   const parts = {
     log,
     events,
@@ -205,7 +207,7 @@ async function serveWith(
     `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
   )
   await stopped
-  print('Stopping; requests in flight have 5 seconds')
+  print(`Stopping; requests in flight have ${graceMs / 1000} seconds`)
   await proxy.close({ graceMs })
   log.flush()
   return exitCode.ok

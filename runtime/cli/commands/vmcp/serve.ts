@@ -9,6 +9,7 @@ import {
   type Environment,
   type ExcludedBackend,
   loadAuthServerConfig,
+  shutdownGraceMs,
   type VmcpConfig,
   vmcpEnvironment,
   watchFile,
@@ -99,6 +100,7 @@ export interface ServeCommandOptions
 /** Serves until a signal. Resolves with the exit code. */
 export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const { env, authServerFile, maxUpstreams } = options
+  const graceMs = shutdownGraceMs(env)
   const read = await readChecked(options, 'none')
   const verbose =
     options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
@@ -125,6 +127,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
       allowedOrigins,
       sessionTtlMs,
       maxSessions,
+      graceMs,
       authServer,
       recorder: console?.recorder,
     }

@@ -1,0 +1,62 @@
+/** Golden cases of what servers have for several pods, and of how they are reached from outside. */
+import { redis, remote, server, virtual, world } from './resources.ts'
+import type { Stored, World } from './world.ts'
+
+type Request = Record<string, unknown>
+
+const asked = (kind: string, name: string) => (w: World) => w.request(kind, name)
+const door = asked('VirtualMCPServer', 'door')
+const files = asked('MCPServer', 'files')
+const crm = asked('MCPRemoteProxy', 'crm')
+const running = (...objects: Stored[]) => world(...objects).ready()
+
+const autoscaling = { minReplicas: 2, maxReplicas: 6 }
+
+export const dayTwo: Record<string, () => Request> = {
+  'VirtualMCPServer/replicas': () => door(running(virtual({ replicas: 3, ...redis }))),
+  'VirtualMCPServer/autoscaled': () =>
+    door(running(virtual({ autoscaling: { ...autoscaling, targetCPU: 60, targetSessions: 200 }, ...redis }))),
+  'VirtualMCPServer/own-spread': () =>
+    door(
+      running(
+        virtual({
+          podTemplateSpec: {
+            spec: {
+              topologySpreadConstraints: [
+                {
+                  maxSkew: 2,
+                  topologyKey: 'topology.kubernetes.io/zone',
+                  whenUnsatisfiable: 'DoNotSchedule',
+                  labelSelector: { matchLabels: { app: 'virtualmcpserver' } },
+                },
+              ],
+              containers: [{ name: 'vmcp', lifecycle: { preStop: { exec: { command: ['/drain'] } } } }],
+            },
+          },
+        }),
+      ),
+    ),
+  'MCPServer/replicas': () =>
+    files(
+      running(
+        server('files', {
+          replicas: 2,
+          backendReplicas: 2,
+          ...redis,
+          resourceOverrides: {
+            proxyDeployment: {
+              podTemplateSpec: {
+                spec: {
+                  priorityClassName: 'gateways',
+                  containers: [{ name: 'gatehouse', resources: { requests: { cpu: '200m' } } }],
+                },
+              },
+            },
+          },
+        }),
+      ),
+    ),
+  'MCPServer/autoscaled': () => files(running(server('files', { autoscaling, ...redis }))),
+  'MCPServer/stdio-autoscaled': () => files(running(server('files', { transport: 'stdio', autoscaling }))),
+  'MCPRemoteProxy/autoscaled': () => crm(running(remote('crm', { autoscaling, ...redis }))),
+}
