@@ -51,6 +51,18 @@ export class CliCommand extends Command {
   }
 }
 
+/** Options in front of a subcommand, as in `gatehouse --debug validate`, that the subcommand does nothing with. */
+export function droppedOptions(action: Command): readonly string[] {
+  const writesLog = action.options.some(({ long }) => long === '--log-level')
+  const dropped: string[] = []
+  for (let above = action.parent; above; above = above.parent) {
+    const { options } = above
+    const given = options.filter((one) => above?.getOptionValueSource(one.attributeName()) === 'cli')
+    dropped.push(...given.flatMap(({ long }) => (long && !(long === '--debug' && writesLog) ? [long] : [])))
+  }
+  return dropped
+}
+
 /** An argument whose likely values are known only at the time; others are taken all the same. */
 export class NamedArgument extends Argument {
   /** For completion in a shell. */

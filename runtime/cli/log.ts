@@ -16,6 +16,7 @@ import { makeLog, type RootLog } from '../observe/index.ts'
 export interface LogFlags {
   readonly logFormat?: LogFormat
   readonly logLevel?: LogLevelName
+  readonly debug?: boolean
 }
 
 /** What the command that runs was given. */
@@ -31,8 +32,20 @@ export function addLogFlags(command: Command): Command {
     )
     .addOption(new Option('--log-level <level>', 'least level that is written').choices(logLevels))
     .hook('preAction', (_command, action) => {
-      given = action.opts<LogFlags>()
+      given = { ...action.opts<LogFlags>(), debug: isDebugGiven(action) }
     })
+}
+
+/** Among the command's own options, or in front of it. */
+function isDebugGiven(action: Command): boolean {
+  for (let at: Command | null = action; at; at = at.parent)
+    if (at.opts<LogFlags>().debug === true) return true
+  return false
+}
+
+/** Of the command that runs: `--debug` was given. */
+export function isDebugging(): boolean {
+  return given.debug === true
 }
 
 export interface CommandLogOptions {
@@ -46,7 +59,7 @@ export interface CommandLogOptions {
 export function commandLog({ name, level }: CommandLogOptions): RootLog {
   return makeLog({
     name,
-    level: given.logLevel ?? level,
+    level: given.logLevel ?? (given.debug ? 'debug' : level),
     format: logFormatFor(given.logFormat, process.stderr),
     colour: isColoured(process.stderr, environment()),
   })

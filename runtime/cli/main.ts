@@ -7,9 +7,10 @@
  *
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
-import { CommanderError } from 'commander'
-import { CliCommand } from './command.ts'
+import { type Command, CommanderError } from 'commander'
+import { CliCommand, droppedOptions } from './command.ts'
 import { exitCode, printError } from './output.ts'
+import { forTerminal } from './plain-text.ts'
 import { version } from './version.ts'
 
 // A reader that has seen enough, such as head, is no error.
@@ -18,6 +19,14 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCode.ok)
 })
 
+function refuseDropped(action: Command): void {
+  const words: string[] = []
+  for (let at: Command | null = action; at?.parent; at = at.parent) words.unshift(at.name())
+  const [first] = droppedOptions(action)
+  if (first !== undefined)
+    action.error(`Error: ${first}: does nothing with "${words.join(' ')}"`, { exitCode: exitCode.usage })
+}
+
 const program = new CliCommand('gatehouse')
   .description('One guarded entrance to all of a team’s MCP servers.')
   .version(version, '-V, --version', 'print the version')
@@ -25,6 +34,7 @@ const program = new CliCommand('gatehouse')
   .showSuggestionAfterError()
   .showHelpAfterError('(add --help for what is possible)')
   .enablePositionalOptions()
+  .hook('preAction', (_program, action) => refuseDropped(action))
   .exitOverride()
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'Error: ')) })
   .addHelpText(
@@ -167,7 +177,8 @@ try {
 async function codeOf(error: unknown): Promise<number> {
   // Commander has printed its own message already; help and version end with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
-  printError(`Error: ${error instanceof Error ? error.message : String(error)}`)
+  // A message may hold what a server or a document says.
+  printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
   const { GatehouseError } = await import('../../schemas/index.ts')
   return error instanceof GatehouseError && error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
 }

@@ -33,6 +33,24 @@ await t.test(
   },
 )
 
+await t.test('run: what a program prints does not control the terminal', async (t) => {
+  const line = '\u001b]52;c;eA==\u0007\u001b[2Jgone\u202e'
+  for (const more of [[], ['-v']]) {
+    const args = [
+      'run',
+      ...more,
+      '--',
+      process.execPath,
+      '-e',
+      `console.error(${JSON.stringify(line)}); process.exit(3)`,
+    ]
+    const { code, stderr } = await runGatehouse(args)
+    t.equal(code, 3)
+    t.match(stderr, 'gone\ufffd')
+    t.notMatch(stderr, /[\u001b\u0007\u202e]/)
+  }
+})
+
 await t.test(
   'run: several at once, one listening by itself, one running already on this machine',
   async (t) => {

@@ -17,6 +17,7 @@ import {
   readEntries,
 } from '../../clients/index.ts'
 import { existingLocations } from './choose.ts'
+import { claimStandardInput } from '../input.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
@@ -38,7 +39,7 @@ export async function readSources(
   as: ClientId | undefined,
 ): Promise<readonly Source[]> {
   if (words.length === 0) return clientIds.flatMap((client) => sourcesOfClient(client, host))
-  const input = words.includes('-') ? await standardInput() : undefined
+  const input = words.includes('-') ? await (piped ??= boundedInput()) : undefined
   return words.flatMap((word) => {
     if (word === '-') return [readText('standard input', as, () => input ?? Buffer.alloc(0))]
     if (isClientId(word) && as === undefined) return sourcesNamed(word, host)
@@ -51,8 +52,11 @@ export async function readSources(
   })
 }
 
+let piped: Promise<Buffer> | undefined
+
 /** As far as a file may be large; what follows is not read, for it is refused then. */
-async function standardInput(): Promise<Buffer> {
+async function boundedInput(): Promise<Buffer> {
+  claimStandardInput('the configuration of a client')
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {

@@ -4,16 +4,15 @@
  * Reads and validates them with the webhook's code, runs the same hooks in process, starts what they render as local
  * processes, and follows every edit of the files.
  */
-import { type Command, Option } from 'commander'
-import { logFormats, logLevels } from '../../../schemas/index.ts'
+import type { Command } from 'commander'
 import type { DevOptions } from '../dev/dev.ts'
+import { addProcessLogFlags, processLogs } from '../dev/process-logs.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'
 
 export function addDevCommand(program: Command): void {
-  program
-    .command('dev')
+  addProcessLogFlags(program.command('dev'))
     .summary('run manifests here, without a cluster')
     .description(
       'Runs the manifests of a cluster on this machine: validates them with the webhook’s code, runs the same\n' +
@@ -28,24 +27,14 @@ export function addDevCommand(program: Command): void {
       parseSeconds,
       30,
     )
-    .option('-v, --verbose', 'print the output of every process', false)
-    .addOption(
-      new Option(
-        '--log-format <format>',
-        'log lines of --verbose as text for people or JSON; default: text on a terminal',
-      ).choices(logFormats),
-    )
-    .addOption(
-      new Option('--log-level <level>', 'least level of the log lines of --verbose').choices(logLevels),
-    )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +
         '\nExit codes: 0 stopped by a signal, 1 the manifests are invalid, 2 wrong usage, unreadable input or a\n' +
         'port or folder that cannot be used. "gatehouse logs NAME" shows the output of one server.',
     )
-    .action(async (options: DevOptions) => {
+    .action(async (options: DevOptions, command: Command) => {
       const { runDev } = await import('../dev/dev.ts')
-      process.exitCode = await runDev(options)
+      process.exitCode = await runDev({ ...options, ...processLogs(command) })
     })
 }

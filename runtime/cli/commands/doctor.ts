@@ -21,6 +21,7 @@ export function addDoctorCommand(program: Command): void {
       'a running gateway: its health, readiness and backends, then as its clients see it',
     )
     .option('--client <name>', 'an MCP client, or its file: its entries, and the servers that they name')
+    .option('--entry <name>', 'with --client: examine this entry only')
     .option('--redis <url>', 'the Redis of sessions: redis://host:port, or rediss:// for TLS')
     .option(
       '--cluster [context]',
@@ -29,7 +30,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--password-file <path>', 'file with the password of Redis, - for standard input')
     .option(
       '--token-file <path>',
-      'file with an access token, - for standard input; sent to the URL’s origin only',
+      'file with an access token, - for standard input; sent to the origin of the URL, --gateway or --entry only',
     )
     .option('--client-id <id>', 'a client that was registered by hand: is it known, with its redirect URI?')
     .option('--redirect-uri <uri>', 'of that client (default: http://localhost:8666/callback)')
@@ -55,13 +56,14 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor -f manifests/\n' +
         '  gatehouse doctor --gateway http://127.0.0.1:4483\n' +
         '  gatehouse doctor --client cursor\n' +
+        '  gatehouse doctor --client cursor --entry github --token-file token.txt\n' +
         '  gatehouse doctor --cluster\n' +
         '  gatehouse doctor --redis rediss://redis.example.com:6380 --password-file password.txt\n' +
         '\nExit codes: 0 nothing failed, 1 a hop failed or could not be checked, 2 wrong usage or unreadable input.',
     )
-    .action(async (url: string | undefined, flags: DoctorFlags) => {
+    .action(async (url: string | undefined, flags: DoctorFlags, command: Command) => {
       const { doctor } = await import('../doctor/doctor.ts')
-      process.exitCode = await doctor(url, flags)
+      process.exitCode = await doctor(url, flags, command)
     })
 }
 

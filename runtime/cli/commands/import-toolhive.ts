@@ -1,6 +1,7 @@
 /** `gatehouse import toolhive`: documents of ToolHive, from files or from a cluster, as ours. */
 import { type Command, Option } from 'commander'
 import type { ToolhiveOptions } from '../migration/import.ts'
+import { refuseIdle } from '../given.ts'
 import { collect } from './validate.ts'
 
 export function addImportToolhiveCommand(parent: Command): void {
@@ -36,7 +37,8 @@ export function addImportToolhiveCommand(parent: Command): void {
         '  gatehouse import toolhive --context -n tools -o yaml | kubectl apply --dry-run=server -f -\n' +
         '\nExit codes: 0 all converted, 1 something is not, 2 wrong usage or unreadable input.',
     )
-    .action(async (options: ToolhiveOptions) => {
+    .action(async (options: ToolhiveOptions, command: Command) => {
+      refuseIdle(command, [['force', options.save !== undefined, 'is for --save']])
       const { importToolhive } = await import('../migration/import.ts')
       process.exitCode = await importToolhive(options)
     })

@@ -3,6 +3,7 @@
  */
 import { type Command, Option } from 'commander'
 import type { ImportOptions } from '../clients/import.ts'
+import { refuseIdle } from '../given.ts'
 import { addImportToolhiveCommand } from './import-toolhive.ts'
 import { collect } from './validate.ts'
 
@@ -54,7 +55,17 @@ export function addImportCommand(program: Command): void {
         '  gatehouse import vscode --save mcp/ --target cluster --oidc-config company --audience tools\n' +
         '\nExit codes: 0 all taken, 1 something is not, 2 wrong usage or a file that cannot be read.',
     )
-    .action(async (words: string[], options: ImportOptions) => {
+    .action(async (words: string[], options: ImportOptions, command: Command) => {
+      refuseIdle(command, [
+        ['force', options.save !== undefined, 'is for --save'],
+        ['oidcConfig', options.audience !== undefined, 'needs --audience: without both the server is open'],
+        [
+          'audience',
+          options.oidcConfig !== undefined,
+          'needs --oidc-config: without both the server is open',
+        ],
+        ['as', words.length > 0, 'is for files that are named'],
+      ])
       const { importServers } = await import('../clients/import.ts')
       process.exitCode = await importServers(words, options)
     })

@@ -8,7 +8,7 @@ export function addLogsCommand(program: Command): void {
     .summary('print the output of a server that "gatehouse dev" runs')
     .description(
       'Prints what the processes of one resource have written while "gatehouse dev" runs it. Lines are as the programs\n' +
-        'wrote them, with secrets if they print secrets.',
+        'wrote them, with secrets if they print secrets; on a terminal without control characters.',
     )
     .argument('<name>', 'name of the resource, such as an MCPServer')
     .option('-f, --follow', 'go on with what is written from now on', false)

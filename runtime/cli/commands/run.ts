@@ -3,13 +3,14 @@
  */
 import type { Command } from 'commander'
 import type { RunCommandOptions } from '../run/run.ts'
+import { addProcessLogFlags, processLogs } from '../dev/process-logs.ts'
+import { refuseIdle } from '../given.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'
 
 export function addRunCommand(program: Command): void {
-  program
-    .command('run')
+  addProcessLogFlags(program.command('run'))
     .summary('run MCP servers behind one address, without manifests')
     .description(
       'Starts a command that speaks MCP, or takes servers by their URL, and puts them behind one address on this\n' +
@@ -39,7 +40,6 @@ export function addRunCommand(program: Command): void {
     .option('--force', 'with --save: replace files that are there', false)
     .option('--group <name>', 'name of the virtual server', 'gatehouse')
     .option('--start-timeout <seconds>', 'how long servers may take to answer', parseSeconds, 120)
-    .option('-v, --verbose', 'print the output of every process', false)
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -51,8 +51,9 @@ export function addRunCommand(program: Command): void {
         '  gatehouse run --save mcp/ -- uvx mcp-server-git      and later: kubectl apply -k mcp/\n' +
         '\nExit codes: 0 stopped by a signal, 1 no server answers, 2 wrong usage; that of the command when it ends at once.',
     )
-    .action(async (words: string[], options: RunCommandOptions) => {
+    .action(async (words: string[], options: RunCommandOptions, command: Command) => {
+      refuseIdle(command, [['force', options.save !== undefined, 'is for --save']])
       const { runServers } = await import('../run/run.ts')
-      process.exitCode = await runServers(words, options)
+      process.exitCode = await runServers(words, { ...options, ...processLogs(command) })
     })
 }

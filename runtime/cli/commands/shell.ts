@@ -5,11 +5,12 @@
  * the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.
  */
 import { type Command, Option } from 'commander'
-import { addLogFlags } from '../log.ts'
+import { refuseIdle } from '../given.ts'
+import { addLogFlags, isDebugging } from '../log.ts'
 import type { Operands, ShellOperation, ShellFlags } from '../shell/run.ts'
 import { NamedArgument } from '../command.ts'
 import { runningServers } from '../dev/running.ts'
-import { addProxyFlags } from './proxy/shared.ts'
+import { addProxyFlags, isUrl } from './proxy/shared.ts'
 import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'
 
@@ -108,6 +109,19 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
+/** Options about the way to a server say nothing of a command that is started. */
+function refuseWithout(action: Command, given: readonly string[]): void {
+  const hasCommand = process.argv.includes('--')
+  const ofServers = action.options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined)
+  refuseIdle(action, [
+    ['namespace', !hasCommand && !isUrl(given[0] ?? ''), 'is for the name of a resource of the cluster'],
+    ...ofServers.map(
+      (option) =>
+        [option.attributeName(), !hasCommand, 'is for a server, and not for a command after --'] as const,
+    ),
+  ])
+}
+
 interface OperationRow extends Omit<Operands, 'given' | 'pairs'> {
   readonly name: string
   readonly summary: string
@@ -154,7 +168,9 @@ function operation(parent: Command, row: OperationRow): void {
       'after',
       `\nExamples:\n${row.examples.map((line) => `  gatehouse ${line}`).join('\n')}\n${exitCodes}`,
     )
-    .action(async (given: string[], flags: ShellFlags) => {
+    .action(async (given: string[], typed: ShellFlags, action: Command) => {
+      refuseWithout(action, given)
+      const flags = { ...typed, verbose: typed.verbose || isDebugging() }
       const { runOperation } = await import('../shell/run.ts')
       const operands = { given, needed: row.needed, pairs: takesArguments }
       process.exitCode = await runOperation(operands, flags, row.run(flags))

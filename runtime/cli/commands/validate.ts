@@ -1,7 +1,6 @@
 /**
  * `gatehouse validate -f`: any manifests, offline, with the admission webhook's own code.
  */
-import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import {
   type CheckedManifest,
@@ -12,6 +11,7 @@ import {
   nameOf,
 } from '../manifests/check.ts'
 import { generatedNames, kustomizationSets } from '../manifests/kustomizations.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { type ReportFormat, reportFormats } from '../manifests/report.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -55,7 +55,7 @@ export function collect(value: string, previous: readonly string[] = []): string
 
 async function validate(options: Options): Promise<number> {
   const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
-  const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
+  const manifests = readManifests(options.filename, standardText)
   const checked = checkManifests(manifests, {
     validate: validateResource,
     references: referenceCheck,

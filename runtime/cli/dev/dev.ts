@@ -2,22 +2,16 @@
  * A `gatehouse dev` from start to end: reads and checks the manifests, runs them in a session, follows every edit, shows
  * the screen, and says at the end what ran.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  isColoured,
-  type LogFormat,
-  logFormatFor,
-  type LogLevelName,
-  invalidConfig,
-} from '../../../schemas/index.ts'
-import { environment } from '../../config/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
 import { stopSignal } from '../commands/proxy/shared.ts'
 import type { LocalObject } from '../local/objects.ts'
 import type { ValidateResource } from '../manifests/check.ts'
 import { checkManifests, describeViolations, isOurs } from '../manifests/check.ts'
 import { generatedObjects } from '../manifests/generators.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { runtimeImage } from '../version.ts'
@@ -26,20 +20,17 @@ import { localHooks } from './local-hooks.ts'
 import { LogFiles } from './processes/log-files.ts'
 import { isFree, nextFreePort } from './processes/ports.ts'
 import { Display } from './screen/display.ts'
-import { lineWriter } from './screen/lines.ts'
+import { type ProcessLogs, verboseLine } from './screen/lines.ts'
 import { ScreenWriter } from './screen/screen.ts'
 import { summaryOf } from './screen/summary.ts'
 import { DevSession } from './session.ts'
 import { UnwritableFile } from './unwritable.ts'
 import { watchFiles } from './watch.ts'
 
-export interface DevOptions {
+export interface DevOptions extends ProcessLogs {
   readonly filename: readonly string[]
   readonly port: number
   readonly startTimeout: number
-  readonly verbose: boolean
-  readonly logFormat?: LogFormat
-  readonly logLevel?: LogLevelName
 }
 
 /** How often the running servers are asked for the health of their backends. */
@@ -50,8 +41,7 @@ export async function runDev(options: DevOptions): Promise<number> {
   const stop = new AbortController()
   const stopped = stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
   const { hooks, validate } = await localHooks()
-  const input = once(() => readFileSync(0, 'utf8'))
-  const read = () => load(options.filename, validate, input)
+  const read = () => load(options.filename, validate)
   const first = read()
   if (first.docs.length === 0 && !first.problems) throw nothingToRun(options.filename)
   if (first.problems) {
@@ -121,8 +111,8 @@ interface Loaded {
 }
 
 /** Reads and checks the manifests. Throws INVALID_CONFIG for what cannot be read. */
-function load(paths: readonly string[], validate: ValidateResource, input: () => string): Loaded {
-  const manifests = readManifests(paths, input)
+function load(paths: readonly string[], validate: ValidateResource): Loaded {
+  const manifests = readManifests(paths, standardText)
   const problems = describeViolations(checkManifests(manifests, { validate }))
   const ours = manifests.some(isOurs)
   const docs = ours ? manifests.map(({ doc }) => doc as LocalObject) : []
@@ -160,24 +150,6 @@ function sessionFolder(): string {
     const { code } = error as NodeJS.ErrnoException
     throw invalidConfig(new UnwritableFile(tmpdir(), code ?? messageOf(error)).message)
   }
-}
-
-/** What `--verbose` does with a line. */
-function verboseLine(options: DevOptions): (name: string, line: string) => void {
-  const shown = lineWriter({
-    format: logFormatFor(options.logFormat, process.stderr),
-    colour: isColoured(process.stderr, environment()),
-    level: options.logLevel ?? 'debug',
-  })
-  return (name, line) => {
-    const text = options.verbose ? shown(line) : undefined
-    if (text !== undefined) printError(`[${name}] ${text}`)
-  }
-}
-
-function once(read: () => string): () => string {
-  let text: string | undefined
-  return () => (text ??= read())
 }
 
 function failure(error: unknown): void {

@@ -6,8 +6,10 @@ import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCode } from '../output.ts'
+import { forTerminal } from '../plain-text.ts'
 import { sessionFolders } from './running.ts'
 
 const followEveryMs = 200
@@ -18,12 +20,13 @@ export async function showLogs(
   options: { follow: boolean; stop: AbortSignal },
 ): Promise<number> {
   const file = logFileOf(name)
-  let offset = await copyFrom(file, 0)
+  const write = writerFor(process.stdout)
+  let offset = await copyFrom(file, 0, write)
   while (options.follow && !options.stop.aborted) {
     await sleep(followEveryMs, undefined, { signal: options.stop }).catch(() => undefined)
     if (!existsSync(file)) break
     // A new file has begun when this one is shorter than what was shown.
-    offset = await copyFrom(file, lstatSync(file).size < offset ? 0 : offset)
+    offset = await copyFrom(file, lstatSync(file).size < offset ? 0 : offset, write)
   }
   return exitCode.ok
 }
@@ -49,13 +52,26 @@ function logFolders(): string[] {
     .filter((logs) => existsSync(logs))
 }
 
+/** A file or pipe gets the bytes; a terminal gets whole lines without what it would act on. */
+function writerFor(stream: NodeJS.WriteStream): (chunk: Buffer) => void {
+  if (!stream.isTTY) return (chunk) => void stream.write(chunk)
+  const decoder = new StringDecoder('utf8')
+  let rest = ''
+  return (chunk) => {
+    const text = rest + decoder.write(chunk)
+    const end = text.lastIndexOf('\n') + 1
+    rest = text.slice(end)
+    if (end > 0) stream.write(forTerminal(text.slice(0, end)))
+  }
+}
+
 /** Copies a file from an offset to standard output; resolves with the offset of its end. */
-async function copyFrom(path: string, offset: number): Promise<number> {
+async function copyFrom(path: string, offset: number, write: (chunk: Buffer) => void): Promise<number> {
   const file = await open(path, 'r')
   let end = offset
   try {
     for await (const chunk of file.createReadStream({ start: offset, autoClose: false })) {
-      process.stdout.write(chunk as Buffer)
+      write(chunk as Buffer)
       end += (chunk as Buffer).length
     }
   } finally {

@@ -1,8 +1,8 @@
 /** What the hooks make of manifests, offline: a cluster in memory in which every workload is ready. */
-import { readFileSync } from 'node:fs'
 import { LocalCluster } from '../local/cluster.ts'
 import type { LocalObject } from '../local/objects.ts'
 import { checkManifests, describeViolations } from '../manifests/check.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { runtimeImage, version } from '../version.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
@@ -13,13 +13,14 @@ export type SettledCluster =
   /** What is wrong with the manifests, as lines for people. */
   | { readonly cluster?: undefined; readonly invalid: string }
 
-/** Rejects with INVALID_CONFIG when a path cannot be read. */
+/** Rejects with INVALID_CONFIG when a path cannot be read. `option`: which one named the paths. */
 export async function settledCluster(
   paths: readonly string[],
   image: string = runtimeImage,
+  option = '-f',
 ): Promise<SettledCluster> {
   const hooks = await import('../../../hooks/index.ts')
-  const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const manifests = readManifests(paths, () => standardText(option))
   const checked = checkManifests(manifests, {
     validate: hooks.validateResource,
     references: hooks.referenceCheck,

@@ -2,7 +2,8 @@
  * The file of an MCP client: can it be parsed, can each entry work, and is what it leads to in order. The header of an entry
  * that holds a token is used for that entry's own URL, as the client would.
  */
-import { type ClientEntry, type Host, referencesOf, type Value } from '../../clients/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
+import { type ClientEntry, type Host, referencesOf, shown, type Value } from '../../clients/index.ts'
 import {
   type Check,
   failed,
@@ -19,14 +20,47 @@ import { readSources, type Source } from '../clients/sources.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import type { Examined } from './report.ts'
 
-export async function* clientTargets(word: string, common: CommonOptions): AsyncGenerator<Examined> {
+/**
+ * `named`: the one entry that is examined. Throws INVALID_CONFIG when no file has it, or a token is given and no entry named:
+ * a token goes where the user says, not to whatever a file lists.
+ */
+export async function* clientTargets(
+  word: string,
+  named: string | undefined,
+  common: CommonOptions,
+): AsyncGenerator<Examined> {
+  if (named === undefined && common.token !== undefined)
+    throw invalidConfig('--token-file: with --client, name the entry that gets the token: --entry NAME')
   const host = thisHost()
-  const sources = await readSources([word], host, undefined)
+  const sources = (await readSources([word], host, undefined)).map((source) => onlyNamed(source, named))
+  if (
+    named !== undefined &&
+    sources.every(({ error, entries }) => error === undefined && entries.length === 0)
+  )
+    throw invalidConfig(`--entry: ${word} has no entry ${shown(named)}`)
+  if (common.token !== undefined) refuseSeveral(sources, shown(named ?? ''), host)
   for (const source of sources) {
     const findings = await walk(checksOf(source, host), { facts: undefined, clean: makeClean([]) })
     yield { target: shortPath(source.file, host), findings }
     for (const entry of source.entries) yield* remoteOf(entry, host, common)
   }
+}
+
+/** Entries of one name in several files lead to different servers. */
+function refuseSeveral(sources: readonly Source[], named: string, host: Host): void {
+  const files = sources
+    .filter(({ entries }) => entries.some(({ enabled, target }) => enabled && target.kind === 'remote'))
+    .map(({ file }) => shortPath(file, host))
+  if (files.length > 1)
+    throw invalidConfig(
+      `--token-file: ${named} stands in several files, and only one may get the token: say --client FILE with one of ${files.join(', ')}`,
+    )
+  if (files.length === 0) throw invalidConfig(`--token-file: ${named} is no enabled entry with a URL`)
+}
+
+function onlyNamed(source: Source, named: string | undefined): Source {
+  if (named === undefined) return source
+  return { ...source, entries: source.entries.filter(({ name }) => name === named) }
 }
 
 function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
@@ -89,7 +123,7 @@ async function* remoteOf(
   if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return
   const [, header] = [...target.headers].find(([name]) => name.toLowerCase() === 'authorization') ?? []
   const credential = header === undefined ? undefined : filled(header, host)
-  const token = /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1] ?? common.token
+  const token = common.token ?? /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1]
   if (token !== undefined) yield await remoteTarget(url, { ...common, token })
   // With a key in another header there is no login to examine.
   else yield await remoteTarget(url, target.headers.size > 0 ? { ...common, depth: 'backend' } : common)

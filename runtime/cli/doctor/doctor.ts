@@ -3,8 +3,11 @@
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { readFileSync, statSync } from 'node:fs'
+import type { Command } from 'commander'
 import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
 import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
+import { givenOptions, refuseIdle } from '../given.ts'
+import { standardText } from '../input.ts'
 import { exitCode, painter, print } from '../output.ts'
 import { clientTargets } from './client.ts'
 import { clusterTarget } from './cluster.ts'
@@ -16,6 +19,8 @@ export interface DoctorFlags {
   readonly filename?: string[]
   readonly gateway?: string
   readonly client?: string
+  /** With `client`: the only entry that is examined. */
+  readonly entry?: string
   readonly redis?: string
   /** True: the current context. */
   readonly cluster?: string | true
@@ -36,7 +41,8 @@ export interface DoctorFlags {
 /** More is no token and no certificate bundle. */
 const maxFileBytes = 1_048_576
 
-export async function doctor(url: string | undefined, flags: DoctorFlags): Promise<number> {
+export async function doctor(url: string | undefined, flags: DoctorFlags, command: Command): Promise<number> {
+  refuseOthers(targetOf(url, flags), flags, command)
   const examined: Examined[] = []
   const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   for await (const each of examine(url, flags)) {
@@ -51,17 +57,50 @@ export async function doctor(url: string | undefined, flags: DoctorFlags): Promi
 
 async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGenerator<Examined> {
   const { filename, gateway, client, redis, cluster } = flags
-  const given = [url, filename, gateway, client, redis, cluster].filter((target) => target !== undefined)
-  if (given.length !== 1) {
-    throw invalidConfig('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
-  }
   const common = commonOptions(flags)
   if (url !== undefined) yield await remoteTarget(url, common)
   if (filename !== undefined) yield* manifestTargets(filename, common)
-  if (client !== undefined) yield* clientTargets(client, common)
+  if (client !== undefined) yield* clientTargets(client, flags.entry, common)
   if (gateway !== undefined) yield* gatewayTargets(gateway, common)
   if (redis !== undefined) yield await redisTarget(redis, flags)
   if (cluster !== undefined) yield await clusterTarget(cluster)
+}
+
+/** Options about the login to one server. */
+const ofLogin = ['tokenFile', 'clientId', 'redirectUri', 'register', 'origin', 'watch', 'provider'] as const
+/** Options that say nothing of the target. */
+const everywhere: readonly string[] = ['failOn', 'output']
+
+/** What can be examined, and which options it takes beside these. */
+const targets = {
+  url: { name: 'a URL', takes: [...ofLogin, 'caFile', 'timeout'] },
+  filename: { name: '-f', takes: ['provider', 'caFile', 'timeout'] },
+  gateway: { name: '--gateway', takes: [...ofLogin, 'caFile', 'timeout'] },
+  client: { name: '--client', takes: ['entry', ...ofLogin, 'caFile', 'timeout'] },
+  redis: { name: '--redis', takes: ['passwordFile', 'caFile', 'timeout'] },
+  cluster: { name: '--cluster', takes: [] },
+} as const satisfies Readonly<Record<string, { readonly name: string; readonly takes: readonly string[] }>>
+
+type TargetKind = keyof typeof targets
+
+function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
+  const values: Readonly<Record<string, unknown>> = { ...flags, url }
+  const given = (Object.keys(targets) as TargetKind[]).filter((kind) => values[kind] !== undefined)
+  const [only] = given
+  if (only === undefined || given.length > 1)
+    throw invalidConfig('give one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster')
+  return only
+}
+
+function refuseOthers(kind: TargetKind, { clientId, register }: DoctorFlags, command: Command): void {
+  const { name, takes } = targets[kind]
+  const taken: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
+  const others = givenOptions(command).filter((option) => !taken.has(option.attributeName()))
+  if (others.length > 0)
+    throw invalidConfig(others.map(({ long }) => `${long}: does nothing with ${name}`).join('\n'))
+  refuseIdle(command, [
+    ['redirectUri', clientId !== undefined || register, 'is for --client-id or --register'],
+  ])
 }
 
 function commonOptions(flags: DoctorFlags): CommonOptions {
@@ -129,10 +168,10 @@ function readToken(path: string): string {
 }
 
 function readBounded(flag: string, path: string): string {
-  const source = path === '-' ? 0 : path
   try {
-    if (path !== '-' && statSync(path).size > maxFileBytes) throw invalidConfig('it is larger than 1 MiB')
-    return readFileSync(source, 'utf8')
+    if (path === '-') return standardText(flag)
+    if (statSync(path).size > maxFileBytes) throw invalidConfig('it is larger than 1 MiB')
+    return readFileSync(path, 'utf8')
   } catch (error) {
     throw invalidConfig(
       `${flag}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,

@@ -2,11 +2,11 @@
  * A folder of manifests: validated as the webhook does, then everything in it that can be dialled from here: remote
  * backends and issuers. Names inside a cluster are left out, and said so.
  */
-import { readFileSync } from 'node:fs'
 import { formatViolations, isFields } from '../../../schemas/index.ts'
 import { type Check, failed, makeClean, ok, skipped, walk, warning } from '../../doctor/index.ts'
 import { checkManifests, nameOf } from '../manifests/check.ts'
 import { generatedNames, kustomizationSets } from '../manifests/kustomizations.ts'
+import { standardText } from '../input.ts'
 import { type Manifest, readManifests } from '../manifests/read.ts'
 import type { Examined } from './report.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
@@ -18,7 +18,7 @@ export async function* manifestTargets(
   common: CommonOptions,
 ): AsyncGenerator<Examined> {
   const { referenceCheck, validateResource } = await import('../../../hooks/index.ts')
-  const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const manifests = readManifests(paths, standardText)
   const checked = checkManifests(manifests, {
     validate: validateResource,
     references: referenceCheck,

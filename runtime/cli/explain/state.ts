@@ -1,5 +1,4 @@
 /** Reads what somebody says of backends: what they offer, and how they are. */
-import { readFileSync } from 'node:fs'
 import {
   type Fields,
   formatViolations,
@@ -8,6 +7,7 @@ import {
   type Violation,
 } from '../../../schemas/index.ts'
 import type { GivenState } from '../../vmcp/index.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 
 const healths = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
@@ -16,7 +16,7 @@ const circuits = ['closed', 'open', 'half-open'] as const
 /** Throws INVALID_CONFIG naming every mistake. */
 export function readState(path: string | undefined): Readonly<Record<string, GivenState>> {
   if (path === undefined) return {}
-  const [document] = readManifests([path], () => readFileSync(0, 'utf8'))
+  const [document] = readManifests([path], () => standardText('--state'))
   const backends = document?.doc['backends']
   const violations: Violation[] = []
   if (!isFields(backends)) violations.push({ path: 'backends', message: 'must be an object' })

@@ -15,6 +15,7 @@ import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
 import { type CheckedLock, checkBackend, checkJson, checkText, isInSync } from './check.ts'
 import { lockSpec, manifestText } from './manifest.ts'
 import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { version } from '../version.ts'
@@ -70,7 +71,7 @@ function takeUrl(value: string, before: ReadonlyMap<string, string>): ReadonlyMa
 }
 
 async function lock(options: Options): Promise<number> {
-  const manifests = readManifests(options.filename, () => readFileSync(0, 'utf8'))
+  const manifests = readManifests(options.filename, standardText)
   const { targets, unreachable, locks } = targetsOf(
     manifests,
     options.url,

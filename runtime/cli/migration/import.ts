@@ -1,10 +1,10 @@
 /** `gatehouse import toolhive`: documents of ToolHive as ours. Starts nothing, changes nothing that it reads. */
 import { invalidConfig } from '../../../schemas/index.ts'
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Migration, migrate, type SourceDocument } from '../../migration/index.ts'
 import { shortPath, thisHost } from '../clients/host.ts'
 import { saveFolder } from '../clients/save.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, painter, print, printError } from '../output.ts'
 import { readCluster } from './cluster.ts'
@@ -44,7 +44,7 @@ async function readSources(options: ToolhiveOptions): Promise<readonly SourceDoc
     throw invalidConfig('give -f FILE, or --context for the objects of a cluster')
   if (namespace !== undefined && context === undefined)
     throw invalidConfig('--namespace: only with --context; files say their namespace themselves')
-  const files = readManifests(filename, () => readFileSync(0, 'utf8'))
+  const files = readManifests(filename, standardText)
   return [...files, ...(context === undefined ? [] : await readCluster(context, namespace))]
 }
 

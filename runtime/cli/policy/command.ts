@@ -5,7 +5,10 @@ import { createInterface } from 'node:readline'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Fields, GatehouseError, isFields } from '../../../schemas/index.ts'
 import { explainDecision, replayDecisions, runPolicyTests, type Flip } from '../../policy/index.ts'
+import { refuseIdle } from '../given.ts'
+import { claimStandardInput } from '../input.ts'
 import { exitCode, print } from '../output.ts'
+import { forTerminal } from '../plain-text.ts'
 import { readFixtures } from './fixtures.ts'
 import { reportExplanation, reportReplay, reportTests, type TestFormat } from './report.ts'
 import { readPolicies } from './sources.ts'
@@ -62,7 +65,7 @@ function addTest(policy: Command): void {
           throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: needs policies, or use --policies` })
         runs.push({ file, run: await runPolicyTests(await readPolicies(paths, options.server), tests) })
       }
-      print(reportTests(runs, options.output))
+      print(forTerminal(reportTests(runs, options.output)))
       const hasFailed = runs.some(({ run }) => run.results.some(({ failures }) => failures.length > 0))
       process.exitCode = hasFailed ? exitCode.failed : exitCode.ok
     })
@@ -103,7 +106,8 @@ function addExplain(policy: Command): void {
       '\nExample:\n  gatehouse policy explain -p manifests/ --claims \'{"sub":"ada","groups":["ops"]}\' --tool github_search --backend github --original search\n' +
         '\nExit codes: 0 allowed, 1 denied, 2 wrong usage or input that cannot be used.',
     )
-    .action(async (options: ExplainOptions) => {
+    .action(async (options: ExplainOptions, command: Command) => {
+      refuseIdle(command, [['original', options.backend !== undefined, 'is for --backend']])
       const { claims, backend, original, args, tool, prompt, resource } = options
       const named = [
         ['call_tool', tool],
@@ -122,7 +126,9 @@ function addExplain(policy: Command): void {
         ...(backend === undefined ? {} : { origin: { backend, original: original ?? id } }),
       })
       print(
-        options.output === 'json' ? JSON.stringify(explained, undefined, 2) : reportExplanation(explained),
+        options.output === 'json'
+          ? JSON.stringify(explained, undefined, 2)
+          : forTerminal(reportExplanation(explained)),
       )
       process.exitCode = explained.decision === 'permitted' ? exitCode.ok : exitCode.failed
     })
@@ -164,20 +170,23 @@ function addReplay(policy: Command): void {
         '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 wrong usage or input that cannot be used.',
     )
     .action(async (options: ReplayOptions) => {
-      const set = await readPolicies(options.new, options.server)
+      const set = await readPolicies(options.new, options.server, '--new')
       const replay = await replayDecisions(set, await linesOf(options.audit))
       const flips = replay.flips.map((flip) => ({
         ...flip,
         expected: options.expect.some((one) => meets(flip, one)),
       }))
       const report = { ...replay, flips }
-      print(options.output === 'json' ? JSON.stringify(report, undefined, 2) : reportReplay(report))
+      print(
+        options.output === 'json' ? JSON.stringify(report, undefined, 2) : forTerminal(reportReplay(report)),
+      )
       process.exitCode = flips.some(({ expected }) => !expected) ? exitCode.failed : exitCode.ok
     })
 }
 
 /** Rejects with INVALID_CONFIG when the file cannot be opened. */
 async function linesOf(path: string): Promise<AsyncIterable<string>> {
+  if (path === '-') claimStandardInput('--audit')
   const input = path === '-' ? process.stdin : createReadStream(path)
   if (input !== process.stdin) {
     await new Promise<void>((done, fail) => {

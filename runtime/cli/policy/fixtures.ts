@@ -1,5 +1,4 @@
 /** Reads the tests of policies that people write, with every mistake in them named at once. */
-import { readFileSync } from 'node:fs'
 import {
   type Fields,
   formatViolations,
@@ -7,6 +6,7 @@ import {
   isFields,
   type Violation,
 } from '../../../schemas/index.ts'
+import { standardText } from '../input.ts'
 import { type Manifest, readManifests } from '../manifests/read.ts'
 import type { PolicyQuestion, PolicyTest } from '../../policy/index.ts'
 
@@ -24,7 +24,7 @@ const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWor
 
 /** Throws INVALID_CONFIG naming every mistake with its file. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
-  const manifests = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const manifests = readManifests(paths, () => standardText('-f'))
   const read = manifests.map((manifest) => readOne(manifest))
   const mistakes = read.flatMap(({ violations, file }) =>
     violations.length === 0 ? [] : [`${file}:\n${formatViolations(violations)}`],

@@ -7,24 +7,32 @@ import { type Fields, GatehouseError, isFields, invalidConfig } from '../../../s
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
 import type { PolicySet } from '../../policy/index.ts'
 import { settledCluster } from '../dev/settled.ts'
+import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 
 /** The file of a virtual server, in the ConfigMap that the hooks make. */
 const configKey = 'config.yaml'
 
-/** Rejects with INVALID_CONFIG when there are no policies, or several servers have some and none is named. */
-export async function readPolicies(paths: readonly string[], server?: string): Promise<PolicySet> {
+/**
+ * Rejects with INVALID_CONFIG when there are no policies, or several servers have some and none is named. `option`: which one
+ * named the paths.
+ */
+export async function readPolicies(
+  paths: readonly string[],
+  server?: string,
+  option = '--policies',
+): Promise<PolicySet> {
   const cedar = paths.filter((path) => path.endsWith('.cedar'))
   if (cedar.length > 0) {
     if (cedar.length < paths.length)
       throw invalidConfig('give either .cedar files or manifests and configuration files')
     return setOf({ policies: cedar.map((path) => readText(path)) }, server ?? 'gatehouse', cedar.join(', '))
   }
-  const documents = readManifests(paths, () => readFileSync(0, 'utf8'))
+  const documents = readManifests(paths, () => standardText(option))
   const [only] = documents
   if (documents.length === 1 && only && Array.isArray(only.doc['policies']))
     return setOf(only.doc, server ?? textOf(only.doc['name']) ?? 'gatehouse', only.file)
-  const configs = await readServers(paths)
+  const configs = await readServers(paths, option)
   const withPolicies = configs.filter(({ incomingAuth }) => incomingAuth.authz?.type === 'cedar')
   const named = server === undefined ? withPolicies : withPolicies.filter(({ name }) => name === server)
   const [config] = named
@@ -47,11 +55,11 @@ function setOfConfig({ name, incomingAuth: { authz } }: VmcpConfig): PolicySet {
 }
 
 /** The configurations of all virtual servers behind some paths. */
-export async function readServers(paths: readonly string[]): Promise<readonly VmcpConfig[]> {
-  const documents = readManifests(paths, () => readFileSync(0, 'utf8'))
+export async function readServers(paths: readonly string[], option = '-f'): Promise<readonly VmcpConfig[]> {
+  const documents = readManifests(paths, () => standardText(option))
   const files = documents.filter(({ doc }) => doc['incomingAuth'] !== undefined && doc['kind'] === undefined)
   if (files.length > 0) return files.map(({ doc, file }) => parseVmcpConfig(JSON.stringify(doc), file))
-  const { cluster, invalid } = await settledCluster(paths)
+  const { cluster, invalid } = await settledCluster(paths, undefined, option)
   if (!cluster) throw invalidConfig(invalid)
   return cluster.objects.flatMap(({ kind, data, metadata }: Fields) => {
     const text = isFields(data) ? data[configKey] : undefined

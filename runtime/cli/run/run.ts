@@ -27,20 +27,21 @@ import { stopSignal } from '../commands/proxy/shared.ts'
 import { localEnvironment } from '../dev/environment.ts'
 import { localHooks } from '../dev/local-hooks.ts'
 import { podTemplateOf } from '../dev/pods.ts'
+import { type ProcessLogs, verboseLine } from '../dev/screen/lines.ts'
 import { DevSession } from '../dev/session.ts'
 import type { LocalObject } from '../local/objects.ts'
 import { exitCode, print, printError } from '../output.ts'
+import { forTerminal } from '../plain-text.ts'
 import { runtimeImage } from '../version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
 import { type Missing, watchServers } from './watch.ts'
 
-export interface RunCommandOptions extends MemberOptions {
+export interface RunCommandOptions extends MemberOptions, ProcessLogs {
   readonly port?: number
   readonly group: string
   readonly save?: string
   readonly force: boolean
   readonly connect: readonly string[]
-  readonly verbose: boolean
   readonly startTimeout: number
 }
 
@@ -134,12 +135,13 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   const { stop, startTimeout } = options
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
   const lines = new Map<string, string[]>()
+  const show = verboseLine(options)
   const session = new DevSession({
     hooks: options.hooks,
     port: options.port,
     runtimeImage,
     folder,
-    ...localEnvironment(),
+    ...localEnvironment(options.logLevel),
     startMs: startTimeout * 1000,
     onChange: () => {},
     onLine: (workload, parent, line) => {
@@ -147,7 +149,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       // What our own proxy in front of a server says is no word of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
-      if (options.verbose) printError(`[${workload.metadata.name}] ${line}`)
+      show(workload.metadata.name, line)
     },
     onError: (error) =>
       printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
@@ -205,8 +207,8 @@ function watched(server: LocalObject): LocalObject {
 }
 
 function tellMissing({ name, why, lines }: Missing): void {
-  printError(`${name}: ${why}`)
-  for (const line of lines) printError(`  ${line}`)
+  printError(`${name}: ${forTerminal(why)}`)
+  for (const line of lines) printError(`  ${forTerminal(line)}`)
 }
 
 function connectHint(url: string, connected: readonly string[]): string {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { isFields, invalidConfig } from '../../../schemas/index.ts'
+import { standardInput } from '../input.ts'
 import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
 
 export interface ArgumentFlags {
@@ -42,7 +43,7 @@ function jsonArguments({ args, argsFile }: ArgumentFlags): JsonObject {
 
 function read(flag: string, path: string): Buffer {
   try {
-    return readFileSync(path === '-' ? 0 : path)
+    return path === '-' ? standardInput(flag) : readFileSync(path)
   } catch (error) {
     throw invalidConfig(`${flag}: cannot be read: ${error instanceof Error ? error.message : String(error)}`)
   }

@@ -20,7 +20,7 @@ import { startedCommand } from '../dev/processes/installed.ts'
 import { printError } from '../output.ts'
 import { version } from '../version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
-import { forTerminal } from './plain-text.ts'
+import { forTerminal } from '../plain-text.ts'
 
 export type Server =
   | { readonly kind: 'url'; readonly url: URL }

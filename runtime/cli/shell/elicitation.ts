@@ -9,7 +9,7 @@ import type { JsonObject } from '../../mcp/index.ts'
 import { canAsk } from '../clients/ask.ts'
 import { printError } from '../output.ts'
 import { type Field, fieldsOf, valueFor } from './form.ts'
-import { oneLine } from './plain-text.ts'
+import { oneLine } from '../plain-text.ts'
 
 const declined = '{"action":"decline"}'
 const cancelled = '{"action":"cancel"}'

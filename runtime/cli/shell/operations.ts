@@ -7,7 +7,7 @@ import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
 import { exitCode, painter, print, printError } from '../output.ts'
 import { type ArgumentFlags, argumentsFrom } from './arguments.ts'
 import { type McpClient, ServerError } from './client.ts'
-import { forTerminal, oneLine } from './plain-text.ts'
+import { forTerminal, oneLine } from '../plain-text.ts'
 import {
   blobText,
   promptRow,

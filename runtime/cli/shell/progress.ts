@@ -2,7 +2,7 @@
  * The progress of a request on standard error: one line that changes on a terminal, a line for each step elsewhere.
  */
 import type { CallProgress } from './client.ts'
-import { oneLine } from './plain-text.ts'
+import { oneLine } from '../plain-text.ts'
 
 /** What is needed of standard error. */
 export interface ProgressOutput {

@@ -11,7 +11,7 @@ import { ConversationOver, type McpClient, ServerError } from './client.ts'
 import { converse } from './conversation.ts'
 import { answerElicitation } from './elicitation.ts'
 import type { OutputFormat } from './operations.ts'
-import { forTerminal, oneLine } from './plain-text.ts'
+import { forTerminal, oneLine } from '../plain-text.ts'
 import { ProgressLine } from './progress.ts'
 import { serverOf, splitOperands, variablesFrom } from './target.ts'
 

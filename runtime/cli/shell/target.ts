@@ -6,6 +6,7 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { urlOfResource } from '../commands/proxy/kube-target.ts'
 import { runningServers } from '../dev/running.ts'
+import { isUrl } from '../commands/proxy/shared.ts'
 import type { Server } from './conversation.ts'
 
 /** Splits operands at `--`, which the parser has dropped: what stands behind it is a command. */
@@ -22,7 +23,7 @@ export function splitOperands(
 
 /** Throws INVALID_CONFIG for what names no server, NOT_FOUND and BACKEND_UNREACHABLE as the cluster says. */
 export async function serverOf(target: string, namespace: string | undefined): Promise<Server> {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return { kind: 'url', url: urlFrom(target) }
+  if (isUrl(target)) return { kind: 'url', url: urlFrom(target) }
   const running = runningServers()
   const found = running.find(({ name }) => name === target)
   if (found && namespace === undefined) return { kind: 'url', url: urlFrom(found.url) }

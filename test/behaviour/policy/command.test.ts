@@ -1,4 +1,5 @@
 /** `gatehouse policy test` and `explain`, as commands, on manifests and files. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
@@ -52,6 +53,31 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
     'tests[0].expect: must be allow or deny',
   ])
     t.match(broken.stderr, message)
+})
+
+t.test('standard input: read once, and for one option alone', async (t) => {
+  const readFrom = (path: string) => [
+    'policy',
+    'explain',
+    '-p',
+    path,
+    '--claims',
+    '{"sub":"ada"}',
+    '--tool',
+    'x',
+  ]
+  const folder = 'manifests/examples/authz'
+  const text = readdirSync(folder)
+    .filter((name) => /\.yaml$/.test(name) && name !== 'kustomization.yaml')
+    .map((name) => readFileSync(join(folder, name), 'utf8'))
+    .join('\n---\n')
+  const [piped, named] = [await runGatehouse(readFrom('-'), text), await runGatehouse(readFrom(folder))]
+  t.equal(piped.code, 1, piped.stderr)
+  t.equal(piped.stdout, named.stdout)
+  const both = await runGatehouse(['policy', 'replay', '--audit', '-', '--new', '-'], text)
+  t.match(both, { code: 2, stderr: /standard input is for --new or --audit, not for both/ })
+  const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
+  t.match(tests, { code: 2, stderr: /standard input is for -f or --policies, not for both/ })
 })
 
 t.test('explain: on manifests, in text and JSON', async (t) => {

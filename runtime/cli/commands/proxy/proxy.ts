@@ -31,7 +31,7 @@ import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
 import { type Events, logEvents, makeEvents, type RootLog } from '../../../observe/index.ts'
 import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
 import { version } from '../../version.ts'
-import { addLogFlags, commandLog } from '../../log.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
 import { addProxyFlags, bindError, environmentHelp, loginFailed, stopSignal } from './shared.ts'
@@ -85,9 +85,8 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
     )
-    .action(async (name: string, input: ProxyInput & { readonly debug?: boolean }) => {
-      const debug = input.debug === true || program.opts<{ readonly debug?: boolean }>().debug === true
-      process.exitCode = await run(name, input, debug, features)
+    .action(async (name: string, input: ProxyInput) => {
+      process.exitCode = await run(name, input, isDebugging(), features)
     })
   addProxyStdioCommand(command)
   addProxyTunnelCommand(command)

@@ -7,7 +7,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { environment, readVariable, rotatingSecret, variables } from '../../../config/index.ts'
 import { Secret } from '../../../observe/index.ts'
 import { startRelay } from '../../../proxy/index.ts'
-import { addLogFlags, commandLog } from '../../log.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print } from '../../output.ts'
 import { stopSignal } from './shared.ts'
 
@@ -17,7 +17,6 @@ interface RelayFlags {
   readonly domain: string
   readonly publicUrl?: string
   readonly authTokenFile?: string
-  readonly debug?: boolean
 }
 
 const minTokenChars = 16
@@ -42,10 +41,7 @@ export function addRelayCommand(program: Command): void {
     )
     .option('--debug', 'log at debug level')
     .action(async (flags: RelayFlags) => {
-      process.exitCode = await relay(
-        flags,
-        flags.debug === true || program.opts<{ debug?: boolean }>().debug === true,
-      )
+      process.exitCode = await relay(flags, isDebugging())
     })
 }
 

@@ -24,6 +24,11 @@ export function environmentHelp(): string {
   return `\nEnvironment:\n${rows.join('\n')}\n`
 }
 
+/** Whether a TARGET is a URL; else it is the name of a resource. */
+export function isUrl(target: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(target)
+}
+
 /** Reports a failed login; returns the exit code. */
 export function loginFailed(error: unknown, interrupted: boolean, log: RootLog): number {
   log.flush()

@@ -16,10 +16,11 @@ import {
   variables,
 } from '../../../config/index.ts'
 import { runStdio } from '../../../proxy/index.ts'
-import { addLogFlags, commandLog } from '../../log.ts'
+import { refuseIdle } from '../../given.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, printError } from '../../output.ts'
 import { reachabilityHint, urlOfResource } from './kube-target.ts'
-import { addProxyFlags, loginFailed, stopSignal } from './shared.ts'
+import { addProxyFlags, isUrl, loginFailed, stopSignal } from './shared.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
   const command = proxy
@@ -49,7 +50,10 @@ export function addProxyStdioCommand(proxy: Command): void {
         '\nExit codes: 0 the input ended, 1 the server could not be reached, 2 wrong usage or configuration, 3 the login failed.',
     )
     .action(async (target: string, input: ProxyInput & { debug?: boolean; namespace?: string }) => {
-      const debug = input.debug === true || proxy.parent?.opts<{ debug?: boolean }>().debug === true
+      const debug = isDebugging()
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
+      ])
       process.exitCode = await bridge(target, input, debug)
     })
 }
@@ -98,7 +102,7 @@ async function bridge(
 }
 
 async function readTarget(target: string, namespace: string | undefined): Promise<URL> {
-  const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(target) ? target : await urlOfResource(target, namespace)
+  const text = isUrl(target) ? target : await urlOfResource(target, namespace)
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text)
   throw new GatehouseError('INVALID_CONFIG', {
     detail: 'TARGET: must be an http or https URL, or the name of a resource',

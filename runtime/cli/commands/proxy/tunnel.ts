@@ -16,14 +16,14 @@ import {
   variables,
 } from '../../../config/index.ts'
 import { makeTunnelProvider, refuseOpenTunnel, runTunnel, tunnelProviders } from '../../../proxy/index.ts'
-import { addLogFlags, commandLog } from '../../log.ts'
+import { refuseIdle } from '../../given.ts'
+import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { Checks } from '../vmcp/auth-server.ts'
 import { urlOfResource } from './kube-target.ts'
-import { addProxyFlags, loginFailed, stopSignal } from './shared.ts'
+import { addProxyFlags, isUrl, loginFailed, stopSignal } from './shared.ts'
 
 type TunnelInput = ProxyInput & {
-  readonly debug?: boolean
   readonly namespace?: string
   readonly tunnelProvider: string
   readonly providerArgs: string
@@ -61,7 +61,10 @@ export function addProxyTunnelCommand(proxy: Command): void {
         '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'',
     )
     .action(async (target: string, name: string, input: TunnelInput) => {
-      const debug = input.debug === true || proxy.parent?.opts<{ debug?: boolean }>().debug === true
+      const debug = isDebugging()
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'is for the name of a resource, and TARGET is a URL'],
+      ])
       process.exitCode = await tunnel(target, name, input, debug)
     })
 }
@@ -115,7 +118,7 @@ async function readTarget(
   target: string,
   namespace: string | undefined,
 ): Promise<{ readonly targetUri: string; readonly path: string }> {
-  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(target)) return { targetUri: target, path: '' }
+  if (isUrl(target)) return { targetUri: target, path: '' }
   const url = new URL(await urlOfResource(target, namespace))
   return { targetUri: url.origin + url.search, path: url.pathname === '/' ? '' : url.pathname }
 }

@@ -14,7 +14,8 @@ import {
   type VmcpConfig,
 } from '../../../config/index.ts'
 import { startWarnings } from '../../../vmcp/index.ts'
-import { addLogFlags } from '../../log.ts'
+import { refuseIdle } from '../../given.ts'
+import { addLogFlags, isDebugging } from '../../log.ts'
 import { print, printError } from '../../output.ts'
 import { version } from '../../version.ts'
 import { authServerFileBeside } from './auth-server.ts'
@@ -106,7 +107,12 @@ function addServe(vmcp: Command): void {
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
     )
     .action(async (options: ServeOptions, command: Command) => {
-      await serve(options, command.optsWithGlobals<{ readonly debug?: boolean }>().debug === true)
+      const inFile = options.config === undefined
+      refuseIdle(command, [
+        ['group', inFile, 'does nothing with --config, whose file has a group'],
+        ['backend', inFile, 'does nothing with --config, whose file has the backends'],
+      ])
+      await serve(options, isDebugging())
     })
 }
 

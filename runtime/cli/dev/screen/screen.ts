@@ -4,6 +4,7 @@
  * On a terminal it is drawn again on each change; elsewhere each change is one line, so that logs stay readable.
  */
 import { painter, print } from '../../output.ts'
+import { forTerminal } from '../../plain-text.ts'
 import type { ClientAddress } from './client-addresses.ts'
 import type { ResourceRow, ResourceState } from './resources.ts'
 
@@ -58,7 +59,7 @@ export class ScreenWriter {
 
   #renderAddress(address: ClientAddress): string[] {
     const paint = this.#paint
-    if (!address.ready) return [`  ${address.name}: ${address.message || 'starting'}`]
+    if (!address.ready) return [`  ${address.name}: ${forTerminal(address.message) || 'starting'}`]
     const backends = address.backends.map(({ name, health }) =>
       paint(health === 'healthy' ? 'green' : 'yellow', health === 'healthy' ? name : `${name} (${health})`),
     )
@@ -136,9 +137,9 @@ export class ScreenWriter {
 /** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */
 function described({ state, text }: ResourceRow): string {
   if (text === '') return state
-  return state === 'ready' && text.startsWith('on ') ? `${state} ${text}` : `${state}: ${text}`
+  return `${state}${state === 'ready' && text.startsWith('on ') ? '' : ':'} ${forTerminal(text)}`
 }
 
 function outputOf({ state, lines }: ResourceRow): readonly string[] {
-  return state === 'ready' ? [] : lines.slice(-shownOutput)
+  return state === 'ready' ? [] : lines.slice(-shownOutput).map(forTerminal)
 }

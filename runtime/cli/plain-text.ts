@@ -1,14 +1,16 @@
 /**
- * Text of a server on a terminal: without control characters, which could move the cursor, hide what was printed, or
+ * Text that others wrote, on a terminal: of servers, of programs, of documents. Without control characters, which could move the cursor, hide what was printed, or
  * write into the clipboard, and without those that change the direction of text.
  */
+
+import { stripVTControlCharacters } from 'node:util'
 
 /** All but line feed, tab, and the joiner inside of emoji. */
 const unsafe = /(?![\n\t\u200d])[\p{Cc}\p{Cf}]/gu
 
 /** Several lines, each as it is but for what a terminal would act on. */
 export function forTerminal(text: string): string {
-  return text.replaceAll('\r\n', '\n').replaceAll(unsafe, '\ufffd')
+  return stripVTControlCharacters(text).replaceAll('\r\n', '\n').replaceAll(unsafe, '\ufffd')
 }
 
 /** On one line, and not longer than a few of a terminal. */

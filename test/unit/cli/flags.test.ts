@@ -1,0 +1,151 @@
+/** Commands and flags: what was typed does something, or is refused with code 2 and the reason. */
+import t from 'tap'
+import { freePort, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+
+t.setTimeout(400_000)
+
+const quickstart = 'manifests/examples/quickstart'
+const closed = 'http://127.0.0.1:1/mcp'
+const program = 'process.stdin.resume()'
+
+await t.test('--debug in front of a command that writes no log is refused', async (t) => {
+  const rows: readonly (readonly string[])[] = [
+    ['validate', '-f', quickstart],
+    ['import', 'toolhive', '-f', quickstart],
+    ['client', 'list'],
+    ['doctor', closed],
+    ['vmcp', 'validate', '-c', 'x'],
+    ['version'],
+  ]
+  for (const args of rows) {
+    const { code, stdout, stderr } = await runGatehouse(['--debug', ...args])
+    t.match(
+      { code, stdout, stderr },
+      { code: 2, stdout: '', stderr: /--debug: does nothing with "/ },
+      args[0],
+    )
+  }
+})
+
+await t.test('options that would do nothing beside the others are refused by name', async (t) => {
+  const rows: readonly (readonly [string, string])[] = [
+    ['import --group x toolhive -f x', '--group: does nothing with "import toolhive"'],
+    ['import toolhive -f x --force', '--force: is for --save'],
+    ['import --force', '--force: is for --save'],
+    ['import --as cursor', '--as: is for files'],
+    ['import --oidc-config x', '--oidc-config: needs --audience'],
+    ['import --audience x', '--audience: needs --oidc-config'],
+    ['run --force -- x', '--force: is for --save'],
+    ['run --log-format json -- x', '--log-format: is for the lines that --verbose prints'],
+    [`dev -f ${quickstart} --log-format json`, '--log-format: is for the lines that --verbose prints'],
+    [`tools list ${closed} -n x`, '--namespace: is for the name of a resource'],
+    ['tools call --remote-auth x -- true', '--remote-auth: is for a server'],
+    [
+      'resources list --remote-auth-bearer-token-file x -- true',
+      '--remote-auth-bearer-token-file: is for a server',
+    ],
+    ['prompts get -n x y -- true', '--namespace: is for the name of a resource'],
+    ['proxy --host x stdio http://127.0.0.1:1/', '--host: does nothing with "proxy stdio"'],
+    ['proxy stdio -n x http://127.0.0.1:1/', '--namespace: is for the name of a resource'],
+    [
+      'proxy tunnel -n x http://127.0.0.1:1 y --tunnel-provider ssh',
+      '--namespace: is for the name of a resource',
+    ],
+    ['vmcp serve -c x --group y', '--group: does nothing with --config'],
+    ['vmcp serve -c x --backend y=http://a', '--backend: does nothing with --config'],
+    ['policy explain -p x --tool y --original z', '--original: is for --backend'],
+  ]
+  for (const [line, message] of rows) {
+    const { code, stdout, stderr } = await runGatehouse(line.split(' '))
+    t.match({ code, stdout }, { code: 2, stdout: '' }, line)
+    t.match(stderr, `Error: ${message}`, line)
+  }
+})
+
+await t.test('doctor: each target takes the options that concern it', async (t) => {
+  const values: Readonly<Record<string, readonly string[]>> = {
+    '--token-file': ['x'],
+    '--client-id': ['x'],
+    '--redirect-uri': ['http://x/'],
+    '--register': [],
+    '--origin': ['http://x'],
+    '--watch': ['1'],
+    '--provider': ['okta'],
+    '--ca-file': ['x'],
+    '--timeout': ['1'],
+    '--password-file': ['x'],
+    '--entry': ['x'],
+  }
+  const login = ['--token-file', '--client-id', '--redirect-uri', '--register', '--origin', '--watch']
+  const rows: readonly (readonly [readonly string[], readonly string[]])[] = [
+    [[closed], ['--password-file', '--entry']],
+    [
+      ['--gateway', 'http://127.0.0.1:1'],
+      ['--password-file', '--entry'],
+    ],
+    [
+      ['-f', quickstart],
+      [...login, '--password-file', '--entry'],
+    ],
+    [['--client', 'cursor'], ['--password-file']],
+    [
+      ['--redis', 'redis://127.0.0.1:1'],
+      [...login, '--provider', '--entry'],
+    ],
+    [['--cluster'], Object.keys(values)],
+  ]
+  for (const [target, refused] of rows) {
+    const all = refused.flatMap((flag) => [flag, ...(values[flag] ?? [])])
+    const { code, stderr } = await runGatehouse(['doctor', ...target, ...all])
+    t.equal(code, 2, target.join(' '))
+    const named = stderr.split('\n').flatMap((line) => /(--[a-z-]+): does nothing with/.exec(line)?.[1] ?? [])
+    t.same(named.sort(), [...refused].sort(), `${target.join(' ')}: all of them at once`)
+  }
+  const alone = await runGatehouse(['doctor', closed, '--redirect-uri', 'http://x/'])
+  t.match(alone, { code: 2, stderr: /--redirect-uri: is for --client-id or --register/ })
+})
+
+/** Commands that write a log, and a line of theirs at a level. */
+const logging: readonly (readonly [readonly string[], RegExp])[] = [
+  [['proxy', '--target-uri', 'http://127.0.0.1:1', '--port', '0', 'x'], /no --oidc/],
+  [['vmcp', 'serve', '--group', 'g', '--backend', 'a=http://127.0.0.1:1/mcp', '--port', '0'], /listening/],
+  [['run', '-v', '--url', closed, '--start-timeout', '60'], /virtual MCP server listening/],
+]
+
+await t.test('--log-format and --log-level of the commands that run servers', async (t) => {
+  t.setTimeout(150_000)
+  for (const [args, line] of logging) {
+    const port = args[0] === 'run' ? ['--port', String(await freePort())] : []
+    const json = startGatehouse([...args, ...port, '--log-format', 'json', '--log-level', 'debug'])
+    t.teardown(() => json.interrupt())
+    await json.waitFor(new RegExp(`\\{"level":"[a-z]+","time":"[^\\n]*(?:${line.source})`))
+    await json.interrupt()
+    const text = startGatehouse([...args, ...port, '--log-format', 'text'])
+    t.teardown(() => text.interrupt())
+    await text.waitFor(new RegExp(`^(?:\\[[^\\]]+\\] )?(?!\\[|\\{|Trans)[^{\\n]*(?:${line.source})`, 'm'))
+    await text.interrupt()
+    t.notMatch(text.output(), '{"level"', args.join(' '))
+    const wrong = await runGatehouse([...args, '--log-level', 'loud'])
+    t.match(wrong, { code: 2, stderr: /Allowed choices are/ })
+  }
+})
+
+await t.test('--debug in front of a command that runs something: its log is at debug level', async (t) => {
+  const debug = /"level":"debug"|\bDEBUG\b/i
+  const relayed = startGatehouse([
+    '--debug',
+    'run',
+    '--port',
+    String(await freePort()),
+    '--',
+    process.execPath,
+    '-e',
+    program,
+  ])
+  t.teardown(() => relayed.interrupt())
+  await relayed.waitFor(debug)
+  const quiet = await runGatehouse(['tools', 'list', closed])
+  const shell = await runGatehouse(['--debug', 'tools', 'list', closed])
+  t.notMatch(quiet.stderr, debug)
+  t.match(shell.stderr, debug)
+})
