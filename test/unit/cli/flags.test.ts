@@ -22,7 +22,7 @@ await t.test('--debug in front of a command that writes no log is refused', asyn
     t.match(
       { code, stdout, stderr },
       { code: 2, stdout: '', stderr: /--debug: does nothing with "/ },
-      args[0],
+      args.join(' '),
     )
   }
 })
