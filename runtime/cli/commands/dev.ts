@@ -6,7 +6,7 @@
  */
 import type { Command } from 'commander'
 import type { DevOptions } from '../dev/dev.ts'
-import { addProcessLogFlags, processLogs } from '../dev/process-logs.ts'
+import { addProcessLogFlags, processLogs } from '../dev/screen/process-logs.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'
 import { collect } from './validate.ts'

@@ -3,7 +3,7 @@
  */
 import type { Command } from 'commander'
 import type { RunCommandOptions } from '../run/run.ts'
-import { addProcessLogFlags, processLogs } from '../dev/process-logs.ts'
+import { addProcessLogFlags, processLogs } from '../dev/screen/process-logs.ts'
 import { refuseIdle } from '../given.ts'
 import { parsePort } from './port.ts'
 import { parseSeconds } from './seconds.ts'

@@ -1,8 +1,8 @@
 /** Flags about the output of the processes that `dev` and `run` start: `--verbose`, `--log-format`, `--log-level`, `--debug`. */
 import type { Command } from 'commander'
-import type { ProcessLogs } from './screen/lines.ts'
-import { refuseIdle } from '../given.ts'
-import { addLogFlags, isDebugging } from '../log.ts'
+import type { ProcessLogs } from './lines.ts'
+import { refuseIdle } from '../../given.ts'
+import { addLogFlags, isDebugging } from '../../log.ts'
 
 export function addProcessLogFlags(command: Command): Command {
   return addLogFlags(command.option('-v, --verbose', 'print the output of every process', false))
