@@ -9,7 +9,7 @@ export function givenOptions(command: Command): readonly Option[] {
   return command.options.filter((option) => isGiven(command, option.attributeName()))
 }
 
-export function isGiven(command: Command, attribute: string): boolean {
+function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
