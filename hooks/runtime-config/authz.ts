@@ -1,32 +1,49 @@
 /**
- * Authorization policies, from an inline block, a ConfigMap or an MCPAuthzConfig.
+ * Authorization policies, or a decision point, from an inline block, a ConfigMap or an MCPAuthzConfig.
  *
  * All three say the same in different spellings: the resource in camelCase, the other two as the runtime envelope
- * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. Only Cedar is spoken here.
+ * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case; type httpv1, with `pdp`, is an
+ * external decision point.
  * Every policy is parsed, so that a server never starts with one that is not a policy.
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/index.ts'
 import { jsonIn } from '../json-bounds.ts'
-import { fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
+import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
+import { decisionPointPart, readDecisionPoint } from './decision-point.ts'
+import type { PodNeeds } from './needs.ts'
 import { failed, type ConfigPart } from './part.ts'
 
+/** Policies or the decision point of an MCPAuthzConfig. */
+export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart<RuntimeAuthz> {
+  if (config.spec.type !== 'httpv1') return sharedPolicies(config)
+  return pointPart(config.spec.config, needs, {
+    reason: 'AuthzConfigRefNotValid',
+    where: `MCPAuthzConfig ${config.metadata.name}`,
+  })
+}
+
 /** Policies of an MCPAuthzConfig. Another type than cedarv1 is an error that names it. */
-export function sharedAuthz(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
+export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return failed(
       'AuthzConfigRefNotValid',
-      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here`,
+      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here${config.spec.type === 'httpv1' ? ': write the decision point in authzConfig, type httpv1' : ''}`,
     )
   }
   return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
 }
 
 /** Policies of a resource's own authzConfig; `map` is the ConfigMap that it names. */
-export function ownAuthz(config: AuthzConfig, map: KubeObject | undefined): ConfigPart<RuntimeAuthz> {
-  const part = config.type === 'inline' ? inlineAuthz(config) : mapAuthz(config, map)
-  if (!part.value) return part
+export function ownAuthz(
+  config: AuthzConfig,
+  map: KubeObject | undefined,
+  needs: PodNeeds,
+): ConfigPart<RuntimeAuthz> {
+  if (config.httpv1) return { value: decisionPointPart(config.httpv1, needs) }
+  const part = config.type === 'inline' ? inlineAuthz(config) : mapAuthz(config, map, needs)
+  if (!part.value || part.value.type !== 'cedar') return part
   const { groupClaimName, roleClaimName } = config
   return {
     value: definedFields({
@@ -56,6 +73,7 @@ function inlineAuthz({ inline, groupEntityType }: AuthzConfig): ConfigPart<Runti
 function mapAuthz(
   { configMap, groupEntityType }: AuthzConfig,
   map: KubeObject | undefined,
+  needs: PodNeeds,
 ): ConfigPart<RuntimeAuthz> {
   const key = configMap?.key ?? 'authz.json'
   const where = `ConfigMap ${configMap?.name}, key ${key}`
@@ -63,12 +81,27 @@ function mapAuthz(
   if (typeof text !== 'string') return failed('AuthzConfigMapNotFound', `${where} does not exist`)
   const envelope = jsonIn(text)
   if (!isFields(envelope)) return failed('AuthzConfigMapInvalid', `${where} is not a JSON object`)
+  if (envelope['type'] === 'httpv1')
+    return pointPart(fieldsOf(envelope['pdp']), needs, {
+      reason: 'AuthzConfigMapInvalid',
+      where: `${where}, pdp`,
+    })
   if (envelope['type'] !== 'cedarv1')
-    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1`)
+    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1 or httpv1`)
   const cedar = fieldsOf(envelope['cedar'])
   const named =
     cedar['group_entity_type'] === undefined ? { ...cedar, group_entity_type: groupEntityType } : cedar
   return cedarPart(named, 'AuthzConfigMapInvalid', where)
+}
+
+function pointPart(
+  pdp: Fields,
+  needs: PodNeeds,
+  { reason, where }: { readonly reason: string; readonly where: string },
+): ConfigPart<RuntimeAuthz> {
+  const { value, violations } = readDecisionPoint(pdp)
+  if (value) return { value: decisionPointPart(value, needs) }
+  return failed(reason, `${where}: ${violations.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
 }
 
 function cedarPart(

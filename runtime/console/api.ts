@@ -213,6 +213,8 @@ export interface ListedSession {
 /** GET `policies`. */
 export interface Policies {
   readonly enabled: boolean
+  /** URL of the external decision point that decides in place of policies. */
+  readonly decisionPoint?: string
   readonly items: readonly {
     readonly id: string
     readonly effect: 'permit' | 'forbid'
@@ -234,7 +236,7 @@ export interface ExplainRequest {
 }
 
 export interface ExplainResponse {
-  readonly decision: 'allow' | 'deny' | 'not_found'
+  readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
   readonly steps: readonly {
     readonly stage: string
     readonly verdict: 'pass' | 'stop' | 'note'

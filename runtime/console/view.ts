@@ -108,6 +108,8 @@ export interface ConsoleView {
   config(): unknown
   /** Texts of the policies in force; undefined without policies. */
   policies(): readonly string[] | undefined
+  /** URL of the external decision point that decides in their place. */
+  decisionPoint?(): string | undefined
   /** `accounts`: the page of connected accounts of an embedded authorization server. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** Checks a backend now; false when there is none of that name. */

@@ -2,7 +2,7 @@
  * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
  * credential, backend.
  */
-import { type DecisionExplanation, explainDecision } from '../policy/index.ts'
+import { type DecisionExplanation, explainDecision, explainExternal } from '../policy/index.ts'
 import type {
   ExplainedBackend,
   ExplainQuestion,
@@ -21,7 +21,7 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
       ...(await policySteps(snapshot, question, undefined)),
       ...limitSteps(snapshot, name),
     ]
-    return { decision: decisionOf(steps), steps }
+    return { decision: decisionOf(snapshot, steps), steps }
   }
   const item = snapshot.items.find((one) => one.action === action && one.name === name)
   if (!item) return { decision: 'not_found', steps: missingSteps(snapshot, question) }
@@ -37,11 +37,15 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
     ...limitSteps(snapshot, name),
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
   ]
-  return { decision: decisionOf(steps), target: { backend, original }, steps }
+  return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
 }
 
-function decisionOf(steps: readonly ExplainedStep[]): 'allow' | 'deny' {
-  return steps.some(({ verdict }) => verdict === 'stop') ? 'deny' : 'allow'
+function decisionOf(
+  { decisionPoint }: Snapshot,
+  steps: readonly ExplainedStep[],
+): 'allow' | 'deny' | 'undecided' {
+  if (steps.some(({ verdict }) => verdict === 'stop')) return 'deny'
+  return decisionPoint ? 'undecided' : 'allow'
 }
 
 function pass(stage: ExplainedStep['stage'], message: string): ExplainedStep {
@@ -107,11 +111,10 @@ function pinSteps({ refused }: ExplainedItem): ExplainedStep[] {
 }
 
 async function policySteps(
-  { policies, own }: Snapshot,
+  { policies, decisionPoint, own }: Snapshot,
   { name, action, claims, subject, arguments: args }: ExplainQuestion,
   item: ExplainedItem | undefined,
 ): Promise<ExplainedStep[]> {
-  if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
   const about = {
     action,
     id: name,
@@ -119,6 +122,12 @@ async function policySteps(
     subject,
     ...(item ? { origin: { backend: item.backend, original: item.original }, hints: item.hints ?? {} } : {}),
   }
+  if (decisionPoint) {
+    const { url, question } = await explainExternal(decisionPoint, { ...about, arguments: args })
+    const message = `the external decision point decides: ${url}`
+    return [{ stage: 'policy', verdict: 'note', message, details: [`it is asked: ${question}`] }]
+  }
+  if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
   const call = await explainDecision(policies, { ...about, arguments: args })
   const isGranted = call.decision === 'unmentioned' && own.includes(name)
   if (isGranted) return [pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]

@@ -1,5 +1,5 @@
 /** What an explanation is made of: a server as data, a question about it, and the steps of the response. */
-import type { PolicySet } from '../policy/index.ts'
+import type { PolicySet, RuntimePoint } from '../policy/index.ts'
 
 type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
@@ -42,6 +42,8 @@ export interface Snapshot {
   readonly backends: readonly ExplainedBackend[]
   /** Undefined: everybody may do everything. */
   readonly policies?: PolicySet | undefined
+  /** Asked about each request in place of policies. */
+  readonly decisionPoint?: RuntimePoint | undefined
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
   /** True when clients see the tools of a search in place of all others. */
   readonly searchOnly: boolean
@@ -71,7 +73,8 @@ export interface ExplainedStep {
 }
 
 export interface Explanation {
-  readonly decision: 'allow' | 'deny' | 'not_found'
+  /** `undecided`: the external decision point has the last word, and was not asked. */
+  readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
   /** Where the name leads. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined
   readonly steps: readonly ExplainedStep[]

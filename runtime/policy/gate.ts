@@ -76,6 +76,8 @@ export interface Gate {
     result: Buffer,
     options?: { readonly signal?: AbortSignal; readonly originOf?: (id: string) => Origin | undefined },
   ): Promise<Buffer>
+  /** Ends what it holds open. */
+  close?(): Promise<void>
 }
 
 /** After so long a filter lets others have a turn. */
@@ -216,7 +218,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
 }
 
 /** The same words as of the core, so that nothing is told by the difference. */
-function notFound({ action, id }: AccessRequest): GatehouseError {
+export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'
   return new GatehouseError('INVALID_PARAMS', { detail: `${what} ${JSON.stringify(id)} not found` })

@@ -1,5 +1,8 @@
-/** Public API of the policy module: who may do what (Cedar), and how often (token buckets). */
+/** Public API of the policy module: who may do what (Cedar, or an external decision point), and how often (token buckets). */
 export { makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
+export { externalViolations, isExternal, makeExternalGate } from './external/gate.ts'
+export { explainExternal, type RuntimePoint } from './external/explain.ts'
+export type { PointEvent } from './external/point.ts'
 export type { UpstreamTokenSource } from './claims.ts'
 export { type DecisionReport, type FactsResponse, type Gate, makeGate } from './gate.ts'
 export {

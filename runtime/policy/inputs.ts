@@ -39,7 +39,7 @@ export function inputsOf(mode: InputsMode, question: Question): PolicyInputs {
   const { subject, caller, request } = question
   const common = { mode, groups: subject.parents.map(({ id }) => id), hints: request.hints }
   if (mode === 'read') return { ...common, attributes: readAttributes(question) }
-  return { ...common, claims: caller.claims, arguments: argumentsOf(request) }
+  return { ...common, claims: caller.claims, arguments: recordedArguments(request) }
 }
 
 function readAttributes({ authorizer, subject, request }: Question): Record<string, unknown> {
@@ -49,7 +49,8 @@ function readAttributes({ authorizer, subject, request }: Question): Record<stri
   )
 }
 
-function argumentsOf({ arguments: raw }: AccessRequest): unknown {
+/** Undefined where they cannot be read. */
+export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
   if (raw === undefined) return undefined
   try {
     return Object.fromEntries(

@@ -16,6 +16,7 @@ import type {
   ConsoleRole,
   DcrConfig,
   DcrFile,
+  DecisionClaims,
   DiscoveredBackend,
   EmbeddingResourceOverrides,
   EmbeddingServerStatus,
@@ -93,6 +94,7 @@ export type {
   ConsoleRole,
   DcrConfig,
   DcrFile,
+  DecisionClaims,
   DiscoveredBackend,
   EmbeddingResourceOverrides,
   EmbeddingServerStatus,
@@ -219,10 +221,11 @@ export type AuthServerStorageFile = Omit<filled.AuthServerStorageFile, "type" | 
   readonly redis?: AuthServerRedisFile
 }
 
-export type AuthzConfig = Omit<filled.AuthzConfig, "type" | "configMap" | "inline" | "groupEntityType"> & {
-  readonly type?: "configMap" | "inline"
+export type AuthzConfig = Omit<filled.AuthzConfig, "type" | "configMap" | "inline" | "httpv1" | "groupEntityType"> & {
+  readonly type?: "configMap" | "inline" | "httpv1"
   readonly configMap?: AuthzConfigMap
   readonly inline?: AuthzInline
+  readonly httpv1?: DecisionPoint
   readonly groupEntityType?: string
 }
 
@@ -287,6 +290,38 @@ export type Console = Omit<filled.Console, "enabled" | "port" | "auth" | "payloa
 
 export type ConsoleAuth = Omit<filled.ConsoleAuth, "scopes"> & {
   readonly scopes?: readonly string[]
+}
+
+export type DecisionCache = Omit<filled.DecisionCache, "ttl" | "maxEntries"> & {
+  readonly ttl?: string
+  readonly maxEntries?: number
+}
+
+export type DecisionCircuit = Omit<filled.DecisionCircuit, "failureThreshold" | "timeout"> & {
+  readonly failureThreshold?: number
+  readonly timeout?: string
+}
+
+export type DecisionContext = Omit<filled.DecisionContext, "includeArgs" | "includeOperation"> & {
+  readonly includeArgs?: boolean
+  readonly includeOperation?: boolean
+}
+
+export type DecisionPoint = Omit<filled.DecisionPoint, "http" | "context" | "cache" | "circuitBreaker"> & {
+  readonly http: DecisionPointHttp
+  readonly context?: DecisionContext
+  readonly cache?: DecisionCache
+  readonly circuitBreaker?: DecisionCircuit
+}
+
+export type DecisionPointCaRef = Omit<filled.DecisionPointCaRef, "key"> & {
+  readonly key?: string
+}
+
+export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "insecureSkipVerify" | "caBundleRef"> & {
+  readonly timeout?: string
+  readonly insecureSkipVerify?: boolean
+  readonly caBundleRef?: DecisionPointCaRef
 }
 
 export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
@@ -587,13 +622,26 @@ export type ResourceOverrides = Omit<filled.ResourceOverrides, "proxyDeployment"
   readonly proxyDeployment?: ProxyDeploymentOverrides
 }
 
-export type RuntimeAuthz = Omit<filled.RuntimeAuthz, "entitiesJson" | "groupEntityType"> & {
+export type RuntimeAuthz = Omit<filled.RuntimeAuthz, "httpv1" | "entitiesJson" | "groupEntityType"> & {
+  readonly httpv1?: RuntimeDecisionPoint
   readonly entitiesJson?: string
   readonly groupEntityType?: string
 }
 
 export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses"> & {
   readonly addresses?: "any" | "private" | "public"
+}
+
+export type RuntimeDecisionPoint = Omit<filled.RuntimeDecisionPoint, "http" | "context" | "cache" | "circuitBreaker"> & {
+  readonly http: RuntimeDecisionPointHttp
+  readonly context?: DecisionContext
+  readonly cache?: DecisionCache
+  readonly circuitBreaker?: DecisionCircuit
+}
+
+export type RuntimeDecisionPointHttp = Omit<filled.RuntimeDecisionPointHttp, "timeout" | "insecureSkipVerify"> & {
+  readonly timeout?: string
+  readonly insecureSkipVerify?: boolean
 }
 
 export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "authz"> & {

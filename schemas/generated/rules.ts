@@ -22,6 +22,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(and(() => has(self, "idpClientSecret"), () => has(self, "idpClientSecretEnv"))),
   "!(has(self.idpClientSecret) || has(self.idpClientSecretEnv)) || has(self.idpClientId)": (self) =>
     or(() => not(or(() => has(self, "idpClientSecret"), () => has(self, "idpClientSecretEnv"))), () => has(self, "idpClientId")),
+  "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
+    or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath")))),
+  "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef))": (self) =>
+    or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef")))),
   "!(has(self.issuer) && (has(self.authorizeUrl) || has(self.tokenUrl)))": (self) =>
     not(and(() => has(self, "issuer"), () => or(() => has(self, "authorizeUrl"), () => has(self, "tokenUrl")))),
   "!(has(self.targetClientSecret) && has(self.targetClientSecretEnv))": (self) =>
@@ -146,6 +150,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(equal(select(self, "type"), "headerInjection"), has(self, "headerInjection")),
   "(self.type == 'header_injection') == has(self.headerInjection)": (self) =>
     equal(equal(select(self, "type"), "header_injection"), has(self, "headerInjection")),
+  "(self.type == 'httpv1') == has(self.httpv1)": (self) =>
+    equal(equal(select(self, "type"), "httpv1"), has(self, "httpv1")),
   "(self.type == 'inline') == has(self.inline)": (self) =>
     equal(equal(select(self, "type"), "inline"), has(self, "inline")),
   "(self.type == 'kubernetesServiceAccount') == has(self.kubernetesServiceAccount)": (self) =>
@@ -174,6 +180,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     lessOrEqual(double(select(self, "semanticDistanceThreshold")), 2),
   "duration(self) > duration('0s')": (self) =>
     greater(duration(self), duration("0s")),
+  "duration(self) >= duration('100ms') && duration(self) <= duration('60s')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("60s"))),
+  "duration(self) >= duration('1s') && duration(self) <= duration('5m')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("5m"))),
   "duration(self.accessTokenLifespan) >= duration('1m') && duration(self.accessTokenLifespan) <= duration('24h')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "accessTokenLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "accessTokenLifespan")), duration("24h"))),
   "duration(self.authCodeLifespan) >= duration('30s') && duration(self.authCodeLifespan) <= duration('10m')": (self) =>
@@ -192,6 +202,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(has(self, "authorizeUrl"), has(self, "tokenUrl")),
   "has(self.claim) != has(self.matcher)": (self) =>
     notEqual(has(self, "claim"), has(self, "matcher")),
+  "has(self.clientCertificatePath) == has(self.clientKeyPath)": (self) =>
+    equal(has(self, "clientCertificatePath"), has(self, "clientKeyPath")),
   "has(self.clientId) != has(self.dcrConfig)": (self) =>
     notEqual(has(self, "clientId"), has(self, "dcrConfig")),
   "has(self.definition) != has(self.definitionText)": (self) =>
@@ -260,8 +272,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "configmap"), () => has(self, "key")),
   "self.type != 'externalAuthConfigRef' || has(self.externalAuthConfigRef)": (self) =>
     or(() => notEqual(select(self, "type"), "externalAuthConfigRef"), () => has(self, "externalAuthConfigRef")),
+  "self.type != 'httpv1' || !(has(self.policies) || has(self.shadowPolicies))": (self) =>
+    or(() => notEqual(select(self, "type"), "httpv1"), () => not(or(() => has(self, "policies"), () => has(self, "shadowPolicies")))),
   "self.type != 'oidc' || has(self.oidc)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
   "self.type != 'oidc' || has(self.oidcConfigRef)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef")),
+  "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
+  "self.url.startsWith('https://') || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
 }

@@ -156,12 +156,14 @@ export type AuthServerStorageFile = {
 
 /** Authorization policies of this server. */
 export type AuthzConfig = {
-  /** configMap: policies in a ConfigMap; inline: policies written here. */
-  readonly type: "configMap" | "inline"
+  /** configMap: policies, or a decision point, in a ConfigMap; inline: policies written here; httpv1: an external decision point. */
+  readonly type: "configMap" | "inline" | "httpv1"
   /** Used when type is configMap. */
   readonly configMap?: AuthzConfigMap
   /** Used when type is inline. */
   readonly inline?: AuthzInline
+  /** Used when type is httpv1. */
+  readonly httpv1?: DecisionPoint
   /** Claim that holds group membership; overrides group_claim_name of the referenced map; takes priority over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
   /** Claim that holds roles; extracted separately and mapped to the group entity type. */
@@ -462,6 +464,71 @@ export type DcrFile = {
   readonly initialAccessTokenEnv?: string
   /** File that holds the initial access token; wins over initialAccessTokenEnv. */
   readonly initialAccessTokenFile?: string
+}
+
+/** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+export type DecisionCache = {
+  /** How long a decision counts, 1s to 5m. */
+  readonly ttl: string
+  /** Decisions that are held. */
+  readonly maxEntries: number
+}
+
+/** When the decision point is not asked any more for a while, and requests are refused at once. */
+export type DecisionCircuit = {
+  /** Questions in a row for which it could not be reached or did not answer in time. */
+  readonly failureThreshold: number
+  /** Time until it is tried again, 1s to 5m. */
+  readonly timeout: string
+}
+
+/** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+export type DecisionClaims = "standard" | "mpe"
+
+/** What questions hold beside principal, operation and resource. */
+export type DecisionContext = {
+  /** The arguments of a call of a tool or prompt. */
+  readonly includeArgs: boolean
+  /** Feature, operation and name as members of their own, and the backend with the name that it uses. */
+  readonly includeOperation: boolean
+}
+
+/** An external policy decision point, asked over HTTP about each request. */
+export type DecisionPoint = {
+  /** How it is reached. */
+  readonly http: DecisionPointHttp
+  /** What questions hold beside principal, operation and resource. */
+  readonly context?: DecisionContext
+  /** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+  readonly claimMapping: DecisionClaims
+  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  readonly cache?: DecisionCache
+  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  readonly circuitBreaker: DecisionCircuit
+}
+
+/** ConfigMap with certificates that are trusted beside the system's. */
+export type DecisionPointCaRef = {
+  /** Name of the ConfigMap. */
+  readonly name: string
+  /** Key that holds PEM certificates. */
+  readonly key: string
+}
+
+/** How it is reached. */
+export type DecisionPointHttp = {
+  /** Base URL; questions go to <url>/decision. */
+  readonly url: string
+  /** Longest time for one response, 100ms to 60s. */
+  readonly timeout: string
+  /** Trust whatever certificate the decision point shows. Who can stand in its place decides everything: for tests only. */
+  readonly insecureSkipVerify: boolean
+  /** ConfigMap with certificates that are trusted beside the system's. */
+  readonly caBundleRef?: DecisionPointCaRef
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) for mutual TLS. */
+  readonly clientCertificateSecretRef?: ObjectRef
+  /** Token that the decision point wants of its clients, sent as Authorization: Bearer. The caller's token is never sent. */
+  readonly bearerTokenSecretRef?: SecretRef
 }
 
 /** A backend and its health. */
@@ -1835,8 +1902,10 @@ export type RoleMapping = {
 
 /** Authorization. */
 export type RuntimeAuthz = {
-  /** cedar or none. */
-  readonly type: "cedar" | "none"
+  /** cedar: policies; httpv1: an external decision point; none. */
+  readonly type: "cedar" | "none" | "httpv1"
+  /** Required when type is httpv1. */
+  readonly httpv1?: RuntimeDecisionPoint
   /** Cedar policies, for type cedar. */
   readonly policies?: readonly string[]
   /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
@@ -1873,6 +1942,38 @@ export type RuntimeBackend = {
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with the headers that are added to requests to this backend, as JSON. The backend is excluded while it is not set. */
   readonly headersEnv?: string
+}
+
+/** An external policy decision point, asked over HTTP about each request. */
+export type RuntimeDecisionPoint = {
+  /** How it is reached. */
+  readonly http: RuntimeDecisionPointHttp
+  /** What questions hold beside principal, operation and resource. */
+  readonly context?: DecisionContext
+  /** Which claims the principal has, and under which names. standard: sub, roles, groups, scopes; mpe: sub, mroles, mgroups, scopes, mclearance, mannotations. */
+  readonly claimMapping: DecisionClaims
+  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  readonly cache?: DecisionCache
+  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  readonly circuitBreaker: DecisionCircuit
+}
+
+/** How it is reached. */
+export type RuntimeDecisionPointHttp = {
+  /** Base URL; questions go to <url>/decision. */
+  readonly url: string
+  /** Longest time for one response, 100ms to 60s. */
+  readonly timeout: string
+  /** Trust whatever certificate the decision point shows. Who can stand in its place decides everything: for tests only. */
+  readonly insecureSkipVerify: boolean
+  /** File with PEM certificates that are trusted beside the system's. */
+  readonly caBundlePath?: string
+  /** File with the PEM certificate of mutual TLS. */
+  readonly clientCertificatePath?: string
+  /** File with its PEM key. */
+  readonly clientKeyPath?: string
+  /** File with the token that the decision point wants of its clients. */
+  readonly bearerTokenPath?: string
 }
 
 /** How clients are authenticated. */

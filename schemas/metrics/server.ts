@@ -168,6 +168,18 @@ export const serverMetrics = {
     help: 'What shadow policies would have decided about requests: same, would_deny or would_allow',
     labels: ['server', 'outcome'],
   },
+  decisionPointAnswers: {
+    name: 'gatehouse_decision_point_answers',
+    kind: 'counter',
+    help: 'Questions to the external decision point, by what came of them: allow, deny, cached_allow, cached_deny, or why there was no response',
+    labels: ['server', 'outcome'],
+  },
+  decisionPointDuration: {
+    name: 'gatehouse_decision_point_duration',
+    ...seconds,
+    help: 'Time from a question to the external decision point to its response, or to the failure',
+    labels: ['server'],
+  },
   tokenExchanges: {
     name: 'gatehouse_token_exchanges',
     kind: 'counter',

@@ -5,6 +5,7 @@ import { dayTwo } from './day-two-cases.ts'
 import {
   auth,
   authzConfig,
+  decisionPoint,
   configMap,
   embedded,
   entry,
@@ -455,6 +456,14 @@ const configs: Record<string, () => Request> = {
   'MCPAuthzConfig/cedar': config(authzConfig(), server('files', { authzConfigRef: { name: 'policies' } })),
   'MCPAuthzConfig/bad-policy': config(authzConfig({ policies: ['permit(principal, action'] })),
   'MCPAuthzConfig/unknown-type': config(resource('MCPAuthzConfig', 'policies', { type: 'rego', config: {} })),
+  'MCPAuthzConfig/decision-point': config(
+    decisionPoint(),
+    remote('crm', { authzConfigRef: { name: 'decision-point' } }),
+  ),
+  'MCPRemoteProxy/decision-point': () =>
+    world(decisionPoint(), remote('crm', { authzConfigRef: { name: 'decision-point' } }))
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
   'MCPExternalAuthConfig/bearer-token': config(
     auth.bearer,
     remote('crm', { externalAuthConfigRef: { name: 'bearer' } }),

@@ -54,6 +54,22 @@ export const policy = 'permit(principal, action, resource);'
 export const authzConfig = (config: object = {}): Stored =>
   resource('MCPAuthzConfig', 'policies', { type: 'cedarv1', config: { policies: [policy], ...config } })
 
+export const decisionPoint = (): Stored =>
+  resource('MCPAuthzConfig', 'decision-point', {
+    type: 'httpv1',
+    config: {
+      http: {
+        url: 'https://pdp.example.com',
+        timeout: 2,
+        ca_bundle_ref: { name: 'company-ca' },
+        client_certificate_secret_ref: { name: 'pdp-client' },
+        bearer_token_secret_ref: { name: 'pdp', key: 'token' },
+      },
+      claim_mapping: 'standard',
+      context: { include_operation: true },
+    },
+  })
+
 export const telemetryConfig = (openTelemetry: object = {}): Stored =>
   resource('MCPTelemetryConfig', 'otel', {
     openTelemetry: {

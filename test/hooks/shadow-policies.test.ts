@@ -2,7 +2,8 @@
 import t from 'tap'
 import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 import { authzViolations } from '../../hooks/kinds/common/checks/policies.ts'
-import { ownAuthz, sharedAuthz } from '../../hooks/runtime-config/authz.ts'
+import { ownAuthz, sharedPolicies } from '../../hooks/runtime-config/authz.ts'
+import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { validateResource } from '../../hooks/index.ts'
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig } from '../../schemas/index.ts'
@@ -21,8 +22,8 @@ const shared = (config: Record<string, unknown>): MCPAuthzConfig => ({
 t.test('MCPAuthzConfig: read, checked and handed on', (t) => {
   const good = shared({ shadow_policies: [forbid], shadow_replaces: true })
   t.same(authzConfigViolations(good), [])
-  t.match(sharedAuthz(good).value, { policies: [permit], shadowPolicies: [forbid], shadowReplaces: true })
-  t.notMatch(sharedAuthz(shared({})).value, { shadowPolicies: [] })
+  t.match(sharedPolicies(good).value, { policies: [permit], shadowPolicies: [forbid], shadowReplaces: true })
+  t.notMatch(sharedPolicies(shared({})).value, { shadowPolicies: [] })
   t.match(authzConfigViolations(shared({ shadow_policies: ['permit('], shadow_replaces: 'yes' })), [
     { path: 'spec.config.shadow_replaces', message: 'must be true or false' },
     { path: 'spec.config.shadow_policies[0]' },
@@ -30,14 +31,14 @@ t.test('MCPAuthzConfig: read, checked and handed on', (t) => {
   t.match(authzConfigViolations(shared({ shadow_policies: 'x' })), [
     { path: 'spec.config.shadow_policies', message: 'must be a list of policies' },
   ])
-  t.match(sharedAuthz(shared({ shadow_policies: ['permit('] })), { value: undefined })
+  t.match(sharedPolicies(shared({ shadow_policies: ['permit('] })), { value: undefined })
   t.end()
 })
 
 t.test('authzConfig.inline: read, checked and handed on', (t) => {
   const inline = { policies: [permit], entitiesJson: '[]', shadowPolicies: [forbid] }
   const config = { type: 'inline', inline, groupEntityType: 'ServiceGroup' } as const
-  t.match(ownAuthz(config, undefined).value, { shadowPolicies: [forbid] })
+  t.match(ownAuthz(config, undefined, new PodNeeds()).value, { shadowPolicies: [forbid] })
   t.match(authzViolations({ ...config, inline: { ...inline, shadowPolicies: ['x'] } }, 'spec.authzConfig'), [
     { path: 'spec.authzConfig.inline.shadowPolicies[0]' },
   ])
@@ -49,11 +50,11 @@ t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
     { path: 'spec.config.shadow_policies', message: 'is required with shadow_replaces' },
   ])
   t.match(
-    sharedAuthz(shared({ shadow_replaces: true })).failure?.message,
+    sharedPolicies(shared({ shadow_replaces: true })).failure?.message,
     /shadow_replaces needs shadow_policies/,
   )
   t.match(
-    sharedAuthz(shared({ shadow_policies: [forbid], shadow_replaces: 'yes' })).failure?.message,
+    sharedPolicies(shared({ shadow_policies: [forbid], shadow_replaces: 'yes' })).failure?.message,
     /shadow_replaces must be true or false/,
   )
   const server = resource('MCPServer', 'files', {

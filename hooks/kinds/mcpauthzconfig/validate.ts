@@ -1,12 +1,14 @@
 /**
  * MCPAuthzConfig: its config is free-form in the schema, so everything about it is checked here.
  *
- * cedarv1 is what this build speaks: every policy and every entity must parse. httpv1 is a known type whose shape is
- * checked, for consumers that speak it elsewhere; consumers of this build refuse it with a condition.
+ * cedarv1: every policy and every entity must parse. httpv1: an external decision point, for MCPServer and MCPRemoteProxy;
+ * a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
  */
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig, Violation } from '../../../schemas/index.ts'
-import { type Fields, isFields } from '../../kube.ts'
+import type { Fields } from '../../kube.ts'
+import { readDecisionPoint } from '../../runtime-config/decision-point.ts'
+import { decisionPointWarnings } from '../common/checks/policies.ts'
 
 const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
 
@@ -67,22 +69,10 @@ function cedarv1(config: Fields): Violation[] {
 }
 
 function httpv1(config: Fields): Violation[] {
-  const problems = unknownKeys(config, ['http', 'context', 'claim_mapping'], 'spec.config')
-  const { http, context, claim_mapping: mapping } = config
-  if (!isFields(http)) problems.push({ path: 'spec.config.http', message: 'is required' })
-  else {
-    problems.push(...unknownKeys(http, ['url', 'timeout', 'insecure_skip_verify'], 'spec.config.http'))
-    if (typeof http['url'] !== 'string' || !/^https?:\/\//.test(http['url']) || !URL.canParse(http['url'])) {
-      problems.push({ path: 'spec.config.http.url', message: 'must be an http or https URL' })
-    }
-  }
-  if (context !== undefined && !isFields(context)) {
-    problems.push({ path: 'spec.config.context', message: 'must be an object' })
-  }
-  if (mapping !== 'mpe' && mapping !== 'standard') {
-    problems.push({ path: 'spec.config.claim_mapping', message: 'must be mpe or standard' })
-  }
-  return problems
+  return readDecisionPoint(config).violations.map(({ path, message }) => ({
+    path: path === '' ? 'spec.config' : `spec.config.${path}`,
+    message,
+  }))
 }
 
 function unknownKeys(config: Fields, known: readonly string[], path: string): Violation[] {
@@ -97,6 +87,7 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
 /** Names in policies that nothing has. */
 export function authzConfigWarnings({ spec }: MCPAuthzConfig): string[] {
   const { policies, shadow_policies: shadow, entities_json: entities, group_entity_type: type } = spec.config
+  if (spec.type === 'httpv1') return decisionPointWarnings(readDecisionPoint(spec.config).value)
   if (spec.type !== 'cedarv1') return []
   return cedarWarnings({
     policies: textsIn(policies),

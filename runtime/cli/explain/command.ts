@@ -103,6 +103,7 @@ function textOf({ decision, steps }: Explanation): string {
   const reason = steps.find(({ verdict }) => verdict === 'stop')
   const head = {
     allow: 'it can be used',
+    undecided: 'the external decision point has the last word: ask it',
     deny: `it cannot be used: ${reason?.message ?? ''}`,
     not_found: `there is no such thing: ${reason?.message ?? ''}`,
   }[decision]

@@ -5,15 +5,17 @@ import type { ConsoleView } from '../view.ts'
 
 export function policiesPage(view: ConsoleView, recorder: CallRecorder): Policies {
   const texts = view.policies()
+  const decisionPoint = view.decisionPoint?.()
   return {
-    enabled: texts !== undefined,
+    enabled: texts !== undefined || decisionPoint !== undefined,
+    ...(decisionPoint === undefined ? {} : { decisionPoint }),
     items: (texts ?? []).map((text, i) => {
       const id = `policies[${i}]`
       return { id, effect: effectOf(text), text, decided: recorder.decidedBy(id) }
     }),
     problems: view
       .problems()
-      .filter(({ type }) => type === 'policy_engine_failed')
+      .filter(({ type }) => type === 'policy_engine_failed' || type === 'decision_point')
       .map(({ message }) => message),
   }
 }

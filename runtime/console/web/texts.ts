@@ -204,6 +204,7 @@ export const texts = {
     set: 'Policies',
     off: 'No policies are configured: whoever is signed in may call everything.',
     none: 'There are no policies, so every call is denied.',
+    external: 'An external decision point decides about each request:',
     effect: { permit: 'permit', forbid: 'forbid' },
     decided: (shown: string, n: number) => (n === 1 ? 'decided 1 call' : `decided ${shown} calls`),
     shadow: 'only observed, not enforced',
@@ -222,7 +223,7 @@ export const texts = {
     ask: 'Explain',
     nameMissing: 'Give the name of a tool or prompt, or the URI of a resource.',
     notObject: 'This has to be a JSON object.',
-    decision: { allow: 'ALLOW', deny: 'DENY', not_found: 'NOT FOUND' },
+    decision: { allow: 'ALLOW', deny: 'DENY', not_found: 'NOT FOUND', undecided: 'DECIDED ELSEWHERE' },
     verdict: { pass: 'passed', stop: 'stopped', note: 'note' },
   },
   config: {

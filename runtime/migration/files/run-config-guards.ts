@@ -45,7 +45,11 @@ function policies({ reader, draft }: RunConfigParts): void {
   if (!config) return
   const { policies: given, entities_json: entitiesJson } = fieldsOf(config['cedar'])
   if (config['type'] !== 'cedarv1' || !Array.isArray(given)) {
-    draft.note('authz_config', 'refused', 'only policies of type cedarv1 are evaluated')
+    draft.note(
+      'authz_config',
+      'refused',
+      'only policies of type cedarv1 are converted: a decision point (httpv1) goes into an MCPAuthzConfig; convert its file',
+    )
     return
   }
   const inline = { policies: given as unknown, ...(typeof entitiesJson === 'string' && { entitiesJson }) }

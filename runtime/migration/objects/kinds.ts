@@ -32,7 +32,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
     draft.note(
       'spec.type',
       'differs',
-      'httpv1 is not evaluated: servers that refer to it do not start. Write the rules as cedarv1 policies',
+      'MCPServer and MCPRemoteProxy ask the decision point; responses must be application/json, and redirects are not followed. A VirtualMCPServer has its own in incomingAuth.authzConfig, type httpv1',
     )
   },
   EmbeddingServer: (draft) => draft.rename('spec.resourceOverrides.deployment', 'statefulSet'),

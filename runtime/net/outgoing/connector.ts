@@ -27,11 +27,23 @@ export type LookupAll = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
+/** Trust and identity of a TLS client, in PEM. The same object as long as nothing has changed. */
+export interface TlsMaterial {
+  /** Certificates trusted beside the system's. */
+  readonly ca?: string | undefined
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+  /** True: whoever answers is trusted. */
+  readonly insecureSkipVerify?: boolean | undefined
+}
+
 export interface ConnectorOptions {
   /** Which addresses are refused; true means `public`, false what nobody may reach (`operator`). */
   readonly guard: boolean | DialPolicy
   /** PEM certificates trusted beside the system's. */
   readonly ca?: string | undefined
+  /** What TLS connections are made with, in place of `ca`; looked at for each new one. */
+  readonly tls?: (() => TlsMaterial) | undefined
   /** Replaces the system's resolver (tests). */
   readonly lookup?: LookupAll | undefined
   readonly dialTimeoutMs?: number | undefined
@@ -48,12 +60,7 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
   const policy: DialPolicy = typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
   const resolve = options.lookup ?? resolveAll
   const dialMs = options.dialTimeoutMs ?? dialTimeoutMs
-  const tls = buildConnector({
-    timeout: options.tlsTimeoutMs ?? tlsTimeoutMs,
-    allowH2: false,
-    minVersion: 'TLSv1.2',
-    ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), options.ca] }),
-  })
+  const tls = tlsOf(options)
 
   return function connect(target, callback) {
     const secure = target.protocol === 'https:'
@@ -84,9 +91,31 @@ export function makeConnector(options: ConnectorOptions): buildConnector.connect
       if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         callback(new AddressRefusedError(host), null)
-      } else if (secure) tls({ ...target, httpSocket: socket }, callback)
+      } else if (secure) tls()({ ...target, httpSocket: socket }, callback)
       else callback(null, socket)
     })
+  }
+}
+
+/** The second half of connecting; made again when what it is made of has changed. */
+function tlsOf(options: Pick<ConnectorOptions, 'ca' | 'tls' | 'tlsTimeoutMs'>) {
+  const fixed: TlsMaterial = { ca: options.ca }
+  let made: { readonly from: TlsMaterial; readonly connect: buildConnector.connector } | undefined
+  return function connector(): buildConnector.connector {
+    const from = options.tls?.() ?? fixed
+    if (made?.from !== from) {
+      const { ca, cert, key, insecureSkipVerify } = from
+      const connect = buildConnector({
+        timeout: options.tlsTimeoutMs ?? tlsTimeoutMs,
+        allowH2: false,
+        minVersion: 'TLSv1.2',
+        ...(ca === undefined ? {} : { ca: [...getCACertificates('default'), ca] }),
+        ...(cert === undefined || key === undefined ? {} : { cert, key }),
+        ...(insecureSkipVerify ? { rejectUnauthorized: false } : {}),
+      })
+      made = { from, connect }
+    }
+    return made.connect
   }
 }
 

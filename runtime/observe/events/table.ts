@@ -229,6 +229,25 @@ export const eventTable: Table = {
           },
     }),
   },
+  decision_failed: {
+    message: 'the decision point gave no decision: the request is refused',
+    level: 'warn',
+    repeats: ({ reason }) => reason,
+  },
+  decision_point: {
+    message: ({ up }) =>
+      up ? 'the decision point decides again' : 'the decision point gives no decisions: requests are refused',
+    level: ({ up }) => (up ? 'info' : 'error'),
+    condition: ({ up, reason = '' }) => ({
+      id: 'decision_point',
+      open: up
+        ? undefined
+        : {
+            message: `the decision point gives no decisions: requests are refused (${reason})`,
+            fix: 'check that it runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json; the log has the reason of each failure',
+          },
+    }),
+  },
   policy_engine_failed: {
     message: 'the policy engine failed and is replaced; the request is refused',
     level: 'error',

@@ -7,9 +7,9 @@
  * Source: docs/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { Breaker, type CircuitState } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
-import { Breaker, type CircuitState } from './breaker.ts'
 import { unavailable } from './unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'

@@ -1,5 +1,5 @@
-/** Tells of the decisions of policies: metric, event and audit line. Clients learn nothing of it. */
-import type { DecisionReport, Facts } from '../../policy/index.ts'
+/** Tells of the decisions of policies and of an external decision point: metric, event and audit line. Clients learn nothing of it. */
+import type { DecisionReport, Facts, PointEvent } from '../../policy/index.ts'
 import type { AuditTrail, Events, PolicyRecord, Instruments, Observer } from '../../observe/index.ts'
 import type { AuthorizeOptions } from '../middleware/index.ts'
 import type { Core } from './core.ts'
@@ -36,6 +36,32 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
     if (operation.decided) operation.decided(record)
     else observer.policy(record)
   }
+}
+
+/** Tells what came of each question to the decision point. */
+export function tellDecisionPoint(
+  server: string,
+  { telemetry, events }: Pick<DecisionParts, 'telemetry' | 'events'>,
+): (event: PointEvent) => void {
+  return function tell(event) {
+    if (event.kind === 'up' || event.kind === 'down') {
+      events.emit('decision_point', { up: event.kind === 'up', reason: reasonOf(event) })
+      return
+    }
+    if (event.kind === 'failure') events.emit('decision_failed', { reason: event.reason, err: event.error })
+    if (!telemetry.enabled) return
+    telemetry.metrics.decisionPointAnswers(1, { server, outcome: pointOutcome(event) })
+    if (event.ms > 0) telemetry.metrics.decisionPointDuration(event.ms / 1000, { server })
+  }
+}
+
+function reasonOf(event: PointEvent): string | undefined {
+  return 'reason' in event ? event.reason : undefined
+}
+
+function pointOutcome(event: Extract<PointEvent, { kind: 'decision' | 'failure' }>): string {
+  if (event.kind === 'failure') return event.reason
+  return `${event.cached ? 'cached_' : ''}${event.allow ? 'allow' : 'deny'}`
 }
 
 function shadowOutcome({ allowed, shadow }: DecisionReport): string {

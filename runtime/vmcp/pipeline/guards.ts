@@ -12,7 +12,9 @@ import { type Events, rateLimitRecorder, type Instruments } from '../../observe/
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import {
   type Gate,
+  isExternal,
   makeAuthorizer,
+  makeExternalGate,
   makeShadowAuthorizer,
   makeGate,
   makeRateLimiter,
@@ -21,6 +23,7 @@ import {
   type UpstreamTokenSource,
 } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
+import { tellDecisionPoint } from './decisions.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import type { Core } from './core.ts'
 import { authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
@@ -29,6 +32,8 @@ import type { Middleware, Operation } from './operation.ts'
 export interface Guards {
   /** Undefined: everybody may do everything. */
   readonly gate: Gate | undefined
+  /** What an external gate was made from; undefined for another. */
+  readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
 }
 
@@ -40,6 +45,8 @@ export interface GuardParts {
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments
   readonly events: Events
+  /** The guards in force until now; a gate with a decision point behind it goes on while its settings are the same. */
+  readonly before?: Guards | undefined
   /** Tools that are permitted by being switched on. */
   readonly granted: (tool: string) => boolean
   readonly log: Log
@@ -47,14 +54,36 @@ export interface GuardParts {
 
 /** Throws INVALID_CONFIG naming what cannot be used. */
 export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
-  return { gate: gateOf(config, parts), limiter: limiterOf(config, parts) }
+  const external = externalOf(config)
+  const isSame = external !== undefined && parts.before?.external === external
+  const gate = isSame ? parts.before?.gate : gateOf(config, parts)
+  return { gate, external, limiter: limiterOf(config, parts) }
 }
 
-function gateOf(
-  { name, incomingAuth }: VmcpConfig,
-  { upstreamTokens, granted, events, log }: GuardParts,
-): Gate | undefined {
+function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
+  return isExternal(authz) ? JSON.stringify([name, authz]) : undefined
+}
+
+/** Ends what the gate holds open, unless it goes on in the guards that follow. */
+export async function closeGate({ gate }: Guards, after?: Guards): Promise<void> {
+  if (gate !== after?.gate) await gate?.close?.()
+}
+
+/** True when decisions need the policy engine. */
+export function usesEngine({ incomingAuth }: VmcpConfig): boolean {
+  return incomingAuth.authz?.type === 'cedar'
+}
+
+function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | undefined {
+  const { upstreamTokens, granted, events, log } = parts
   const { authz } = incomingAuth
+  if (isExternal(authz)) {
+    return makeExternalGate(authz, {
+      serverName: name,
+      upstreamTokens: ofPolicies(upstreamTokens),
+      observe: tellDecisionPoint(name, parts),
+    })
+  }
   if (authz?.type !== 'cedar') return undefined
   const authorizer = makeAuthorizer(authz, {
     serverName: name,

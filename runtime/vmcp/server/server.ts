@@ -16,7 +16,7 @@ import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, tellAuthentication } from './gauges.ts'
-import { guarding, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
+import { closeGate, guarding, type Guards, makeGuards, permitting, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, mcpPath } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -203,6 +203,7 @@ class Vmcp implements VmcpServer {
       upstreamTokens: this.#options.upstreamTokens,
       telemetry: this.#observation.telemetry,
       events: this.#events,
+      before: this.#guards,
       granted: (tool) => this.#isOwnTool(tool),
       log: this.#log,
     })
@@ -244,6 +245,7 @@ class Vmcp implements VmcpServer {
     const authenticator = authChanged ? this.#makeAuthenticator(config) : undefined
     this.#config = config
     this.#checksum = checksum
+    void closeGate(this.#guards, guards)
     this.#guards = guards
     const featuresChanged = this.#replaceFeatures(config)
     if (authenticator) {
@@ -334,7 +336,7 @@ class Vmcp implements VmcpServer {
     return {
       notReady: async () => {
         if (this.#stopping) return 'shutting_down'
-        if (this.#guards.gate && !engineAnswers()) return 'the policy engine does not answer'
+        if (usesEngine(this.#config) && !engineAnswers()) return 'the policy engine does not answer'
         return (await this.#options.authServer?.notReady())?.join('; ') || undefined
       },
       notes: () => notesOf(this.#options.authServer),
@@ -388,7 +390,7 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     await this.#reporter?.close()
     this.#sessions.close()
-    await Promise.all(this.#features.map((feature) => feature.close()))
+    await Promise.all([...this.#features.map((feature) => feature.close()), closeGate(this.#guards)])
     await this.#engine.close()
     await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
     this.#stopLog()

@@ -15,6 +15,7 @@ import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../..
 import { silentLog } from '../../net/index.ts'
 import { telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { externalViolations, isExternal } from '../../policy/index.ts'
 import { brokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../codemode/index.ts'
@@ -195,6 +196,7 @@ function incomingViolations(config: VmcpConfig, env: Environment): string[] {
 
 function policyViolations({ incomingAuth }: VmcpConfig): string[] {
   const { authz } = incomingAuth
+  if (isExternal(authz)) return [...externalViolations(authz)]
   if (authz?.type !== 'cedar') return []
   const { policies = [], entitiesJson, shadowPolicies, shadowReplaces } = authz
   return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map(

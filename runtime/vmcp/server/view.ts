@@ -51,6 +51,8 @@ export interface ServerView {
   config(): unknown
   /** Texts of the policies in force, in order; undefined without policies. */
   policies(): readonly string[] | undefined
+  /** URL of the external decision point that decides in their place. */
+  decisionPoint(): string | undefined
   /** Where clients connect to. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** For who opens the address in a browser. */
@@ -108,6 +110,7 @@ export function viewOf(parts: ViewParts): ServerView {
     },
     config,
     policies: () => config().incomingAuth.authz?.policies,
+    decisionPoint: () => config().incomingAuth.authz?.httpv1?.http.url,
     connection() {
       const { type, oidc } = config().incomingAuth
       return { url: oidc?.resource ?? parts.url(), auth: type !== 'anonymous', accounts: parts.accountsUrl }

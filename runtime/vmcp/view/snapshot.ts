@@ -5,7 +5,7 @@
 import { prefixedName, reservedTools } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { failureText } from '../../observe/index.ts'
-import { hintsIn } from '../../policy/index.ts'
+import { hintsIn, isExternal } from '../../policy/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import { Catalog } from '../catalog/catalog.ts'
 import { checkItem } from '../catalog/items/check.ts'
@@ -44,6 +44,7 @@ export function snapshotOf({ config, catalog, states, listed }: SnapshotParts) {
       listed: listed.has(name),
     })),
     policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
+    decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
     limits: limitsOf(config),
     searchOnly: config.optimizer !== undefined,
     prefixes: prefixesOf(

@@ -2,7 +2,7 @@
  * Policies inside a resource: every Cedar policy and the entity document must be readable, each violation with its place.
  */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
-import type { AuthzConfig, Violation } from '../../../../schemas/index.ts'
+import type { AuthzConfig, DecisionPoint, Violation } from '../../../../schemas/index.ts'
 
 export function authzViolations(config: AuthzConfig | undefined, path: string): Violation[] {
   if (!config?.inline) return []
@@ -13,8 +13,9 @@ export function authzViolations(config: AuthzConfig | undefined, path: string): 
   }))
 }
 
-/** Names in policies that nothing has. */
+/** Names in policies that nothing has, and what makes a decision point easy to impersonate. */
 export function policyNameWarnings(config: AuthzConfig | undefined): string[] {
+  if (config?.httpv1) return decisionPointWarnings(config.httpv1).map((line) => `authzConfig.httpv1.${line}`)
   if (!config?.inline) return []
   const { groupEntityType } = config
   return cedarWarnings({ ...config.inline, groupEntityType }).map((line) => `authzConfig.inline.${line}`)
@@ -25,4 +26,18 @@ export function primaryProviderWarnings(config: AuthzConfig | undefined): string
   return config?.inline?.primaryUpstreamProvider === undefined
     ? []
     : ['authzConfig.inline.primaryUpstreamProvider is ignored here; it is for VirtualMCPServer']
+}
+
+/** What lets somebody on the way decide in place of the decision point. */
+export function decisionPointWarnings(point: DecisionPoint | undefined): string[] {
+  const { url = '', insecureSkipVerify = false } = point?.http ?? {}
+  const isLocal = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/.test(url)
+  return [
+    ...(url.startsWith('http://') && !isLocal
+      ? ['http.url is not https: whoever is on the way can read the questions and decide']
+      : []),
+    ...(insecureSkipVerify
+      ? ['http.insecureSkipVerify: whoever is on the way can read the questions and decide']
+      : []),
+  ]
 }

@@ -50,7 +50,7 @@ export function front(
   const { spec } = context
   checkGroup(context)
   const incoming = oidc(context, needs, resource)
-  const policies = authz(context)
+  const policies = authz(context, needs)
   const shown = tools(context)
   const observed = telemetry(context, needs)
   const external = externalAuth(context)

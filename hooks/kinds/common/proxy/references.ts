@@ -74,7 +74,7 @@ function mirrorCaBundle({ conditions }: Context, config: KubeObject | undefined)
   conditions.set('CABundleRefValidated', statusOf(status === 'True'), String(reason), String(message))
 }
 
-export function authz(context: Context): Optional<RuntimeAuthz> {
+export function authz(context: Context, needs: PodNeeds): Optional<RuntimeAuthz> {
   const { authzConfig, authzConfigRef } = context.spec
   if (authzConfig?.inline?.primaryUpstreamProvider !== undefined) {
     context.conditions.set(
@@ -84,21 +84,24 @@ export function authz(context: Context): Optional<RuntimeAuthz> {
       'authzConfig.inline.primaryUpstreamProvider means something for a VirtualMCPServer only',
     )
   }
-  const part = authzConfigRef ? sharedPolicies(context, authzConfigRef.name) : ownPolicies(context)
+  const part = authzConfigRef
+    ? sharedAuthzOf(context, authzConfigRef.name, needs)
+    : ownAuthzOf(context, needs)
   if (part.failure || !part.value) return part
   const { primaryUpstreamProvider: _, ...rest } = part.value
   return { value: rest }
 }
 
-function ownPolicies(context: Context): Optional<RuntimeAuthz> {
+function ownAuthzOf(context: Context, needs: PodNeeds): Optional<RuntimeAuthz> {
   const { authzConfig } = context.spec
   if (!authzConfig) return absent
-  return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
+  const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
+  return ownAuthz(authzConfig, map, needs)
 }
 
-function sharedPolicies(context: Context, name: string): ConfigPart<RuntimeAuthz> {
+function sharedAuthzOf(context: Context, name: string, needs: PodNeeds): ConfigPart<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
-  const part = config.failure ? config : sharedAuthz(config.value)
+  const part = config.failure ? config : sharedAuthz(config.value, needs)
   const { conditions } = context
   conditions.check(
     'AuthzConfigRefValidated',

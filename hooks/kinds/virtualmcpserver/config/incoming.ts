@@ -7,7 +7,7 @@ import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
+import { ownAuthz, sharedPolicies } from '../../../runtime-config/authz.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
 import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import {
@@ -38,7 +38,7 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
   const { name: oidcName } = incomingAuth.oidcConfigRef ?? {}
   const { name: authzName } = incomingAuth.authzConfigRef ?? {}
   const oidc = incomingAuth.type === 'oidc' ? oidcOf(context, needs, resource) : undefined
-  const authz = authzOf(context)
+  const authz = authzOf(context, needs)
   const violations = [oidc?.failure, authz?.failure].filter((failure) => failure !== undefined)
   checkAuth(context, violations[0])
   const auth: RuntimeIncomingAuth = {
@@ -77,7 +77,7 @@ function oidcOf(context: Context, needs: PodNeeds, defaultResource: string): Con
   }
 }
 
-function authzOf(context: Context): ConfigPart<RuntimeAuthz> | undefined {
+function authzOf(context: Context, needs: PodNeeds): ConfigPart<RuntimeAuthz> | undefined {
   const { authzConfig, authzConfigRef } = context.parent.spec.incomingAuth
   if (authzConfigRef) {
     const part = sharedAuthzOf(context, authzConfigRef.name)
@@ -90,12 +90,13 @@ function authzOf(context: Context): ConfigPart<RuntimeAuthz> | undefined {
     return part
   }
   if (!authzConfig) return undefined
-  return ownAuthz(authzConfig, authzConfig.configMap && context.configMap(authzConfig.configMap.name))
+  const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
+  return ownAuthz(authzConfig, map, needs)
 }
 
 function sharedAuthzOf(context: Context, name: string): ConfigPart<RuntimeAuthz> {
   const config = configCalled(context, 'MCPAuthzConfig', name, authzReasons)
-  return config.failure ? config : sharedAuthz(config.value)
+  return config.failure ? config : sharedPolicies(config.value)
 }
 
 /** The deprecated inline field, when it is what decides; undefined otherwise. */

@@ -188,8 +188,8 @@ function Verdict({ answer: { decision, steps } }: { readonly answer: ExplainResp
     <div class="verdict">
       <p class="decision">
         <Mark
-          shape={decision === 'allow' ? 'check' : 'barred'}
-          tone={decision === 'allow' ? 'good' : 'bad'}
+          shape={decision === 'allow' ? 'check' : decision === 'undecided' ? 'dash' : 'barred'}
+          tone={decision === 'allow' ? 'good' : decision === 'undecided' ? 'soft' : 'bad'}
           word={texts.explain.decision[decision]}
         />
       </p>

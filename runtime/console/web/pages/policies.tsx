@@ -30,7 +30,7 @@ function List() {
     <section aria-labelledby="policies">
       <h2 id="policies">{texts.policies.set}</h2>
       <Loaded resource={resource}>
-        {({ enabled, items, problems }) => (
+        {({ enabled, items, problems, decisionPoint }) => (
           <>
             {enabled ? undefined : (
               <Notice tone="warn">
@@ -44,7 +44,14 @@ function List() {
                 </p>
               </Notice>
             ))}
-            {enabled && items.length === 0 ? <p>{texts.policies.none}</p> : undefined}
+            {decisionPoint === undefined ? undefined : (
+              <p>
+                {texts.policies.external} <Foreign text={decisionPoint} most={2048} />
+              </p>
+            )}
+            {enabled && items.length === 0 && decisionPoint === undefined ? (
+              <p>{texts.policies.none}</p>
+            ) : undefined}
             {items.slice(0, 200).map((policy) => (
               <Policy key={policy.id} policy={policy} />
             ))}

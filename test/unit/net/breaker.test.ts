@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Breaker } from '../../../runtime/vmcp/health/breaker.ts'
+import { Breaker } from '../../../runtime/net/breaker.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(

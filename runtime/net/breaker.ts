@@ -1,6 +1,6 @@
 /**
- * Circuit breaker of one backend: counts consecutive failures of calls and checks alike, keeps requests away while
- * open, and lets one trial through when the time is over.
+ * Circuit breaker of one peer (a backend, a decision point): counts consecutive failures, keeps requests away while open,
+ * and lets one trial through when the time is over.
  * Source: docs/specification/virtual-server.md#operational, operational.failureHandling.circuitBreaker.
  */
 export type CircuitState = 'closed' | 'open' | 'half-open'
@@ -63,7 +63,7 @@ export class Breaker {
       this.#become('open')
   }
 
-  /** A request ended in a way that says nothing of the backend (the client gave it up): another may try. */
+  /** A request ended in a way that says nothing of the peer (the client gave it up): another may try. */
   release(): void {
     this.#trial = false
   }

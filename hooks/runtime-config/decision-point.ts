@@ -1,0 +1,117 @@
+/**
+ * An external decision point: settings in two spellings, and the runtime form of them.
+ *
+ * A resource's own authzConfig has it in camelCase, checked by the schema. MCPAuthzConfig and ConfigMaps hold the object
+ * `pdp` as other gateways read it, in snake_case and with seconds for the time-out; it is brought into the first spelling
+ * and checked by the same schema. Secrets and certificates are mounted: the file names paths.
+ * Source: docs/guides/decision-point.md.
+ */
+import {
+  type DecisionPoint,
+  type RuntimeAuthz,
+  validateManifest,
+  type Violation,
+  withDefaults,
+} from '../../schemas/index.ts'
+import { definedFields } from '../children/defined.ts'
+import { type Fields, fieldsOf, isFields } from '../kube.ts'
+import { caKey } from '../references/resolve.ts'
+import type { PodNeeds } from './needs.ts'
+
+const directory = '/config/decision-point'
+
+/** `authz` of the runtime; asks the pod for the files. */
+export function decisionPointPart({ http, ...rest }: DecisionPoint, needs: PodNeeds): RuntimeAuthz {
+  const { url, timeout, insecureSkipVerify, caBundleRef, clientCertificateSecretRef, bearerTokenSecretRef } =
+    http
+  if (caBundleRef) needs.configFiles('decision-point-ca', `${directory}/ca`, caBundleRef.name)
+  if (clientCertificateSecretRef) {
+    needs.secretFiles('decision-point-client', `${directory}/client`, clientCertificateSecretRef.name, [
+      { key: 'tls.crt', path: 'tls.crt' },
+      { key: 'tls.key', path: 'tls.key' },
+    ])
+  }
+  if (bearerTokenSecretRef) {
+    const { name, key } = bearerTokenSecretRef
+    needs.secretFiles('decision-point-token', `${directory}/token`, name, [{ key, path: 'token' }])
+  }
+  return {
+    type: 'httpv1',
+    httpv1: {
+      ...rest,
+      http: definedFields({
+        url,
+        timeout,
+        insecureSkipVerify,
+        caBundlePath: caBundleRef && `${directory}/ca/${caKey(caBundleRef.key)}`,
+        clientCertificatePath: clientCertificateSecretRef && `${directory}/client/tls.crt`,
+        clientKeyPath: clientCertificateSecretRef && `${directory}/client/tls.key`,
+        bearerTokenPath: bearerTokenSecretRef && `${directory}/token/token`,
+      }),
+    },
+    entitiesJson: '[]',
+    groupEntityType: 'ServiceGroup',
+  }
+}
+
+export type ReadDecisionPoint =
+  | { readonly value: DecisionPoint; readonly violations: readonly [] }
+  | { readonly value?: undefined; readonly violations: readonly Violation[] }
+
+/** Reads the object `pdp`. Paths of violations are in snake_case and begin with a name of the object. */
+export function readDecisionPoint(pdp: Fields): ReadDecisionPoint {
+  const foreign = capitalKeys(pdp, '')
+  if (foreign.length > 0) return { violations: foreign }
+  const httpv1 = camelCase(pdp)
+  const manifest = {
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPRemoteProxy' as const,
+    metadata: { name: 'x' },
+    spec: { remoteUrl: 'https://x.example', authzConfig: { type: 'httpv1', httpv1 } },
+  }
+  const at = 'spec.authzConfig.httpv1'
+  const violations = validateManifest(manifest)
+    .filter(({ path }) => path.startsWith(at))
+    .map(({ path, message }) => ({
+      path: snakeCase(path.slice(at.length).replace(/^\./, '')),
+      message: snakeNames(message),
+    }))
+  if (violations.length > 0) return { violations }
+  const value = withDefaults(manifest).spec.authzConfig?.httpv1
+  if (!value) throw new Error('a decision point that is valid has no value')
+  return { value, violations: [] }
+}
+
+/** Members of the other spelling: two spellings of one member would leave open which one counts. */
+function capitalKeys(value: unknown, path: string): Violation[] {
+  return Object.entries(fieldsOf(value)).flatMap(([key, inner]) => [
+    ...(/[A-Z]/.test(key)
+      ? [
+          {
+            path: `${path}${key.slice(0, 80)}`,
+            message: `is not known; members are written like claim_mapping`,
+          },
+        ]
+      : []),
+    ...capitalKeys(inner, `${path}${key.slice(0, 80)}.`),
+  ])
+}
+
+function camelCase(value: unknown): unknown {
+  if (!isFields(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+      key === 'timeout' && Number.isInteger(inner) ? `${String(inner)}s` : camelCase(inner),
+    ]),
+  )
+}
+
+function snakeCase(text: string): string {
+  return text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** Names of members within a sentence. */
+function snakeNames(message: string): string {
+  return message.replace(/\b[a-z]+(?:[A-Z][a-z]+)+\b/g, snakeCase)
+}

@@ -1,0 +1,87 @@
+/**
+ * How many questions are open at once, in all and for one caller: whoever asks for long lists waits for itself, and not
+ * with the others. Callers who wait have turns.
+ */
+import { abortable } from '../../net/index.ts'
+
+interface Waiting {
+  start(): void
+  left: boolean
+  started: boolean
+}
+
+export class Slots {
+  readonly #most: number
+  readonly #mostPerCaller: number
+  /** Callers with open questions, each with their count. */
+  readonly #open = new Map<string, number>()
+  /** Callers who wait, in the order of their turns. */
+  readonly #waiting = new Map<string, Waiting[]>()
+  #total = 0
+
+  constructor(most: number, mostPerCaller: number) {
+    this.#most = most
+    this.#mostPerCaller = mostPerCaller
+  }
+
+  /** Runs work when its turn has come. Rejects with the signal's reason when that fires before; the work is not begun. */
+  async run<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted()
+    if (this.#mayStart(caller)) this.#take(caller)
+    else await this.#turn(caller, signal)
+    try {
+      return await work()
+    } finally {
+      this.#release(caller)
+    }
+  }
+
+  async #turn(caller: string, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const entry: Waiting = { start: resolve, left: false, started: false }
+    const queue = this.#waiting.get(caller)
+    if (queue) queue.push(entry)
+    else this.#waiting.set(caller, [entry])
+    try {
+      await abortable(promise, signal)
+    } catch (error) {
+      entry.left = true
+      // Its turn came while it was leaving.
+      if (entry.started) this.#release(caller)
+      throw error
+    }
+  }
+
+  #mayStart(caller: string): boolean {
+    return this.#total < this.#most && (this.#open.get(caller) ?? 0) < this.#mostPerCaller
+  }
+
+  #take(caller: string): void {
+    this.#total++
+    this.#open.set(caller, (this.#open.get(caller) ?? 0) + 1)
+  }
+
+  #release(caller: string): void {
+    this.#total--
+    const open = (this.#open.get(caller) ?? 1) - 1
+    if (open > 0) this.#open.set(caller, open)
+    else this.#open.delete(caller)
+    this.#startNext()
+  }
+
+  #startNext(): void {
+    for (const [caller, queue] of this.#waiting) {
+      while (queue[0]?.left) queue.shift()
+      if (queue.length > 0 && !this.#mayStart(caller)) continue
+      this.#waiting.delete(caller)
+      const next = queue.shift()
+      if (!next) continue
+      // Behind all others who wait.
+      if (queue.length > 0) this.#waiting.set(caller, queue)
+      this.#take(caller)
+      next.started = true
+      next.start()
+      return
+    }
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * An external decision point, over the wire in both eras: what it is asked, what its responses do, and what users of
+ * another gateway's decision points rely on.
+ */
+import t from 'tap'
+import { sendJson, startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/vmcp/decision-rig.ts'
+
+const echo = (ask: Ask, text = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
+const denied = 'call denied by authorization policy'
+const unavailable = 'the authorization decision could not be made: try again later'
+
+for (const era of eras) {
+  t.test(`${era} era: what decision points of other gateways rely on`, async (t) => {
+    const point = await startDecisionPoint(({ resource }) => !resource.endsWith(':test_simple_text'))
+    t.teardown(() => point.close())
+    const start = (more: Record<string, unknown> = {}) =>
+      startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard', ...more })
+    const claims = { roles: ['dev'], groups: ['team'], scope: 'read write', clearance: 'HIGH', secret: 'x' }
+    const last = () => point.asked.findLast(({ question }) => question.operation === 'mcp:tool:call')
+
+    await t.test('a call that it allows is carried out', async (t) => {
+      const ask = await (await start()).as(era, 'alice')
+      t.match((await echo(ask)).text, 'hello')
+    })
+    await t.test('a call that it does not allow is refused with code 403', async (t) => {
+      const ask = await (await start()).as(era, 'alice')
+      const { response } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
+      t.match(response?.error, { code: 403, message: denied })
+    })
+    await t.test('a question is principal, operation, resource and context, and no more', async (t) => {
+      const ask = await (await start()).as(era, 'alice')
+      await echo(ask)
+      t.same(last()?.question, {
+        principal: { sub: 'alice' },
+        operation: 'mcp:tool:call',
+        resource: 'mrn:mcp:test-vmcp:tool:echo',
+        context: {},
+      })
+      t.match(last(), { path: '/decision', headers: { 'content-type': 'application/json' } })
+      t.notOk(last()?.headers.authorization, "the caller's token is not sent")
+      await ask('prompts/get', { name: 'test_simple_prompt' })
+      await ask('resources/read', { uri: 'test://static-text' })
+      const more = new Set(point.asked.map(({ question }) => `${question.operation} ${question.resource}`))
+      t.ok(more.has('mcp:prompt:get mrn:mcp:test-vmcp:prompt:test_simple_prompt'))
+      t.ok(more.has('mcp:resource:read mrn:mcp:test-vmcp:resource:test://static-text'))
+    })
+    await t.test('claims under the names of mpe', async (t) => {
+      const rig = await start({ claimMapping: 'mpe' })
+      await echo(await rig.as(era, 'alice', claims))
+      t.same(last()?.question.principal, {
+        sub: 'alice',
+        mroles: ['dev'],
+        mgroups: ['team'],
+        scopes: 'read write',
+        mclearance: 'HIGH',
+        mannotations: {},
+      })
+      await echo(await rig.as(era, 'bob', { ...claims, mroles: ['own'], mannotations: { a: 1 } }))
+      t.match(last()?.question.principal, { mroles: ['own'], mannotations: { a: 1 } })
+    })
+    await t.test('claims under their standard names', async (t) => {
+      await echo(await (await start()).as(era, 'alice', claims))
+      const expected = { sub: 'alice', roles: ['dev'], groups: ['team'], scopes: 'read write' }
+      t.same(last()?.question.principal, expected)
+    })
+    await t.test('arguments of tools and prompts, when they are asked for', async (t) => {
+      const ask = await (await start({ context: { includeArgs: true } })).as(era, 'alice')
+      await echo(ask, 'ünïcode')
+      t.same(last()?.question.context, { mcp: { args: { text: 'ünïcode' } } })
+      const given = { arg1: 'x', arg2: 'y' }
+      await ask('prompts/get', { name: 'test_prompt_with_arguments', arguments: given })
+      t.same(point.asked.at(-1)?.question.context, { mcp: { args: given } })
+      await ask('tools/call', { name: 'echo', arguments: {} })
+      t.same(last()?.question.context, {}, 'none')
+    })
+    await t.test('feature, operation and name, when they are asked for', async (t) => {
+      const ask = await (await start({ context: { includeOperation: true } })).as(era, 'alice')
+      await echo(ask)
+      t.same(last()?.question.context, {
+        mcp: { feature: 'tool', operation: 'call', resource_id: 'echo' },
+        gatehouse: { backend: 'fixture', original: 'echo' },
+      })
+    })
+    await t.test('without the decision point the server starts, and refuses every request', async (t) => {
+      const gone = await startDecisionPoint()
+      await gone.close()
+      const rig = await startDecisionRig(t, { http: { url: gone.url }, claimMapping: 'standard' })
+      const ask = await rig.as(era, 'alice')
+      for (let i = 0; i < 3; i++) t.match((await echo(ask)).response?.error, { message: unavailable })
+      t.match(
+        (await ask('tools/list')).response?.error,
+        { message: unavailable },
+        'an empty list would be a lie',
+      )
+      t.match(await rig.status(), /decision_point.*gives no decisions/, 'a lasting problem')
+      t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="unreachable"[^}]*\} [1-9]/)
+      t.match(rig.audit()[0], {
+        policy: { decision: 'deny', reason: [], errors: ['httpv1: unreachable'] },
+      })
+    })
+  })
+
+  t.test(`${era} era: lists hold what it allows`, async (t) => {
+    const point = await startDecisionPoint(({ resource }) => /:(?:echo|test_simple_text)$/.test(resource))
+    t.teardown(() => point.close())
+    const rig = await startDecisionRig(t, {
+      http: { url: point.url },
+      claimMapping: 'standard',
+      context: { includeArgs: true, includeOperation: true },
+    })
+    const ask = await rig.as(era, 'alice')
+    t.same(toolsIn(await ask('tools/list')).sort(), ['echo', 'test_simple_text'])
+    t.match(point.asked[0]?.question.context, { gatehouse: { backend: 'fixture' } })
+    t.notOk(
+      point.asked.some(({ question }) => question.context['mcp']?.['args']),
+      'without arguments',
+    )
+    t.same((await ask('prompts/list')).response?.result?.['prompts'], [])
+
+    point.answer = ({ resource }) =>
+      resource.endsWith(':test_simple_text')
+        ? (res) => sendJson(res, { allow: 'yes' })
+        : resource.endsWith(':echo')
+    t.same(toolsIn(await ask('tools/list')), ['echo'], 'what nobody could decide about is left out')
+    t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="malformed"[^}]*\} 1/)
+  })
+}
+
+t.test(
+  'hints of tools are told, known names of own tools are asked about, unknown ones stay unknown',
+  async (t) => {
+    const point = await startDecisionPoint()
+    t.teardown(() => point.close())
+    const rig = await startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard' })
+    const ask = await rig.as('stateless', 'alice')
+    t.match((await ask('tools/call', { name: 'nothing' })).response?.error, { message: /not found/ })
+    point.answer = () => false
+    t.match(
+      (await ask('tools/call', { name: 'nothing' })).response?.error,
+      { message: denied },
+      'tells nothing',
+    )
+  },
+)
+
+t.test('equal questions are answered from the cache, other ones are not', async (t) => {
+  const point = await startDecisionPoint()
+  t.teardown(() => point.close())
+  const rig = await startDecisionRig(t, {
+    http: { url: point.url },
+    claimMapping: 'standard',
+    context: { includeArgs: true },
+    cache: { ttl: '5m', maxEntries: 100 },
+  })
+  const ask = await rig.as('stateless', 'alice', { groups: ['a'] })
+  const asked = async (call: () => Promise<unknown>): Promise<number> => {
+    const before = point.asked.length
+    await call()
+    return point.asked.length - before
+  }
+  t.equal(await asked(() => echo(ask)), 1)
+  t.equal(await asked(() => echo(ask)), 0, 'the same again')
+  t.equal(await asked(() => echo(ask, 'other')), 1, 'other arguments')
+  const bob = await rig.as('stateless', 'bob', { groups: ['a'] })
+  t.equal(await asked(() => echo(bob)), 1, 'another subject')
+  const moved = await rig.as('stateless', 'alice', { groups: ['b'] })
+  t.equal(await asked(() => echo(moved)), 1, 'other groups')
+  point.answer = () => (res) => sendJson(res, {}, 500)
+  t.match((await echo(ask, 'new')).response?.error, { message: unavailable })
+  point.answer = () => true
+  t.match((await echo(ask, 'new')).text, 'new', 'a fault is not held')
+})

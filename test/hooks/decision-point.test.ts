@@ -1,0 +1,109 @@
+/** External decision points in manifests: both spellings, Secrets as files, admission, and what each kind makes of them. */
+import t from 'tap'
+import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
+import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
+import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
+import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
+
+const url = 'https://pdp.example.com'
+const pdp = {
+  http: {
+    url,
+    timeout: 3,
+    ca_bundle_ref: { name: 'company-ca' },
+    client_certificate_secret_ref: { name: 'client' },
+    bearer_token_secret_ref: { name: 'pdp', key: 'token' },
+  },
+  claim_mapping: 'standard',
+  context: { include_args: true },
+  cache: { max_entries: 5 },
+}
+
+const shared = (config: Record<string, unknown>): MCPAuthzConfig => ({
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'MCPAuthzConfig',
+  metadata: { name: 'p', namespace: 'default' },
+  spec: { type: 'httpv1', config },
+})
+
+t.test('both spellings mean the same, and Secrets become files', (t) => {
+  const { value } = readDecisionPoint(pdp)
+  if (!value) throw new Error('not read')
+  const needs = new PodNeeds()
+  const authz = decisionPointPart(value, needs)
+  t.match(authz, {
+    type: 'httpv1',
+    httpv1: {
+      http: {
+        url,
+        timeout: '3s',
+        caBundlePath: '/config/decision-point/ca/ca.crt',
+        clientCertificatePath: '/config/decision-point/client/tls.crt',
+        clientKeyPath: '/config/decision-point/client/tls.key',
+        bearerTokenPath: '/config/decision-point/token/token',
+      },
+      context: { includeArgs: true, includeOperation: false },
+      cache: { ttl: '10s', maxEntries: 5 },
+      circuitBreaker: { failureThreshold: 5, timeout: '10s' },
+    },
+  })
+  t.same(
+    needs.mounts.map(({ mountPath }) => mountPath),
+    ['/config/decision-point/ca', '/config/decision-point/client', '/config/decision-point/token'],
+  )
+  t.match(JSON.stringify(needs.volumes), /"secretName":"client".*"secretName":"pdp"/)
+  const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
+  t.same(validateRuntime('proxy', file).problems, [], 'the runtime reads it')
+  t.end()
+})
+
+t.test('what is wrong is named in the spelling that was used, all at once', (t) => {
+  const paths = (config: Record<string, unknown>) =>
+    authzConfigViolations(shared(config)).map(({ path }) => path)
+  t.same(paths(pdp), [])
+  t.same(paths({ http: { url, timeout: 30, insecure_skip_verify: true }, claim_mapping: 'mpe' }), [])
+  t.same(paths({}), ['spec.config.claim_mapping', 'spec.config.http'])
+  t.same(paths({ http: {}, claim_mapping: 'other', extra: 1 }), [
+    'spec.config.claim_mapping',
+    'spec.config.extra',
+    'spec.config.http.url',
+  ])
+  t.same(paths({ http: { url: 'http://169.254.169.254/' }, claim_mapping: 'mpe' }), ['spec.config.http.url'])
+  t.same(paths({ http: { url, timeout: 0 }, claim_mapping: 'mpe' }), ['spec.config.http.timeout'])
+  t.same(paths({ http: { url }, claimMapping: 'mpe' }), ['spec.config.claimMapping'])
+  t.match(
+    authzConfigViolations(
+      shared({
+        http: { url: 'http://pdp', bearer_token_secret_ref: { name: 'a', key: 'b' } },
+        claim_mapping: 'mpe',
+      }),
+    ),
+    [{ path: 'spec.config.http.url', message: /bearer_token_secret_ref.* need an https URL/ }],
+  )
+  t.end()
+})
+
+t.test('what lets somebody else decide is warned of', (t) => {
+  const warnings = (http: Record<string, unknown>) =>
+    authzConfigWarnings(shared({ http, claim_mapping: 'mpe' }))
+  t.same(warnings({ url }), [])
+  t.same(warnings({ url: 'http://localhost:9000' }), [])
+  t.match(warnings({ url: 'http://localhost.example.com' }), [/not https/])
+  t.match(warnings({ url, insecure_skip_verify: true }), [/insecureSkipVerify/])
+  t.end()
+})
+
+t.test('authzConfig: type and block need each other', (t) => {
+  const manifest = (authzConfig: unknown) => ({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPRemoteProxy',
+    metadata: { name: 'crm' },
+    spec: { remoteUrl: 'https://crm.example.com/mcp', authzConfig },
+  })
+  const httpv1 = { http: { url }, claimMapping: 'standard' }
+  t.same(validateManifest(manifest({ type: 'httpv1', httpv1 })), [])
+  t.match(validateManifest(manifest({ type: 'httpv1' })), [{ message: /httpv1 must be set exactly/ }])
+  const inline = { policies: ['permit(principal, action, resource);'] }
+  t.match(validateManifest(manifest({ type: 'inline', inline, httpv1 })), [{ message: /httpv1 must be set/ }])
+  t.end()
+})

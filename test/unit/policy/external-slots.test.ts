@@ -1,0 +1,31 @@
+/** Turns at the decision point: nobody's many questions keep the others out. */
+import { setImmediate } from 'node:timers/promises'
+import t from 'tap'
+import { Slots } from '../../../runtime/policy/external/slots.ts'
+
+t.test('callers have turns, within their own share and the share of all', async (t) => {
+  const slots = new Slots(3, 2)
+  const started: string[] = []
+  const ends: (() => void)[] = []
+  const signal = new AbortController().signal
+  const ask = (caller: string, name: string, within = signal) =>
+    slots.run(caller, within, () => {
+      started.push(name)
+      return new Promise<void>((resolve) => ends.push(resolve))
+    })
+  const gone = new AbortController()
+  const all = [ask('a', 'a1'), ask('a', 'a2'), ask('a', 'a3'), ask('a', 'a4'), ask('b', 'b1'), ask('b', 'b2')]
+  const left = ask('a', 'never', gone.signal)
+  gone.abort(new Error('gone'))
+  await t.rejects(left, { message: 'gone' })
+  t.same(started, ['a1', 'a2', 'b1'], 'a waits for itself although one slot was free for b')
+  while (ends.length > 0) {
+    ends.shift()?.()
+    await setImmediate()
+    await setImmediate()
+  }
+  await Promise.all(all)
+  t.same(started, ['a1', 'a2', 'b1', 'a3', 'b2', 'a4'])
+  await t.rejects(ask('a', 'late', AbortSignal.abort(new Error('before'))), { message: 'before' })
+  t.equal(await slots.run('a', signal, () => Promise.resolve(5)), 5, 'and nothing is held')
+})
