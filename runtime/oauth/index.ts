@@ -9,16 +9,23 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type OAuthCallOptions, type Fetch, type JsonRecord, send } from './call.ts'
+export { type Fetch, type JsonRecord, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
 export { isGrantRefused, isTransient, OAuthClientError } from './client-error.ts'
 export { introspect } from './introspection.ts'
+export { openBrowser } from './login/browser.ts'
+export { type Callback, openCallback, type Redirect } from './login/callback.ts'
+export { isRefusedClient, refusesClient } from './login/refusal.ts'
+export { withOffline } from './login/scopes.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'
+export { revokeToken } from './revocation.ts'
 export {
   type RegistrationRequest,
+  deleteRegistration,
+  nativeClient,
   registerClient,
   registeredClient,
   type Registration,
@@ -26,6 +33,7 @@ export {
 } from './registration.ts'
 export { discoverResource, type ResourceMetadata } from './metadata/resource-metadata.ts'
 export {
+  checkServerMetadata,
   conventionalServer,
   discoverServer,
   fetchServerMetadata,

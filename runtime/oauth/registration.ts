@@ -16,6 +16,7 @@ import {
 } from './call.ts'
 import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './client.ts'
 import { OAuthClientError } from './client-error.ts'
+import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** RFC 7591 client metadata by its own names. */
 export interface RegistrationRequest {
@@ -30,6 +31,31 @@ export interface RegistrationRequest {
   readonly software_id?: string
   readonly software_version?: string
   readonly software_statement?: string
+}
+
+/** What a program on the user's machine registers: public where the server allows it, redirected to loopback. */
+export function nativeClient(
+  name: string,
+  server: Pick<ServerMetadata, 'token_endpoint_auth_methods_supported'>,
+  redirectUri: string,
+  scopes: readonly string[],
+): RegistrationRequest {
+  const supported = server.token_endpoint_auth_methods_supported
+  const method =
+    supported === undefined || supported.includes('none')
+      ? 'none'
+      : (supported.find(
+          (candidate) => candidate === 'client_secret_basic' || candidate === 'client_secret_post',
+        ) ?? 'none')
+  return {
+    redirect_uris: [redirectUri],
+    client_name: name,
+    application_type: 'native',
+    token_endpoint_auth_method: method,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
+  }
 }
 
 /** Holds secrets: store it encrypted or with mode 0600, never log it. */
@@ -114,6 +140,21 @@ export async function updateRegistration(
     authMethod: made.authMethod ?? registration.authMethod,
     registrationAccessToken: made.registrationAccessToken ?? registrationAccessToken,
     registrationClientUri: made.registrationClientUri ?? registrationClientUri,
+  }
+}
+
+/** Deletes a registration where the server offers that; false when it does not or refuses. Does not reject. */
+export async function deleteRegistration(
+  { registrationAccessToken: token, registrationClientUri: uri }: Registration,
+  options: OAuthCallOptions,
+): Promise<boolean> {
+  if (token === undefined || uri === undefined || !URL.canParse(uri)) return false
+  try {
+    const init = { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }
+    const { status } = await send(what, uri, init, options)
+    return status === 204 || status === 200
+  } catch {
+    return false
   }
 }
 

@@ -7,6 +7,7 @@
 import type { ExchangeSettings, OAuthSettings, ProxySettings } from '../config/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import type { Dispatcher } from '../net/index.ts'
+import { openBrowser } from '../oauth/index.ts'
 import {
   makeOutgoing,
   type StrategyRegistry,
@@ -15,7 +16,6 @@ import {
 } from '../outgoing/index.ts'
 import { swapStrategy } from './auth-server.ts'
 import { type TargetCredential, loginCredential, strategyCredential, type TokenSource } from './credential.ts'
-import { openBrowser } from './login/browser.ts'
 import { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
 import { persistInDirectory, persistNothing } from './login/persisted.ts'
 import { TargetLogin } from './login/login.ts'

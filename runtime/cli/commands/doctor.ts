@@ -12,7 +12,7 @@ export function addDoctorCommand(program: Command): void {
     .description(
       'Walks every hop between a client and an MCP server in order (name, TLS, endpoint, challenge, well-known documents,\n' +
         'authorization server, login, session, streams) and names the first that fails, why, and the fix, for the\n' +
-        'identity provider at hand. Reads only, unless --register is given.',
+        'identity provider at hand. Reads only, unless --login or --register is given.',
     )
     .argument('[URL]', 'an MCP server')
     .option('-f, --filename <path>', 'manifests: validate them and dial what they name; repeatable', collect)
@@ -32,7 +32,18 @@ export function addDoctorCommand(program: Command): void {
       '--token-file <path>',
       'file with an access token, - for standard input; sent to the origin of the URL, --gateway or --entry only',
     )
+    .option('--login', 'sign in for real with a browser on this machine, and check each step of it', false)
+    .option('--no-browser', 'with --login: print the address in place of opening a browser')
+    .option(
+      '--login-timeout <seconds>',
+      'with --login: how long the browser may take (default: 300)',
+      seconds(1, 3600),
+    )
     .option('--client-id <id>', 'a client that was registered by hand: is it known, with its redirect URI?')
+    .option(
+      '--client-secret-file <path>',
+      'with --login: file with the secret of that client, - for standard input',
+    )
     .option('--redirect-uri <uri>', 'of that client (default: http://localhost:8666/callback)')
     .option('--register', 'register a client, and delete it again', false)
     .option('--origin <origin>', 'of a client in a browser: does CORS let it in?')
@@ -51,6 +62,7 @@ export function addDoctorCommand(program: Command): void {
       '\nExamples:\n' +
         '  gatehouse doctor https://mcp.example.com/mcp\n' +
         '  gatehouse doctor https://mcp.example.com/mcp --token-file token.txt --watch 130\n' +
+        '  gatehouse doctor --login https://mcp.example.com/mcp\n' +
         '  gatehouse doctor https://mcp.example.com/mcp --client-id 0oa1 --provider okta\n' +
         '  gatehouse doctor https://mcp.example.com/mcp -o json\n' +
         '  gatehouse doctor -f manifests/\n' +

@@ -11,11 +11,12 @@ import { standardText } from '../input.ts'
 import { exitCode, painter, print } from '../output.ts'
 import { clientTargets } from './client.ts'
 import { clusterTarget } from './cluster.ts'
+import { checkRedirectUri, idleWithLogin, type LoginFlags, loginOptions } from './login.ts'
 import { manifestTargets } from './manifests.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
 
-export interface DoctorFlags {
+export interface DoctorFlags extends LoginFlags {
   readonly filename?: string[]
   readonly gateway?: string
   readonly client?: string
@@ -24,11 +25,7 @@ export interface DoctorFlags {
   readonly redis?: string
   /** True: the current context. */
   readonly cluster?: string | true
-  readonly tokenFile?: string
   readonly passwordFile?: string
-  readonly clientId?: string
-  readonly redirectUri?: string
-  readonly register: boolean
   readonly origin?: string
   readonly watch: number
   readonly provider?: string
@@ -58,7 +55,7 @@ export async function doctor(url: string | undefined, flags: DoctorFlags, comman
 async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGenerator<Examined> {
   const { filename, gateway, client, redis, cluster } = flags
   const common = commonOptions(flags)
-  if (url !== undefined) yield await remoteTarget(url, common)
+  if (url !== undefined) yield await remoteTarget(url, { ...common, ...loginOf(flags) })
   if (filename !== undefined) yield* manifestTargets(filename, common)
   if (client !== undefined) yield* clientTargets(client, flags.entry, common)
   if (gateway !== undefined) yield* gatewayTargets(gateway, common)
@@ -68,12 +65,14 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
 
 /** Options about the login to one server. */
 const ofLogin = ['tokenFile', 'clientId', 'redirectUri', 'register', 'origin', 'watch', 'provider'] as const
+/** Options about a login that is walked for real. */
+const ofSignIn = ['login', 'browser', 'loginTimeout', 'clientSecretFile'] as const
 /** Options that say nothing of the target. */
 const everywhere: readonly string[] = ['failOn', 'output']
 
 /** What can be examined, and which options it takes beside these. */
 const targets = {
-  url: { name: 'a URL', takes: [...ofLogin, 'caFile', 'timeout'] },
+  url: { name: 'a URL', takes: [...ofLogin, ...ofSignIn, 'caFile', 'timeout'] },
   filename: { name: '-f', takes: ['provider', 'caFile', 'timeout'] },
   gateway: { name: '--gateway', takes: [...ofLogin, 'caFile', 'timeout'] },
   client: { name: '--client', takes: ['entry', ...ofLogin, 'caFile', 'timeout'] },
@@ -92,15 +91,26 @@ function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
   return only
 }
 
-function refuseOthers(kind: TargetKind, { clientId, register }: DoctorFlags, command: Command): void {
+function refuseOthers(kind: TargetKind, flags: DoctorFlags, command: Command): void {
   const { name, takes } = targets[kind]
   const taken: ReadonlySet<string> = new Set([kind, ...takes, ...everywhere])
   const others = givenOptions(command).filter((option) => !taken.has(option.attributeName()))
   if (others.length > 0)
     throw invalidConfig(others.map(({ long }) => `${long}: does nothing with ${name}`).join('\n'))
+  const { clientId, register, login } = flags
   refuseIdle(command, [
-    ['redirectUri', clientId !== undefined || register, 'is for --client-id or --register'],
+    ['redirectUri', clientId !== undefined || register || login, 'is for --client-id, --register or --login'],
+    ...idleWithLogin(flags),
   ])
+  checkRedirectUri(flags)
+}
+
+function loginOf(flags: DoctorFlags): Pick<CommonOptions, 'login'> {
+  const { login, clientSecretFile } = flags
+  if (!login) return {}
+  const secret =
+    clientSecretFile === undefined ? undefined : readSecret('--client-secret-file', clientSecretFile)
+  return { login: loginOptions(flags, secret) }
 }
 
 function commonOptions(flags: DoctorFlags): CommonOptions {
@@ -114,7 +124,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
     throw invalidConfig('--origin: must be an origin such as https://app.example.com')
   }
-  const token = flags.tokenFile === undefined ? undefined : readToken(flags.tokenFile)
+  const token = flags.tokenFile === undefined ? undefined : readSecret('--token-file', flags.tokenFile)
   return {
     timeoutMs: flags.timeout * 1000,
     watchMs: flags.watch * 1000,
@@ -158,11 +168,12 @@ async function redisTarget(address: string, flags: DoctorFlags): Promise<Examine
   return { target: `${url.protocol}//${url.host}`, findings }
 }
 
-function readToken(path: string): string {
-  const token = readBounded('--token-file', path).trim()
+function readSecret(flag: string, path: string): string {
+  const token = readBounded(flag, path).trim()
   // A header value: anything else would be refused by the HTTP client, with the token in the message.
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw invalidConfig(`--token-file: ${path} must hold one token of visible ASCII characters`)
+    const what = flag === '--token-file' ? 'token' : 'secret'
+    throw invalidConfig(`${flag}: ${path} must hold one ${what} of visible ASCII characters`)
   }
   return token
 }

@@ -3,13 +3,14 @@
  * resource? Asks the authorization endpoint as a browser would, without signing in, and the token endpoint with a code
  * that cannot exist. Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
  */
-import { authorizationUrl, canonicalResource, makeLoginSecrets } from '../../oauth/index.ts'
+import { authorizationUrl, makeLoginSecrets } from '../../oauth/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
 import { failureText } from '../probe/failure.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
-import { type RemoteFacts, shownUrl, text } from './facts.ts'
+import { speaksOfPkce } from '../sign-in/errors.ts'
+import { clientIdOf, redirectUriOf, type RemoteFacts, resourceOf, text } from './facts.ts'
 import { wantedScopes } from './login.ts'
 
 const byError: Readonly<Record<string, FindingCode>> = {
@@ -23,16 +24,17 @@ const byError: Readonly<Record<string, FindingCode>> = {
 const harmless = new Set(['login_required', 'interaction_required', 'consent_required', 'access_denied'])
 
 export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
-  const { options, server, peers } = facts
+  const { server, peers, signIn } = facts
   const endpoint = text(server, 'authorization_endpoint')
-  if (options.clientId === undefined) return skipped('needs --client-id')
+  const clientId = clientIdOf(facts)
+  if (clientId === undefined) return skipped('needs --client-id')
   if (endpoint === undefined) return skipped('no authorization_endpoint')
   const { state, codeChallenge } = makeLoginSecrets()
   const url = authorizationUrl({
     endpoint,
-    clientId: options.clientId,
-    redirectUri: options.redirectUri,
-    scopes: wantedScopes(facts),
+    clientId,
+    redirectUri: redirectUriOf(facts),
+    scopes: signIn?.ready?.scopes ?? wantedScopes(facts),
     state,
     codeChallenge,
     resource: resourceOf(facts),
@@ -42,25 +44,27 @@ export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
   return ofAuthorization(facts, reply) ?? (await askToken(facts))
 }
 
-function resourceOf({ resource, target }: RemoteFacts): string {
-  return text(resource, 'resource') ?? canonicalResource(shownUrl(target))
-}
-
 /** Undefined when the server went on to a login. */
 function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | undefined {
-  const { options, profile } = facts
+  const { profile } = facts
+  const redirectUri = redirectUriOf(facts)
   const location = header(reply, 'location') ?? ''
   const known = profile?.errors?.find(
     ({ match }) => match.test(reply.body.slice(0, 65_536)) || match.test(location),
   )
   if (known !== undefined) return failed(known.code, known.cause, { fix: known.fix })
   if (reply.status >= 500) return failed('client.unreachable', `status ${reply.status}`)
-  if (location.startsWith(options.redirectUri)) {
+  if (location.startsWith(redirectUri)) {
     const params = new URL(location).searchParams
     const error = params.get('error') ?? 'no error'
-    if (harmless.has(error)) return undefined
-    return failed(byError[error] ?? 'client.refused', `${error}: ${params.get('error_description') ?? ''}`)
+    // A server that asks nobody gives a code at once.
+    if (harmless.has(error) || params.has('code')) return undefined
+    const description = params.get('error_description') ?? ''
+    const code = speaksOfPkce(description) ? 'login.pkce' : (byError[error] ?? 'client.refused')
+    return failed(code, `${error}: ${description}`)
   }
+  if (location !== '' && !isWebAddress(location, facts))
+    return failed('client.refused', `status ${reply.status} to an address that is not http or https`)
   if (reply.status < 400) return undefined
   const seen = `status ${reply.status} ${errorIn(reply) ?? ''}`.trim()
   const named = /\b(invalid_target|invalid_scope)\b/.exec(reply.body)?.[1]
@@ -72,6 +76,11 @@ function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | 
   return failed('client.refused', seen)
 }
 
+function isWebAddress(location: string, { server }: RemoteFacts): boolean {
+  const base = text(server, 'authorization_endpoint')
+  return URL.canParse(location, base) && /^https?:$/.test(new URL(location, base).protocol)
+}
+
 function errorIn(reply: ProbeReply): string | undefined {
   const body = jsonObject(reply.body)
   return text(body, 'error_description') ?? text(body, 'error')
@@ -79,14 +88,15 @@ function errorIn(reply: ProbeReply): string | undefined {
 
 /** A code that cannot exist is refused as a grant; a client that does not exist is refused before that. */
 async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
-  const { options, server, peers } = facts
+  const { server, peers } = facts
   const endpoint = text(server, 'token_endpoint')
-  if (endpoint === undefined || options.clientId === undefined) return ok('the login page is shown')
+  const clientId = clientIdOf(facts)
+  if (endpoint === undefined || clientId === undefined) return ok('the login page is shown')
   const body = new URLSearchParams({
     grant_type: 'authorization_code',
     code: 'gatehouse-doctor',
-    client_id: options.clientId,
-    redirect_uri: options.redirectUri,
+    client_id: clientId,
+    redirect_uri: redirectUriOf(facts),
     code_verifier: makeLoginSecrets().codeVerifier,
     resource: resourceOf(facts),
   })

@@ -7,6 +7,11 @@ import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
 import type { Finding } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
+import { checkBrowser } from '../sign-in/authorize.ts'
+import { checkLoginClient } from '../sign-in/client.ts'
+import { giveBack } from '../sign-in/give-back.ts'
+import type { SignInOptions } from '../sign-in/state.ts'
+import { checkCode, checkGranted, checkRenewal } from '../sign-in/tokens.ts'
 import {
   checkEndpoints,
   checkIssuer,
@@ -35,10 +40,10 @@ import { checkStream } from './stream.ts'
 import { checkToken } from './token.ts'
 import { skipped } from '../report/finding.ts'
 
+type Row = Check<RemoteFacts>
+
 const target = ({ target: url }: RemoteFacts): string => shownUrl(url)
 const issuer = ({ issuer: named, target: url }: RemoteFacts): string => named ?? url.origin
-
-type Row = Check<RemoteFacts>
 
 const network: readonly Row[] = [
   {
@@ -118,8 +123,24 @@ const login: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => ofLogin({ id, hop, needs, object, run }))
 
+/** The login for real, in place of the look at a client that was registered by hand. */
+const signIn: readonly Row[] = (
+  [
+    ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],
+    ['client', 'login', ['login-client'], issuer, checkClient],
+    ['browser', 'login', ['client'], issuer, checkBrowser],
+    ['code', 'token', ['browser'], issuer, checkCode],
+    ['token', 'token', ['code'], target, checkToken],
+    ['granted', 'token', ['code'], issuer, checkGranted],
+    ['renewal', 'token', ['code'], issuer, checkRenewal],
+  ] as const
+).map(([id, hop, needs, object, run]) => ofLogin({ id, hop, needs, object, run }))
+
+const end: Row = { id: 'give-back', hop: 'end', needs: [], object: issuer, run: giveBack, always: true }
+
+const token: Row = { id: 'token', hop: 'token', needs: ['endpoint'], object: target, run: checkToken }
+
 const session: readonly Row[] = [
-  { id: 'token', hop: 'token', needs: ['endpoint'], object: target, run: checkToken },
   { id: 'initialize', hop: 'session', needs: ['endpoint'], object: target, run: checkInitialize },
   { id: 'tools', hop: 'session', needs: ['initialize'], object: target, run: checkTools },
   { id: 'unknown-session', hop: 'session', needs: ['initialize'], object: target, run: checkUnknownSession },
@@ -152,13 +173,26 @@ const issuerChecks: readonly Row[] = [
 type Depth = 'client' | 'backend' | 'issuer'
 
 const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
-  client: [...network, ...endpoint, ...login, ...session],
+  client: [...network, ...endpoint, ...login, token, ...session],
   backend: backendChecks,
   issuer: issuerChecks,
 }
 
+/** With `login`. */
+const loginChecks: readonly Row[] = [
+  ...network,
+  ...endpoint,
+  ...login.filter(({ id }) => id !== 'client' && id !== 'register'),
+  ...signIn,
+  ...session,
+  end,
+]
+
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
+  readonly token?: string | undefined
+  /** Signs in for real; with the depth `client` only. */
+  readonly login?: SignInOptions | undefined
   /** Default: client. */
   readonly depth?: Depth | undefined
   /** With the depth `issuer`: as it was written. */
@@ -181,8 +215,6 @@ export interface Examination {
 }
 
 const defaultTimeoutMs = 10_000
-/** Where `gatehouse proxy` listens for the redirect. */
-const defaultRedirectUri = 'http://localhost:8666/callback'
 
 export async function examineRemote(options: ExamineOptions): Promise<Examination> {
   const {
@@ -191,26 +223,28 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     proxy,
     lookup,
     provider,
-    token,
+    token: given,
+    login: signInOptions,
     onFinding,
     depth = 'client',
   } = options
-  const {
-    target: url,
-    clientId,
-    redirectUri = defaultRedirectUri,
-    register = false,
-    watchMs = 0,
-    origin,
-  } = options
-  const clean = makeClean([...(token === undefined ? [] : [token]), ...url.searchParams.values()])
+  const { target: url, clientId, redirectUri, register = false, watchMs = 0, origin } = options
+  const secrets = [given, signInOptions?.clientSecret, ...url.searchParams.values()].filter(
+    (secret) => secret !== undefined,
+  )
+  const clean = makeClean(secrets)
   const peers = await makePeers({ target: url, timeoutMs, ca, proxy, lookup })
   const facts: RemoteFacts = {
     target: url,
     peers,
     clean,
-    options: { token, clientId, redirectUri, register, watchMs, origin },
+    secrets,
+    options: { clientId, redirectUri, register, watchMs, origin },
+    ...(signInOptions && {
+      signIn: { options: signInOptions, issued: { refresh: new Set(), access: new Set() } },
+    }),
   }
+  if (given !== undefined) facts.token = given
   if (provider !== undefined) facts.profile = profileNamed(provider)
   if (depth === 'issuer') {
     // As it was written: issuers are compared byte by byte.
@@ -218,10 +252,11 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
     facts.profile ??= profileOf(facts.issuer)
   }
   try {
-    const findings = await walk(checksOf[depth], {
+    const findings = await walk(signInOptions ? loginChecks : checksOf[depth], {
       facts,
       clean,
       onFinding,
+      signal: signInOptions?.signal,
       providerFix: (code) => fixOf(facts.profile, code),
     })
     return { findings, profile: facts.profile }

@@ -3,17 +3,18 @@
  */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../net/index.ts'
-import type { Challenge, JsonRecord } from '../../oauth/index.ts'
+import { canonicalResource, type Challenge, type JsonRecord } from '../../oauth/index.ts'
 import type { ProbeReply } from '../probe/exchange.ts'
 import type { Peers } from '../probe/peers.ts'
 import type { Profile } from '../profiles/index.ts'
 import type { Clean } from '../report/text.ts'
+import type { SignIn } from '../sign-in/state.ts'
 
 export interface RemoteOptions {
-  readonly token?: string | undefined
   /** A client that was registered by hand. */
   readonly clientId?: string | undefined
-  readonly redirectUri: string
+  /** Default: where `gatehouse proxy` listens. */
+  readonly redirectUri?: string | undefined
   /** Registers a client, and deletes it again when the server allows it. */
   readonly register: boolean
   /** Of a client in a browser. */
@@ -27,6 +28,14 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
+  /** What no text may show; a login adds to it. */
+  readonly secrets: string[]
+  /** A login that is walked for real. */
+  readonly signIn?: SignIn | undefined
+  /** Handed in, or given by the login. */
+  token?: string | undefined
+  /** What the server said to the token. */
+  verdict?: Verdict
   /** Addresses of the target that may be dialled. */
   addresses?: readonly LookupAddress[]
   /** The response to `initialize` without a token. */
@@ -44,6 +53,25 @@ export interface RemoteFacts {
   profile?: Profile | undefined
   session?: { readonly id: string | undefined; readonly version: string }
   isStateless?: boolean
+}
+
+/** `scope`: it wants others. */
+export type Verdict = 'accepted' | 'refused' | 'scope'
+
+/** Where `gatehouse proxy` listens for the redirect. */
+const usualRedirectUri = 'http://localhost:8666/callback'
+
+export function redirectUriOf({ signIn, options }: RemoteFacts): string {
+  return signIn?.ready?.redirectUri ?? options.redirectUri ?? usualRedirectUri
+}
+
+export function clientIdOf({ signIn, options }: RemoteFacts): string | undefined {
+  return signIn?.ready?.client.clientId ?? options.clientId
+}
+
+/** The RFC 8707 indicator that a client sends. */
+export function resourceOf({ resource, target }: RemoteFacts): string {
+  return text(resource, 'resource') ?? canonicalResource(shownUrl(target))
 }
 
 export function isLocal({ target }: Pick<RemoteFacts, 'target'>): boolean {

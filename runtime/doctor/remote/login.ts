@@ -6,9 +6,9 @@ import { isFields } from '../../../schemas/index.ts'
 import { failureText } from '../probe/failure.ts'
 import { isFailure } from '../probe/exchange.ts'
 import { jsonObject } from '../probe/mcp.ts'
-import { registerClient, OAuthClientError, supportsS256, type Registration } from '../../oauth/index.ts'
+import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { listed, type RemoteFacts, strings, text } from './facts.ts'
+import { listed, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
 
 const manyScopes = 20
 
@@ -43,7 +43,8 @@ export async function checkRegistration({ server, options, profile }: RemoteFact
 }
 
 /** Writes: only when it was asked for. What was registered is deleted where the server offers that (RFC 7592). */
-export async function tryRegistration({ server, options, peers }: RemoteFacts): Promise<CheckOutcome> {
+export async function tryRegistration(facts: RemoteFacts): Promise<CheckOutcome> {
+  const { server, options, peers } = facts
   const endpoint = text(server, 'registration_endpoint')
   if (!options.register) return skipped('not asked for: --register registers a client, and deletes it')
   if (endpoint === undefined) return skipped('no registration_endpoint')
@@ -52,7 +53,7 @@ export async function tryRegistration({ server, options, peers }: RemoteFacts): 
       endpoint,
       {
         client_name: 'gatehouse doctor',
-        redirect_uris: [options.redirectUri],
+        redirect_uris: [redirectUriOf(facts)],
         grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
         token_endpoint_auth_method: 'none',
@@ -60,14 +61,16 @@ export async function tryRegistration({ server, options, peers }: RemoteFacts): 
       },
       { fetch: peers.fetch },
     )
-    return ok(`registered${(await remove(made, peers)) ? ' and deleted' : '; it could not be deleted again'}`)
+    return ok(
+      `registered${(await deleteRegistration(made, { fetch: peers.fetch })) ? ' and deleted' : '; it could not be deleted again'}`,
+    )
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
     return registrationFailure(error)
   }
 }
 
-function registrationFailure({
+export function registrationFailure({
   kind,
   error,
   description,
@@ -79,16 +82,6 @@ function registrationFailure({
   if (responseStatus === 401 || error === 'invalid_token') return failed('registration.token', seen)
   if (error === 'invalid_redirect_uri') return failed('registration.redirect', seen)
   return failed('registration.refused', seen)
-}
-
-async function remove(made: Registration, peers: RemoteFacts['peers']): Promise<boolean> {
-  const { registrationAccessToken: token, registrationClientUri: uri } = made
-  if (token === undefined || uri === undefined || !URL.canParse(uri)) return false
-  const reply = await peers.ask(new URL(uri), {
-    method: 'DELETE',
-    headers: { authorization: `Bearer ${token}` },
-  })
-  return !isFailure(reply) && (reply.status === 204 || reply.status === 200)
 }
 
 const clientAuthMethods = new Set(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])

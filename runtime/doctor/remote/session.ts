@@ -15,10 +15,9 @@ import { type RemoteFacts, strings, text } from './facts.ts'
 const affinityCalls = 8
 
 export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
-  const { target, peers, options, isOpen } = facts
+  const { target, peers, isOpen, token } = facts
   if (facts.isHttpSse === true) return skipped('the HTTP+SSE (deprecated) transport has another handshake')
-  if (isOpen !== true && options.token === undefined) return skipped('needs a login: --token-file')
-  const { token } = options
+  if (isOpen !== true && token === undefined) return skipped('needs a login: --token-file or --login')
   const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
   facts.isStateless =
     'result' in stateless && (strings(stateless.result, 'supportedVersions') ?? []).includes(statelessVersion)
@@ -80,7 +79,7 @@ async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<
     era: 'session',
     session: id,
     version,
-    token: facts.options.token,
+    token: facts.token,
   })
   const eras = facts.isStateless === true ? `${version}, and stateless ${statelessVersion}` : version
   const info = result?.['serverInfo']
@@ -89,9 +88,9 @@ async function opened(facts: RemoteFacts, { reply, result }: McpReply): Promise<
 }
 
 function inSession(facts: RemoteFacts, method: string, id = facts.session?.id) {
-  const { target, peers, options, session } = facts
+  const { target, peers, token, session } = facts
   const era = session === undefined ? 'stateless' : 'session'
-  const request = { method, era, session: id, version: session?.version, token: options.token } as const
+  const request = { method, era, session: id, version: session?.version, token } as const
   return askMcp(peers, target, request)
 }
 
@@ -134,10 +133,12 @@ export async function checkAffinity(facts: RemoteFacts): Promise<CheckOutcome> {
   return failed('session.affinity', `${lost.length} of ${affinityCalls} requests did not find the session`)
 }
 
-export async function endSession({ session, target, peers, options }: RemoteFacts): Promise<void> {
+export async function endSession(facts: RemoteFacts): Promise<void> {
+  const { session, target, peers, token } = facts
+  delete facts.session
   if (session?.id === undefined) return
   await peers.ask(target, {
     method: 'DELETE',
-    headers: credentials({ session: session.id, version: session.version, token: options.token }),
+    headers: credentials({ session: session.id, version: session.version, token }),
   })
 }

@@ -19,14 +19,14 @@ export async function checkStream(facts: RemoteFacts): Promise<CheckOutcome> {
 }
 
 async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
-  const { target, peers, options, session } = facts
+  const { target, peers, options, session, token } = facts
   const proof = `curl -sN ${quoted(target)} -H 'accept: text/event-stream' -H 'mcp-session-id: …'`
   const reply = await peers.ask(target, {
     method: 'GET',
     headers: {
       accept: eventStreamType,
       'accept-encoding': 'gzip, br',
-      ...credentials({ session: session?.id, version: session?.version, token: options.token }),
+      ...credentials({ session: session?.id, version: session?.version, token }),
     },
     bodyMs: options.watchMs,
   })
@@ -58,7 +58,7 @@ function transport(reply: ProbeReply, proof: string): CheckOutcome | undefined {
   return undefined
 }
 
-async function subscription({ target, peers, options }: RemoteFacts): Promise<CheckOutcome> {
+async function subscription({ target, peers, token }: RemoteFacts): Promise<CheckOutcome> {
   const method = 'subscriptions/listen'
   const proof = `curl -sN ${quoted(target)} -d '{"jsonrpc":"2.0","id":1,"method":"${method}",…}'`
   let isFirst = false
@@ -69,7 +69,7 @@ async function subscription({ target, peers, options }: RemoteFacts): Promise<Ch
       'accept-encoding': 'gzip, br',
       'content-type': jsonType,
       [headerName.method]: method,
-      ...credentials({ version: statelessVersion, token: options.token }),
+      ...credentials({ version: statelessVersion, token }),
     },
     body: JSON.stringify({
       jsonrpc: '2.0',

@@ -1,26 +1,30 @@
 /**
- * An access token that was handed in, read and not verified: its form, times, issuer and audience. Claims about the user
- * are never reported. Source: RFC 9068; RFC 7519.
+ * An access token that was handed in or given by the login, read and not verified: its form, times, issuer and audience.
+ * Claims about the user are never reported. Source: RFC 9068; RFC 7519.
  */
 import { type JsonRecord, resourceCovers } from '../../oauth/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
-import { listed, type RemoteFacts, shownUrl, text } from './facts.ts'
+import { clientIdOf, listed, type RemoteFacts, shownUrl, text } from './facts.ts'
+import { verdictOn } from './verdict.ts'
 
 const leewaySec = 5
 
 export async function checkToken(facts: RemoteFacts): Promise<CheckOutcome> {
-  const { token } = facts.options
-  if (token === undefined) return skipped('needs --token-file')
+  const { token } = facts
+  if (token === undefined) return skipped('needs --token-file or --login')
   const parts = token.split('.')
   if (parts.length === 5) return failed('token.encrypted', 'five parts: JWE')
-  const claims = parts.length === 3 ? decode(parts[1] ?? '') : undefined
+  const claims = claimsOf(token)
   if (claims === undefined) return ok('opaque: only the server can read it')
   return checkTimes(claims) ?? checkIssuerOf(claims, facts) ?? checkAudience(claims, facts)
 }
 
-function decode(part: string): JsonRecord | undefined {
-  return jsonObject(Buffer.from(part.slice(0, 65_536), 'base64url').toString())
+/** Not verified; undefined for a token that is no JWS. */
+export function claimsOf(token: string): JsonRecord | undefined {
+  const parts = token.split('.')
+  if (parts.length !== 3) return undefined
+  return jsonObject(Buffer.from(parts[1]?.slice(0, 65_536) ?? '', 'base64url').toString())
 }
 
 function checkTimes(claims: JsonRecord): CheckOutcome | undefined {
@@ -42,21 +46,25 @@ function checkIssuerOf(claims: JsonRecord, { server, isOpen }: RemoteFacts): Che
   return failed('token.issuer', `iss is ${iss}, the issuer is ${issuer}`)
 }
 
-function checkAudience(claims: JsonRecord, { resource, target, options }: RemoteFacts): CheckOutcome {
+export function audiencesOf({ aud }: JsonRecord): readonly string[] {
+  return (Array.isArray(aud) ? aud : [aud]).filter((one): one is string => typeof one === 'string')
+}
+
+async function checkAudience(claims: JsonRecord, facts: RemoteFacts): Promise<CheckOutcome> {
+  const { resource, target } = facts
   if (claims['nonce'] !== undefined && claims['scope'] === undefined && claims['scp'] === undefined) {
     return warning('token.kind', 'it has a nonce and no scope, as ID tokens do')
   }
-  const { aud } = claims
-  const audiences = (Array.isArray(aud) ? aud : [aud]).filter((one): one is string => typeof one === 'string')
+  const audiences = audiencesOf(claims)
+  const clientId = clientIdOf(facts)
   const named = text(resource, 'resource')
   const fits = audiences.some(
-    (one) =>
-      one === named || one === options.clientId || (URL.canParse(one) && resourceCovers(one, target.href)),
+    (one) => one === named || one === clientId || (URL.canParse(one) && resourceCovers(one, target.href)),
   )
   if (fits) return ok(`for ${listed(audiences)}`)
   // Some servers want another audience than their URL; the server itself has the last word.
-  return warning(
-    'token.audience',
-    `aud is ${listed(audiences)}, the resource is ${named ?? shownUrl(target)}`,
-  )
+  const seen = `aud is ${listed(audiences)}, the resource is ${named ?? shownUrl(target)}`
+  return (await verdictOn(facts)) === 'refused'
+    ? failed('token.audience', `${seen}; the server refuses the token`)
+    : warning('token.audience', seen)
 }

@@ -8,15 +8,21 @@ import { metadataCodes } from './codes-metadata.ts'
 import { networkCodes } from './codes-network.ts'
 import { otherCodes } from './codes-other.ts'
 import { sessionCodes } from './codes-session.ts'
+import { signInCodes } from './codes-sign-in.ts'
 
 export const codes = {
   'doctor.error': {
     expected: 'the check itself works',
     fix: 'This is an error of gatehouse, not of the target: run again, and report it with the text above.',
   },
+  'doctor.interrupted': {
+    expected: 'every check is carried out',
+    fix: 'Run it again: Ctrl-C ended it. What was registered for a login was given back.',
+  },
   ...networkCodes,
   ...metadataCodes,
   ...loginCodes,
+  ...signInCodes,
   ...sessionCodes,
   ...otherCodes,
   ...clusterCodes,

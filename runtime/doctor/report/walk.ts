@@ -3,7 +3,7 @@
  * first failure is the cause and what follows from it is not reported as a failure of its own.
  */
 import { codes } from './codes.ts'
-import type { Finding, CheckOutcome, Result } from './finding.ts'
+import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
 import type { Clean } from './text.ts'
 
 export interface Check<Facts> {
@@ -13,6 +13,8 @@ export interface Check<Facts> {
   readonly needs: readonly string[]
   readonly object: (facts: Facts) => string
   readonly run: (facts: Facts) => Promise<CheckOutcome>
+  /** Also after an interruption: it gives back what the checks before it took. */
+  readonly always?: boolean
 }
 
 export interface WalkOptions<Facts> {
@@ -21,19 +23,26 @@ export interface WalkOptions<Facts> {
   /** A fix that knows the provider, if there is one. */
   readonly providerFix?: (code: string) => { readonly text: string; readonly docs?: string } | undefined
   readonly onFinding?: ((finding: Finding) => void) | undefined
+  /** Aborted: what is left is not checked. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export async function walk<Facts>(
   checks: readonly Check<Facts>[],
   options: WalkOptions<Facts>,
 ): Promise<readonly Finding[]> {
-  const { facts, clean, onFinding } = options
+  const { facts, clean, onFinding, signal } = options
   const results = new Map<string, Result>()
   const findings: Finding[] = []
   for (const check of checks) {
     const started = performance.now()
     const missing = check.needs.find((id) => !passed(results.get(id)))
-    const outcome = missing === undefined ? await outcomeOf(check, facts) : undefined
+    const isOver = signal?.aborted === true && check.always !== true
+    const outcome = isOver
+      ? interrupted(findings)
+      : missing === undefined
+        ? await outcomeOf(check, facts)
+        : undefined
     const result = outcome?.result ?? 'skipped'
     results.set(check.id, result)
     const base = {
@@ -56,6 +65,13 @@ export async function walk<Facts>(
 
 function passed(result: Result | undefined): boolean {
   return result === 'ok' || result === 'warning'
+}
+
+/** Told once: the first check that was not carried out. */
+function interrupted(findings: readonly Finding[]): CheckOutcome {
+  const isTold = findings.some(({ code }) => code === 'doctor.interrupted')
+  const observed = 'the examination was interrupted'
+  return isTold ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 
 /** An error of this program is no statement about the target. */

@@ -89,7 +89,7 @@ export async function fetchServerMetadata(
 }
 
 /** The document as metadata; throws OAuthClientError `protocol` when it is another issuer's or malformed. */
-function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
+export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp = false): ServerMetadata {
   const named = requiredString(what, body, 'issuer')
   if (named !== issuer) {
     throw new OAuthClientError('protocol', `${what} names another issuer`, {

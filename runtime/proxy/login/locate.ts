@@ -22,6 +22,7 @@ import {
   type ServerMetadata,
   supportsS256,
   typedServer,
+  withOffline,
 } from '../../oauth/index.ts'
 
 export interface Located {
@@ -186,12 +187,6 @@ function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void 
 function shownMethods(methods: readonly string[]): string {
   const legal = methods.filter((method) => /^[\w.~-]{1,32}$/.test(method)).slice(0, 5)
   return legal.length === 0 ? 'nothing usable' : legal.join(', ')
-}
-
-/** A refresh token is worth having, where the server knows the scope for it. */
-function withOffline(scopes: readonly string[], server: ServerMetadata): readonly string[] {
-  const offered = server.scopes_supported?.includes('offline_access') ?? false
-  return offered && !scopes.includes('offline_access') ? [...scopes, 'offline_access'] : scopes
 }
 
 function resourceFor(options: LocateOptions, document: ResourceMetadata | undefined): string | undefined {

@@ -17,13 +17,13 @@ import {
   type OAuthClient,
   OAuthClientError,
   refreshGrant,
+  refusesClient,
   type TokenSet,
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { type Located, locate, scopesOf } from './locate.ts'
 import { type LoginClient, renewedClient } from './registration.ts'
-import { refusesClient } from './refusal.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
 

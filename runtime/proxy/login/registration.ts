@@ -14,6 +14,7 @@ import type { Log } from '../../net/index.ts'
 import {
   type RegistrationRequest,
   type Fetch,
+  nativeClient,
   type OAuthClient,
   OAuthClientError,
   registerClient,
@@ -159,22 +160,7 @@ function nameOf(located: Located, redirectUri: string): string {
 }
 
 function metadata({ server, scopes }: Located, redirectUri: string): RegistrationRequest {
-  const supported = server.token_endpoint_auth_methods_supported
-  const method =
-    supported === undefined || supported.includes('none')
-      ? 'none'
-      : (supported.find(
-          (candidate) => candidate === 'client_secret_basic' || candidate === 'client_secret_post',
-        ) ?? 'none')
-  return {
-    redirect_uris: [redirectUri],
-    client_name: 'Gatehouse MCP LoginClient',
-    application_type: 'native',
-    token_endpoint_auth_method: method,
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    ...(scopes.length > 0 ? { scope: scopes.join(' ') } : {}),
-  }
+  return nativeClient('Gatehouse MCP LoginClient', server, redirectUri, scopes)
 }
 
 function isRegistration(value: unknown): value is Registration {

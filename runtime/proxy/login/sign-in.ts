@@ -7,19 +7,21 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
   authorizationUrl,
+  type Callback,
   codeGrant,
+  isRefusedClient,
   type LoginSecrets,
   makeLoginSecrets,
   OAuthClientError,
   type OAuthClient,
+  openCallback,
   readAuthorizationCode,
+  refusesClient,
   RemoteKeys,
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
-import { type Callback, openCallback } from './callback.ts'
 import type { Located } from './locate.ts'
-import { isRefusedClient, refusesClient } from './refusal.ts'
 import { type LoginClient, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
 
 export interface SignInParts extends ClientParts {

@@ -6,9 +6,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { LookupAll } from '../../../runtime/net/index.ts'
 import { startFixture } from '../mcp/fixture-server/index.ts'
-import { startOidcProvider, type TestProvider } from '../authserver/oidc-provider.ts'
+import {
+  startOidcProvider,
+  type TestProvider,
+  type TestProviderOptions,
+} from '../authserver/oidc-provider.ts'
 
 type Json = Record<string, unknown>
 
@@ -34,6 +39,10 @@ export interface Bend {
   readonly era?: 'session' | 'stateless' | 'both'
   /** Any token will do. */
   readonly anyToken?: boolean
+  /** Tokens are verified as a server should: signature, issuer, audience, and this scope. */
+  readonly verify?: { readonly scope: string }
+  /** Further configuration and scopes of the provider. */
+  readonly provider?: Pick<TestProviderOptions, 'configuration' | 'tokenClaims'>
   /** No token is wanted. */
   readonly open?: boolean
 }
@@ -57,7 +66,9 @@ export async function startStage(bend: Bend = {}): Promise<Stage> {
     resources,
     clients: bend.clients ?? [],
     features: { registrationManagement: { enabled: true }, ...bend.features },
+    ...(bend.provider?.tokenClaims && { tokenClaims: bend.provider.tokenClaims }),
     configuration: {
+      ...bend.provider?.configuration,
       // The package's own page, without its warning that it is not for production.
       renderError(ctx: { type: string; body: string }, out: object) {
         ctx.type = 'text'
@@ -93,6 +104,13 @@ export async function startStage(bend: Bend = {}): Promise<Stage> {
       const { authorization } = req.headers
       if (bend.open === true || authorization === `Bearer ${token}`) return false
       if (bend.anyToken === true && authorization !== undefined) return false
+      if (bend.verify !== undefined && authorization !== undefined) {
+        const { scope } = bend.verify
+        return refusalOf(authorization.slice(7), idp.issuer, `${place.origin}/mcp`, scope).then((error) => {
+          if (error !== undefined) refuse(res, error, scope)
+          return error !== undefined
+        })
+      }
       const challenge = bend.challenge
         ? bend.challenge(place)
         : `Bearer resource_metadata="${place.origin}${wellKnown}"`
@@ -120,6 +138,29 @@ export async function startStage(bend: Bend = {}): Promise<Stage> {
       await Promise.all([fixture.close(), idp.close()])
     },
   }
+}
+
+type Refusal = 'invalid_token' | 'insufficient_scope'
+
+/** Undefined: a good token. */
+async function refusalOf(
+  token: string,
+  issuer: string,
+  audience: string,
+  scope: string,
+): Promise<Refusal | undefined> {
+  try {
+    const keys = createRemoteJWKSet(new URL(`${issuer}/jwks`))
+    const { payload } = await jwtVerify(token, keys, { issuer, audience })
+    return String(payload['scope']).split(' ').includes(scope) ? undefined : 'insufficient_scope'
+  } catch {
+    return 'invalid_token'
+  }
+}
+
+function refuse(res: ServerResponse, error: Refusal, scope: string): void {
+  const status = error === 'invalid_token' ? 401 : 403
+  res.writeHead(status, { 'www-authenticate': `Bearer error="${error}", scope="${scope}"` }).end()
 }
 
 export function sendJson(res: ServerResponse, body: unknown, status = 200): boolean {

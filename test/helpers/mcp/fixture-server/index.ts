@@ -20,7 +20,7 @@ export interface FixtureOptions {
   /** Default session. */
   readonly era?: 'session' | 'stateless' | 'both'
   /** Runs before everything else; true means answered. */
-  readonly before?: (req: IncomingMessage, res: ServerResponse) => boolean
+  readonly before?: (req: IncomingMessage, res: ServerResponse) => boolean | Promise<boolean>
   /** Default 0: any. */
   readonly port?: number
 }
@@ -32,7 +32,16 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const stateless = makeStatelessServer(state)
   const server = createServer((req, res) => {
     state.requests.push({ method: req.method ?? '', url: req.url ?? '', headers: req.headers })
-    if (options.before?.(req, res)) return
+    const before = options.before?.(req, res) ?? false
+    if (typeof before === 'boolean') {
+      if (!before) handle(req, res)
+      return
+    }
+    void before.then((isAnswered) => {
+      if (!isAnswered) handle(req, res)
+    })
+  })
+  function handle(req: IncomingMessage, res: ServerResponse): void {
     const path = (req.url ?? '/').split('?')[0] ?? '/'
     const modern =
       era === 'stateless' || (era === 'both' && req.headers['mcp-protocol-version'] === '2026-07-28')
@@ -41,7 +50,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
       if (!res.headersSent) res.writeHead(500)
       res.end(String(error))
     })
-  })
+  }
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {

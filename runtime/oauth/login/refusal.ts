@@ -6,7 +6,8 @@
  * its own, and nothing is signed in by it.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
-import { type OAuthCallOptions, OAuthClientError, send } from '../../oauth/index.ts'
+import { type OAuthCallOptions, send } from '../call.ts'
+import { OAuthClientError } from '../client-error.ts'
 
 const what = 'the authorization endpoint'
 

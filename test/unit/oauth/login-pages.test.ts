@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { silentLog } from '../../../runtime/net/index.ts'
-import { openCallback } from '../../../runtime/proxy/login/callback.ts'
+import { openCallback } from '../../../runtime/oauth/index.ts'
 
 await t.test('login pages: styled by a sheet that the policy names by hash, and nothing else', async (t) => {
   const callback = await openCallback(0, silentLog)

@@ -3,16 +3,15 @@
  *
  * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
  * send one, and it must not be able to end the login.
- * Source: docs/specification/proxy-command.md (--remote-auth-callback-port); RFC 8252 section 7.3; RFC 6749 section 10.12.
+ * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/specification/proxy-command.md (--remote-auth-callback-port).
  */
-import { type Exchange, isLoopbackHost, type Listener, listen, type Log, pipeline } from '../../net/index.ts'
-import { Exchange as PlainExchange } from '../../net/index.ts'
-import { isOurState } from '../../oauth/index.ts'
+import { Exchange, isLoopbackHost, type Listener, listen, type Log, pipeline } from '../../net/index.ts'
+import { isOurState } from '../authorization.ts'
 import { showPage } from './pages.ts'
 
 export interface Redirect {
   readonly params: URLSearchParams
-  /** Shows the browser how it ended. */
+  /** Shows the browser how it ended, the first time. */
   finish(ok: boolean): void
 }
 
@@ -24,8 +23,19 @@ export interface Callback {
   close(): Promise<void>
 }
 
+export interface CallbackPlace {
+  /** As the redirect URI names it: localhost, 127.0.0.1 or [::1]. Default: localhost. */
+  readonly host?: string | undefined
+  /** Default: /callback. */
+  readonly path?: string | undefined
+}
+
 /** Rejects with the system's error when the port is taken. 0 takes a free one. */
-export async function openCallback(port: number, log: Log): Promise<Callback> {
+export async function openCallback(
+  port: number,
+  log: Log,
+  { host = 'localhost', path: own = '/callback' }: CallbackPlace = {},
+): Promise<Callback> {
   let waiting: { readonly state: string; readonly resolve: (redirect: Redirect) => void } | undefined
 
   function dispatch(exchange: Exchange): void {
@@ -34,7 +44,7 @@ export async function openCallback(port: number, log: Log): Promise<Callback> {
       res.writeHead(405, { Allow: 'GET', 'Content-Length': '0' }).end()
       return
     }
-    if (path !== '/callback' || req.method === 'HEAD') return showPage(res, 'waiting')
+    if (path !== own || req.method === 'HEAD') return showPage(res, 'waiting')
     const params = new URLSearchParams(query)
     if (!waiting || !isLocal(req.headers.host) || !isOurState(params, waiting.state)) {
       log.debug('a redirect that belongs to no login was ignored')
@@ -42,12 +52,17 @@ export async function openCallback(port: number, log: Log): Promise<Callback> {
     }
     const { resolve } = waiting
     waiting = undefined
-    resolve({ params, finish: (ok) => showPage(res, ok ? 'done' : 'failed') })
+    resolve({
+      params,
+      finish(ok) {
+        if (!res.headersSent) showPage(res, ok ? 'done' : 'failed')
+      },
+    })
   }
 
   const handler = pipeline<Exchange>(
     { dispatch, recover: ({ res }) => res.destroy() },
-    (req, res) => new PlainExchange(req, res),
+    (req, res) => new Exchange(req, res),
   )
   const four = await listen({ host: '127.0.0.1', port, handler, log })
   // A browser may take localhost for ::1; a machine without IPv6 has only the other one.
@@ -56,7 +71,7 @@ export async function openCallback(port: number, log: Log): Promise<Callback> {
   )
   return {
     port: four.port,
-    redirectUri: `http://localhost:${four.port}/callback`,
+    redirectUri: `http://${host}:${four.port}${own}`,
     wait(state, signal) {
       return new Promise((resolve, reject) => {
         signal.throwIfAborted()
