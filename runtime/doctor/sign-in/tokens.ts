@@ -121,6 +121,6 @@ function lostAudiences(before: string, after: string): readonly string[] {
   const old = claimsOf(before)
   const now = claimsOf(after)
   if (old === undefined || now === undefined) return []
-  const kept = audiencesOf(now)
-  return audiencesOf(old).filter((audience) => !kept.includes(audience))
+  const left = audiencesOf(now)
+  return audiencesOf(old).filter((audience) => !left.includes(audience))
 }
