@@ -47,7 +47,7 @@ export function reviewAdmission(
   return { review, kind: isKindName(kind) ? kind : 'unknown' }
 }
 
-const accepted: AdmissionVerdict = { problems: [], warnings: [] }
+const accepted: AdmissionVerdict = { violations: [], warnings: [] }
 
 function check(request: Readonly<Record<string, unknown>>, settings: HookSettings): AdmissionVerdict {
   const { operation, object, oldObject } = request
@@ -66,10 +66,10 @@ function deletion(old: unknown): AdmissionVerdict {
   const annotations = old['metadata']['annotations']
   if (isFields(annotations) && annotations[allowDelete] === 'true') return accepted
   const referrers = referrersOf(old['status'])
-  if (referrers.length === 0) return { problems: [], warnings: groupWarnings(old) }
+  if (referrers.length === 0) return { violations: [], warnings: groupWarnings(old) }
   const shown = referrers.slice(0, 20).join(', ') + (referrers.length > 20 ? ', …' : '')
   const message = `is in use by ${shown}; remove the references first, or annotate it with ${allowDelete}: "true"`
-  return { problems: [{ path: '', message }], warnings: [] }
+  return { violations: [{ path: '', message }], warnings: [] }
 }
 
 /**
@@ -100,19 +100,21 @@ function referrersOf(status: unknown): string[] {
   return others > 0 ? [...named, `${others} other resources`] : named
 }
 
-function responseOf(uid: string, { problems, warnings }: AdmissionVerdict): AdmissionResponse {
+function responseOf(uid: string, { violations, warnings }: AdmissionVerdict): AdmissionResponse {
   const shown = warnings
     .slice(0, 30)
     .map((text) => (text.length > maxWarning ? `${text.slice(0, maxWarning - 1)}…` : text))
   return {
     uid,
-    allowed: problems.length === 0,
-    ...(problems.length > 0 && { status: { code: 422, reason: 'Invalid', message: messageOf(problems) } }),
+    allowed: violations.length === 0,
+    ...(violations.length > 0 && {
+      status: { code: 422, reason: 'Invalid', message: messageOf(violations) },
+    }),
     ...(shown.length > 0 && { warnings: shown }),
   }
 }
 
-function messageOf(problems: readonly Violation[]): string {
-  const text = formatViolations(problems)
+function messageOf(violations: readonly Violation[]): string {
+  const text = formatViolations(violations)
   return text.length > maxMessage ? `${text.slice(0, maxMessage - 1)}…` : text
 }

@@ -9,7 +9,7 @@ import { resourceViolations } from './violations.ts'
 
 export interface AdmissionVerdict {
   /** Reasons to refuse; empty when the resource is valid. */
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   /** At most 120 characters each are shown by kubectl. */
   readonly warnings: readonly string[]
 }
@@ -25,11 +25,11 @@ export function validateResource(
   doc: unknown,
   { old, settings = defaultSettings }: ValidateOptions = {},
 ): AdmissionVerdict {
-  if (old !== undefined && old !== null && isLetThrough(doc, old)) return { problems: [], warnings: [] }
-  const problems = resourceViolations(doc, settings)
-  if (problems.length > 0) return { problems, warnings: [] }
+  if (old !== undefined && old !== null && isLetThrough(doc, old)) return { violations: [], warnings: [] }
+  const violations = resourceViolations(doc, settings)
+  if (violations.length > 0) return { violations, warnings: [] }
   const resource = withDefaults(doc)
-  return { problems, warnings: kindHooks(resource.kind).warnings?.(resource) ?? [] }
+  return { violations, warnings: kindHooks(resource.kind).warnings?.(resource) ?? [] }
 }
 
 /** An object under deletion, or whose spec stays as it is: its finalizers and labels must remain changeable. */

@@ -9,15 +9,15 @@ import { byText } from '../kube.ts'
 import { kindHooks } from '../registry.ts'
 import type { CheckSettings } from '../settings.ts'
 
-/** All problems of one resource; the schema's alone when it does not even pass those. */
+/** All violations of one resource; the schema's alone when it does not even pass those. */
 export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {
-  const problems = validateManifest(object)
-  if (problems.length > 0) return inOrder(problems)
+  const violations = validateManifest(object)
+  if (violations.length > 0) return inOrder(violations)
   const resource = withDefaults(object)
   return inOrder(kindHooks(resource.kind).validate(resource, settings))
 }
 
 /** By path: the order of members in the manifest must not show in a status. */
-function inOrder(problems: readonly Violation[]): readonly Violation[] {
-  return problems.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
+function inOrder(violations: readonly Violation[]): readonly Violation[] {
+  return violations.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
 }

@@ -92,7 +92,7 @@ function named(list: unknown, name: string): Fields | undefined {
 }
 
 /**
- * Errors of a user's podTemplateSpec by itself, as problems of a manifest. `generated` are the containers that it is put
+ * Errors of a user's podTemplateSpec by itself, as violations of a manifest. `generated` are the containers that it is put
  * over; `owner` is the path of the object that has it.
  */
 export function podTemplateViolations(

@@ -19,8 +19,9 @@ export const obo: ExternalAuthModule = {
   secrets: ({ obo: config }) => present([config?.clientSecretRef]),
   toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
     if (!enableObo) return failed('EnterpriseRequired', enterpriseRequired)
-    const problems = oboViolations(config)
-    if (problems.length > 0) return failed('InvalidConfig', problems.map(({ message }) => message).join('; '))
+    const violations = oboViolations(config)
+    if (violations.length > 0)
+      return failed('InvalidConfig', violations.map(({ message }) => message).join('; '))
     if (!config?.clientSecretRef) return { value: undefined }
     const provider = config.subjectTokenProviderName
     if (provider !== undefined && !(upstreams ?? []).includes(provider)) {
@@ -42,8 +43,8 @@ export const obo: ExternalAuthModule = {
 
 /** What the operator enforces at reconcile. */
 export function oboViolations(config: OboConfig | undefined): Violation[] {
-  const problems: Violation[] = []
-  const refuse = (field: string, message: string) => problems.push({ path: `spec.obo${field}`, message })
+  const violations: Violation[] = []
+  const refuse = (field: string, message: string) => violations.push({ path: `spec.obo${field}`, message })
   if (!config?.audience && (config?.scopes ?? []).length === 0)
     refuse('', 'at least one of audience and scopes must be set')
   if (!config?.clientId) refuse('.clientId', 'clientId is required')
@@ -52,7 +53,7 @@ export function oboViolations(config: OboConfig | undefined): Violation[] {
   if (config?.cacheSkew !== undefined && !isDuration(config.cacheSkew)) {
     refuse('.cacheSkew', 'cacheSkew must be a duration such as 30s, not negative')
   }
-  return problems
+  return violations
 }
 
 function isDuration(text: string): boolean {

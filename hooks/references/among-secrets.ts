@@ -13,7 +13,7 @@ export interface Unchecked {
 }
 
 export interface SecretFindings {
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
   readonly unchecked: readonly Unchecked[]
 }
@@ -29,7 +29,7 @@ export function secretFindings(
   spec: unknown,
   given: (kind: string) => readonly KubeObject[],
 ): SecretFindings {
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   const warnings: string[] = []
   const unchecked: Unchecked[] = []
   for (const { path, kind, name, key } of referencesIn(spec, 'spec', '', maxDepth)) {
@@ -39,7 +39,7 @@ export function secretFindings(
     if (object) {
       const isMissing = typeof key === 'string' && key !== '' && !mayHaveKey(object, key)
       const message = `${quoted} has no key ${JSON.stringify(key)}`
-      if (isMissing) problems.push({ path: below(path, 'key'), message })
+      if (isMissing) violations.push({ path: below(path, 'key'), message })
       continue
     }
     const similar = nearest(
@@ -50,7 +50,7 @@ export function secretFindings(
     if (similar === undefined) unchecked.push({ kind, name })
     else warnings.push(formatViolations([{ path: below(path, 'name'), message }]))
   }
-  return { problems, warnings, unchecked }
+  return { violations, warnings, unchecked }
 }
 
 interface Reference extends Unchecked {

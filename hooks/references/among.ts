@@ -13,7 +13,7 @@ import { unknownBackendsOf } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
 export interface ReferenceFindings {
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
   /** Secrets and ConfigMaps that are not given. */
   readonly unchecked: readonly Unchecked[]
@@ -41,12 +41,12 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
         given(reference.kind).map(({ metadata }) => metadata.name),
       ),
     )
-    const problems = findings.flatMap(({ problem }) => problem ?? [])
+    const named = findings.flatMap(({ violation }) => violation ?? [])
     const warnings = findings.flatMap(({ warning }) => warning ?? [])
     const names = object['kind'] === 'VirtualMCPServer' ? backendViolations(object, given) : []
     const secrets = secretFindings(object['spec'], given)
     return {
-      problems: [...problems, ...secrets.problems, ...names],
+      violations: [...named, ...secrets.violations, ...names],
       warnings: [...warnings, ...secrets.warnings],
       unchecked: secrets.unchecked,
     }
@@ -98,7 +98,7 @@ function findingOf({ path, kind, name }: Reference, given: readonly string[]) {
   }
   const similar = nearest(name, given)
   const guess = similar === undefined ? '' : `; did you mean "${similar}"?`
-  return { problem: { path, message: `there is no ${kind} ${quoted} among the given files${guess}` } }
+  return { violation: { path, message: `there is no ${kind} ${quoted} among the given files${guess}` } }
 }
 
 /** Nothing is said where no member of the group is given: all of them may be on the cluster. */

@@ -18,14 +18,14 @@ import { failed, type ConfigPart } from '../runtime-config/part.ts'
 
 type Context = AnyContext
 
-/** The manifest's own problems as one error. */
-export function specFailure(problems: readonly Violation[], reason: string): SyncFailure | undefined {
-  return problems.length > 0 ? { reason, message: formatViolations(problems) } : undefined
+/** The manifest's own violations as one error. */
+export function specFailure(violations: readonly Violation[], reason: string): SyncFailure | undefined {
+  return violations.length > 0 ? { reason, message: formatViolations(violations) } : undefined
 }
 
 /** Those of them that are about the pod template, for its condition. */
-export function templateFailure(problems: readonly Violation[]): SyncFailure | undefined {
-  const own = problems.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
+export function templateFailure(violations: readonly Violation[]): SyncFailure | undefined {
+  const own = violations.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
   return specFailure(own, 'InvalidPodTemplateSpec')
 }
 
@@ -52,9 +52,9 @@ export function configCalled<K extends KindName>(
   const stored = context.find(kind, name)
   const config = context.filled(kind, name)
   if (!stored || !config) return failed(reasons.notFound, `${kind} ${name} does not exist`)
-  const problems = context.violationsOf(stored)
-  if (problems.length > 0)
-    return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(problems)}`)
+  const violations = context.violationsOf(stored)
+  if (violations.length > 0)
+    return failed(reasons.notValid, `${kind} ${name} is not valid: ${formatViolations(violations)}`)
   const failure = verdictFailure(stored, reasons.notValid)
   return failure ? { failure } : { value: withoutAbsentBundle(stored, config) }
 }

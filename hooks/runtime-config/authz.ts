@@ -158,14 +158,14 @@ function isListOfTexts(value: unknown): value is readonly string[] {
 }
 
 function checked(candidate: Candidate, reason: string, where: string): ConfigPart<RuntimeAuthz> {
-  const problems = cedarViolations(
+  const violations = cedarViolations(
     candidate.policies,
     candidate.entitiesJson,
     candidate.shadowPolicies,
     candidate.shadowReplaces,
   )
-  if (problems.length > 0) {
-    const lines = problems.map(
+  if (violations.length > 0) {
+    const lines = violations.map(
       ({ path, message }) => `${path === 'entitiesJson' ? 'the entities' : path} ${message}`,
     )
     return failed(reason, `${where}: ${lines.join('; ')}`)

@@ -41,7 +41,7 @@ export class SyncContext<K extends KindName> {
   /** The parent as stored. */
   readonly stored: KubeObject
   /** Errors of the parent's own manifest; `parent` may be trusted only when there is none. */
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   /** The parent with defaults filled in. */
   readonly parent: Kinds[K]
 
@@ -55,7 +55,7 @@ export class SyncContext<K extends KindName> {
     this.stored = request.parent
     let time: string | undefined
     this.conditions = new Conditions(request.parent, () => (time ??= observedTime(request)))
-    this.problems = violationsOf(request.parent)
+    this.violations = violationsOf(request.parent)
     this.parent = filledCopy(request.parent, kind)
   }
 

@@ -42,11 +42,11 @@ const passing: ReadonlySet<string> = new Set([
 
 /** Sets both conditions. Call it after Ready: while a rollout is not done, Ready speaks of the generation before. */
 export function reportProgress(context: AnyContext, { failures, workloads = [] }: SyncProgress): void {
-  const { conditions, problems } = context
+  const { conditions, violations } = context
   const [first] = failures
   if (first) {
     const message = failures.map((failure) => failure.message).join('; ')
-    const isOwn = problems.length > 0 || failures.some(({ reason }) => ownReasons.has(reason))
+    const isOwn = violations.length > 0 || failures.some(({ reason }) => ownReasons.has(reason))
     conditions.set(isOwn ? 'Stalled' : 'Reconciling', 'True', first.reason, message)
     return
   }

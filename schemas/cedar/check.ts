@@ -15,16 +15,16 @@ export function cedarViolations(
   shadowReplaces = false,
 ): readonly Violation[] {
   const { message } = readEntities(entitiesJson)
-  const own = readPolicies(policies).problems
-  const shadow = readPolicies(shadowPolicies).problems.map((problem) => ({
-    ...problem,
-    path: problem.path.replace(/^policies/, 'shadowPolicies'),
+  const own = readPolicies(policies).violations
+  const shadow = readPolicies(shadowPolicies).violations.map((violation) => ({
+    ...violation,
+    path: violation.path.replace(/^policies/, 'shadowPolicies'),
   }))
-  const problems = [...own, ...shadow]
-  if (shadowPolicies.length > 0 && !shadowReplaces && problems.length === 0) {
+  const violations = [...own, ...shadow]
+  if (shadowPolicies.length > 0 && !shadowReplaces && violations.length === 0) {
     const beyond = boundsMessage([...policies, ...shadowPolicies])
     if (beyond !== undefined)
-      problems.push({ path: 'shadowPolicies', message: `together with policies ${beyond}` })
+      violations.push({ path: 'shadowPolicies', message: `together with policies ${beyond}` })
   }
-  return message === undefined ? problems : [...problems, { path: 'entitiesJson', message }]
+  return message === undefined ? violations : [...violations, { path: 'entitiesJson', message }]
 }

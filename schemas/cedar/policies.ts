@@ -13,7 +13,7 @@ export interface PoliciesRead {
   /** The single policies of each text, in order; empty for a text with a problem. */
   readonly policies: readonly (readonly string[])[]
   /** With paths such as `policies[3]`. */
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
 }
 
 const maxTexts = 1000
@@ -25,14 +25,14 @@ const maxWrong = 16 * 1024
 /** Never throws. */
 export function readPolicies(texts: readonly string[]): PoliciesRead {
   const beyond = boundsMessage(texts)
-  if (beyond !== undefined) return { policies: [], problems: [{ path: 'policies', message: beyond }] }
+  if (beyond !== undefined) return { policies: [], violations: [{ path: 'policies', message: beyond }] }
   const policies: (readonly string[])[] = []
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   let wrong = 0
   for (const [index, text] of texts.entries()) {
     const path = `policies[${index}]`
     if (wrong > maxWrong) {
-      problems.push({
+      violations.push({
         path,
         message: 'was not checked, nor were those after it: too much before it is wrong',
       })
@@ -41,9 +41,9 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
     const read = readText(text)
     policies.push(read.parts)
     wrong += read.wrong ?? 0
-    if (read.message !== undefined) problems.push({ path, message: read.message })
+    if (read.message !== undefined) violations.push({ path, message: read.message })
   }
-  return { policies, problems }
+  return { policies, violations }
 }
 
 /** What a list of texts has too much of; undefined within the bounds. */

@@ -27,10 +27,10 @@ interface Place {
 }
 
 /** The document without the backends that have problems; undefined when a problem is about something else. */
-export function withoutBroken<T>(document: T, problems: readonly Violation[]): Remaining<T> | undefined {
+export function withoutBroken<T>(document: T, violations: readonly Violation[]): Remaining<T> | undefined {
   const places = placesOf(document)
   const found = new Map<string, string[]>()
-  for (const { path, message } of problems) {
+  for (const { path, message } of violations) {
     const place = places.find((one) => isWithin(path, one.path))
     if (!place) return undefined
     const lines = found.get(place.backend) ?? []

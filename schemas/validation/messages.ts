@@ -1,5 +1,5 @@
 /**
- * Turns what the compiled validators report into problems that a person can act on: one per error, with the path, the
+ * Turns what the compiled validators report into violations that a person can act on: one per error, with the path, the
  * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
  */
 import { isFields } from './fields.ts'
@@ -18,22 +18,22 @@ interface Place {
 const most = 1000
 
 /** Problems from the validator's errors on `document`, whose schema is `root`. */
-export function problemsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Violation[] {
-  const problems: Violation[] = []
+export function violationsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Violation[] {
+  const violations: Violation[] = []
   const spoken = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
-    if (problems.length >= most) {
-      problems.push({ path: '', message: `has more than ${most} errors; the others are not shown` })
+    if (violations.length >= most) {
+      violations.push({ path: '', message: `has more than ${most} errors; the others are not shown` })
       break
     }
     const place = placeOf(root, document, error.instancePath)
-    const problem = say(error, place)
+    const violation = say(error, place)
     // One error, one line: a value of the wrong type also misses the enum, an empty string also misses the pattern.
-    if (spoken.has(problem.path)) continue
-    spoken.add(problem.path)
-    problems.push(problem)
+    if (spoken.has(violation.path)) continue
+    spoken.add(violation.path)
+    violations.push(violation)
   }
-  return problems
+  return violations
 }
 
 const ranks = ['type', 'required', 'additionalProperties', 'enum', 'minLength', 'maxLength', 'format']

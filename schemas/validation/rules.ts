@@ -10,7 +10,7 @@ import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
 
 /**
- * Problems of `value`, whose path is `path`. `known` are the problems that the schema already gave: a rule about a
+ * Violations of `value`, whose path is `path`. `known` are the violations that the schema already gave: a rule about a
  * field that is wrong in itself is not checked, it would only say the same again.
  */
 export function checkRules(
@@ -19,9 +19,9 @@ export function checkRules(
   path: string,
   known: readonly Violation[],
 ): Violation[] {
-  const problems: Violation[] = []
-  visit(schema, value, path, known, problems)
-  return problems
+  const violations: Violation[] = []
+  visit(schema, value, path, known, violations)
+  return violations
 }
 
 function visit(
@@ -29,7 +29,7 @@ function visit(
   value: unknown,
   path: string,
   known: readonly Violation[],
-  problems: Violation[],
+  violations: Violation[],
 ): void {
   if (value === null || value === undefined) return
   const schema = resolved(reference)
@@ -39,17 +39,17 @@ function visit(
   if (own && isRuled(schema, value)) {
     const self = toCel(schema, value)
     for (const rule of own) {
-      const problem = check(rule, self, path, known)
-      if (problem) problems.push(problem)
+      const violation = check(rule, self, path, known)
+      if (violation) violations.push(violation)
     }
   }
   if (schema['x-address'] && typeof value === 'string') {
     const message = serviceViolation(value)
-    if (message !== undefined) problems.push({ path, message })
+    if (message !== undefined) violations.push({ path, message })
   }
-  if (Array.isArray(value)) problems.push(...duplicates(schema, value, path))
+  if (Array.isArray(value)) violations.push(...duplicates(schema, value, path))
   eachChild(schema, value, (child, childSchema, key) =>
-    visit(childSchema, child, below(path, key), known, problems),
+    visit(childSchema, child, below(path, key), known, violations),
   )
 }
 
@@ -70,7 +70,7 @@ function check(
   path: string,
   known: readonly Violation[],
 ): Violation | undefined {
-  if (known.some((problem) => concerns(rule, path, problem.path))) return undefined
+  if (known.some((violation) => concerns(rule, path, violation.path))) return undefined
   const problem = {
     path: path + (path === '' ? (rule.fieldPath ?? '').slice(1) : (rule.fieldPath ?? '')),
     message: rule.message,
@@ -136,7 +136,7 @@ function duplicates(schema: Schema, items: readonly unknown[], path: string): Vi
   if (kind !== 'set' && kind !== 'map') return []
   const keys = schema['x-kubernetes-list-map-keys'] ?? []
   const seen = new Map<string, number>()
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   for (const [index, item] of items.entries()) {
     const key = kind === 'set' ? item : isFields(item) ? keys.map((name) => item[name]) : undefined
     if (key === undefined || (Array.isArray(key) && key.includes(undefined))) continue
@@ -145,11 +145,11 @@ function duplicates(schema: Schema, items: readonly unknown[], path: string): Vi
     if (first === undefined) seen.set(text, index)
     else {
       const what = kind === 'set' ? 'value' : keys.join(' and ')
-      problems.push({
+      violations.push({
         path: below(path, index),
         message: `repeats the ${what} of item ${first}; each must be unique`,
       })
     }
   }
-  return problems
+  return violations
 }

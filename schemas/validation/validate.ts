@@ -10,7 +10,7 @@ import { filled } from './defaults.ts'
 import type { Kinds, RuntimeFiles } from '../generated/types.ts'
 import * as compiled from '../generated/validators.js'
 import { isKindName, type KindName, kinds } from '../kinds.ts'
-import { problemsOf } from './messages.ts'
+import { violationsOf } from './messages.ts'
 import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
 import { checkRules } from './rules.ts'
 import { apiVersion } from '../schema.ts'
@@ -56,27 +56,27 @@ export function withDefaults(doc: unknown): Kinds[KindName] {
 }
 
 export type RuntimeResult<N extends RuntimeName> =
-  | { readonly config: RuntimeFiles[N]; readonly problems: readonly [] }
-  | { readonly config?: undefined; readonly problems: readonly Violation[] }
+  | { readonly config: RuntimeFiles[N]; readonly violations: readonly [] }
+  | { readonly config?: undefined; readonly violations: readonly Violation[] }
 
-/** A runtime file with its defaults filled in, or its problems. */
+/** A runtime file with its defaults filled in, or its violations. */
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
   const oversize = sizeViolation(doc, runtimeSize)
-  if (oversize) return { problems: [oversize] }
+  if (oversize) return { violations: [oversize] }
   const config = filled(definition(type), doc)
-  const problems = check(type, config)
-  return isWithout(problems, name, config) ? { config, problems: [] } : { problems }
+  const violations = check(type, config)
+  return isWithout(violations, name, config) ? { config, violations: [] } : { violations }
 }
 
-/** A document without problems is of the type that its schema describes. */
+/** A document without violations is of the type that its schema describes. */
 function isWithout<N extends RuntimeName>(
-  problems: readonly Violation[],
+  violations: readonly Violation[],
   _name: N,
   _document: unknown,
 ): _document is RuntimeFiles[N] {
-  return problems.length === 0
+  return violations.length === 0
 }
 
 /** As far as types go: an invalid document may still miss what its type promises. */
@@ -88,8 +88,8 @@ function check(name: string, document: unknown): Violation[] {
   const validate = validators[name]
   if (!validate) throw new Error(`no validator is called ${name}`)
   const schema = definition(name)
-  const problems = validate(document) ? [] : problemsOf(schema, document, validate.errors ?? [])
-  const all = [...problems, ...checkRules(schema, document, '', problems)]
+  const violations = validate(document) ? [] : violationsOf(schema, document, validate.errors ?? [])
+  const all = [...violations, ...checkRules(schema, document, '', violations)]
   return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 

@@ -9,8 +9,8 @@ export interface Violation {
 }
 
 /** One line per problem, `path: message`; '' when there is none. */
-export function formatViolations(problems: readonly Violation[]): string {
-  return problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
+export function formatViolations(violations: readonly Violation[]): string {
+  return violations.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
 }
 
 /** `parent` with a field, list index or map key below it. */

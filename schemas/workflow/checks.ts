@@ -27,7 +27,7 @@ export function workflowViolations(
     ...tool.steps.flatMap((step, index) => stepViolations(step, `${path}.steps[${index}]`, budget)),
     ...stepGraphViolations(tool.steps, `${path}.steps`),
     ...outputViolations(tool, path),
-    ...reads.problems,
+    ...reads.violations,
     ...readViolations(tool, path, reads.reads),
   ]
 }
@@ -43,7 +43,7 @@ function nameViolations({ name }: CompositeTool, path: string): Violation[] {
 function readViolations(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   for (const {
     at,
     reader,
@@ -52,17 +52,18 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
     if (root !== 'steps' || id === undefined) continue
     const field = part === 'output' ? name : undefined
     const step = steps.get(id)
-    if (!step) problems.push({ path: at, message: `reads the step ${id}, which does not exist` })
-    else if (reader === id) problems.push({ path: at, message: 'reads its own step, which has not run yet' })
+    if (!step) violations.push({ path: at, message: `reads the step ${id}, which does not exist` })
+    else if (reader === id)
+      violations.push({ path: at, message: 'reads its own step, which has not run yet' })
     else if (reader !== undefined && !before(id).has(reader)) {
-      problems.push({
+      violations.push({
         path: at,
         message: `reads the step ${id}, which need not have run; name it in dependsOn`,
       })
     }
     if (step && field !== undefined && !mayHave(step, field)) {
       const names = partsOf[step.type]?.join(', ') ?? ''
-      problems.push({
+      violations.push({
         path: at,
         message: `reads output.${field} of the step ${id}, whose output has ${names}${hintFor(step)}`,
       })
@@ -74,13 +75,15 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
       !Object.hasOwn(fieldsOf(step.defaultResults), field)
     ) {
       const index = tool.steps.indexOf(step)
-      problems.push({
+      violations.push({
         path: `${path}.steps[${index}].defaultResults`,
         message: `needs ${field}: the step may be skipped, and ${at} reads it`,
       })
     }
   }
-  return [...new Map(problems.map((problem) => [`${problem.path} ${problem.message}`, problem])).values()]
+  return [
+    ...new Map(violations.map((violation) => [`${violation.path} ${violation.message}`, violation])).values(),
+  ]
 }
 
 /** What the output of a step has when that does not depend on a tool. */

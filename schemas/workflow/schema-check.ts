@@ -19,7 +19,7 @@ export type Spend = (units: number) => void
 const maxCached = 200
 const cached = new Map<string, SchemaCheck>()
 
-/** The check of a schema without problems (json-schema.ts). Equal schemas have one. */
+/** The check of a schema without violations (json-schema.ts). Equal schemas have one. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
   const known = cached.get(text)

@@ -91,19 +91,19 @@ function elicitationViolations(
 }
 
 function forEachViolations(step: WorkflowStep, path: string): Violation[] {
-  const problems: Violation[] = []
-  const refuse = (field: string, message: string) => problems.push({ path: `${path}.${field}`, message })
+  const violations: Violation[] = []
+  const refuse = (field: string, message: string) => violations.push({ path: `${path}.${field}`, message })
   if (!step.collection) refuse('collection', 'is required for type forEach')
   if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(step.itemVar)) refuse('itemVar', 'must be an identifier')
   if (step.itemVar === 'index') refuse('itemVar', 'cannot be index, which is the number of the iteration')
   if (!step.step) refuse('step', 'is required for type forEach')
   return step.step
     ? [
-        ...problems,
+        ...violations,
         ...toolViolations(step.step.tool, `${path}.step`),
         ...retryViolations(step.step, `${path}.step`),
       ]
-    : problems
+    : violations
 }
 
 /** Only calls of tools are made again; the settings of retries are for that. */

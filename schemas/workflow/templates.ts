@@ -16,7 +16,7 @@ export interface TemplateRead {
 }
 
 export interface TemplateReads {
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   readonly reads: readonly TemplateRead[]
 }
 
@@ -29,19 +29,19 @@ const maxDepth = 10
 const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   const reads: TemplateRead[] = []
   for (const { at, text, reader, isInner } of textsOf(tool, path)) {
     try {
       const paths = pathsRead(parseTemplate(text))
       reads.push(...paths.map((read) => ({ path: read, at, reader })))
-      problems.push(...rootViolations(paths, at, isInner))
+      violations.push(...rootViolations(paths, at, isInner))
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
-      problems.push({ path: at, message: `is not a template: ${error.message}` })
+      violations.push({ path: at, message: `is not a template: ${error.message}` })
     }
   }
-  return { problems, reads }
+  return { violations, reads }
 }
 
 function rootViolations(paths: readonly Path[], at: string, isInner: boolean): Violation[] {

@@ -34,7 +34,7 @@ for (const { kind, name, request } of stored()) {
       for (const [file, text] of Object.entries(data)) {
         const runtime = runtimeFiles[file]
         if (runtime)
-          t.strictSame(validateRuntime(runtime, parse(text)).problems, [], `${file} fits its schema`)
+          t.strictSame(validateRuntime(runtime, parse(text)).violations, [], `${file} fits its schema`)
         else t.fail(`nobody reads ${file}`)
       }
     }

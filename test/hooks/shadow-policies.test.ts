@@ -62,7 +62,7 @@ t.test('shadowReplaces: half of a setting is refused everywhere', (t) => {
     transport: 'streamable-http',
     authzConfig: { type: 'inline', inline: { policies: [permit], shadowReplaces: false } },
   })
-  t.match(validateResource(server).problems, [
+  t.match(validateResource(server).violations, [
     { path: 'spec.authzConfig.inline.shadowPolicies', message: 'shadowReplaces needs shadowPolicies' },
   ])
   t.end()

@@ -202,10 +202,10 @@ t.test('monsters: policies and entities are checked, and what is accepted decide
   await fc.assert(
     fc.asyncProperty(policyText, entities, value, async (policy, document, argument) => {
       const entitiesJson = JSON.stringify(document)
-      const problems = deep(200, () => cedarViolations([policy], entitiesJson))
-      const refused = validateResource(authzConfig([policy], entitiesJson)).problems
-      if (refused.length > 0 !== problems.length > 0) throw new Error('admission checks otherwise')
-      for (const usable of problems.length === 0 ? [entitiesJson] : ['[]']) {
+      const violations = deep(200, () => cedarViolations([policy], entitiesJson))
+      const refused = validateResource(authzConfig([policy], entitiesJson)).violations
+      if (refused.length > 0 !== violations.length > 0) throw new Error('admission checks otherwise')
+      for (const usable of violations.length === 0 ? [entitiesJson] : ['[]']) {
         if (cedarViolations([policy], usable).length > 0) continue
         accepted += 1
         const authorizer = makeAuthorizer(

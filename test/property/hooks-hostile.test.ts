@@ -131,8 +131,8 @@ t.test('admission: a damaged review or manifest is checked or refused, never mor
   fc.assert(
     fc.property(damage, strange, (change, other) => {
       const { parent } = damaged(change).request
-      const { problems, warnings } = validateResource(parent, { old: other })
-      for (const { path, message } of problems)
+      const { violations, warnings } = validateResource(parent, { old: other })
+      for (const { path, message } of violations)
         if (typeof path !== 'string' || message === '') throw new Error('an empty problem')
       for (const warning of warnings) if (warning === '') throw new Error('an empty warning')
       for (const operation of ['CREATE', 'UPDATE', 'DELETE', other]) {

@@ -57,8 +57,8 @@ await t.test('validateManifest: never throws, whatever the document', async (t) 
   const kind = fc.constantFrom(...kinds.map(({ kind }) => kind))
   fc.assert(
     fc.property(kind, fc.jsonValue(), fc.jsonValue(), (kind, metadata, spec) => {
-      const problems = validateManifest({ apiVersion: 'gatehouse.dev/v1beta1', kind, metadata, spec })
-      return problems.every(({ path, message }) => typeof path === 'string' && message.length > 0)
+      const violations = validateManifest({ apiVersion: 'gatehouse.dev/v1beta1', kind, metadata, spec })
+      return violations.every(({ path, message }) => typeof path === 'string' && message.length > 0)
     }),
     { numRuns: 500 },
   )

@@ -33,9 +33,9 @@ export function annotationFailure(key: string): string | undefined {
 
 /** Errors of labels and annotations that a resource gives to its children. */
 export function metadataViolations(given: MetadataOverrides | undefined, path: string): Violation[] {
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   const add = (at: string, message: string | undefined) => {
-    if (message !== undefined) problems.push({ path: `${path}.${at}`, message })
+    if (message !== undefined) violations.push({ path: `${path}.${at}`, message })
   }
   for (const [key, value] of Object.entries(given?.labels ?? {}))
     add(`labels.${key}`, labelFailure(key, value))
@@ -43,5 +43,5 @@ export function metadataViolations(given: MetadataOverrides | undefined, path: s
   if (Buffer.byteLength(JSON.stringify(given?.annotations ?? {})) > maxAnnotationBytes) {
     add('annotations', `must not have more than ${maxAnnotationBytes} bytes together`)
   }
-  return problems
+  return violations
 }

@@ -34,7 +34,7 @@ export interface ConfigKind<K extends KindName>
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** ConfigMap with trust anchors that the object names. Called on a valid object. */
   readonly caBundle?: (parent: Kinds[K]) => CABundleSource | undefined
-  /** Errors and conditions beyond the manifest's own problems. Called on a valid object. */
+  /** Errors and conditions beyond the manifest's own violations. Called on a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
 
@@ -75,7 +75,7 @@ function caBundleNames(value: unknown, depth = 0): string[] {
 }
 
 function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncResponse {
-  const failure = specFailure(context.problems, kind.invalidReason) ?? check(kind, context)
+  const failure = specFailure(context.violations, kind.invalidReason) ?? check(kind, context)
   context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
   reportProgress(context, { failures: failure ? [failure] : [] })
   const { count, workloads } = referrersOf(context.name, kind.references, (name) => context.members(name))

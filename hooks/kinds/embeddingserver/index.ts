@@ -48,10 +48,10 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
 }
 
 function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
-  const invalid = specFailure(context.problems, 'ConfigInvalid')
+  const invalid = specFailure(context.violations, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) {
-    const failure = templateFailure(context.problems)
+    const failure = templateFailure(context.violations)
     context.conditions.check('PodTemplateValid', failure, 'ValidPodTemplateSpec', 'The pod template is valid')
     return respond(context, undefined, [invalid])
   }
@@ -61,8 +61,8 @@ function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
   context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
   const children = pod.template && childrenOf(context, pod.template)
   const size = children && sizeFailure(children)
-  const violations = [template, secretFailure(context), size].filter((failure) => failure !== undefined)
-  return respond(context, violations.length === 0 ? children : undefined, violations)
+  const failures = [template, secretFailure(context), size].filter((failure) => failure !== undefined)
+  return respond(context, failures.length === 0 ? children : undefined, failures)
 }
 
 function secretFailure(context: Context): SyncFailure | undefined {
@@ -76,7 +76,7 @@ function secretFailure(context: Context): SyncFailure | undefined {
 function respond(
   context: Context,
   desired: SyncResponse['children'] | undefined,
-  violations: readonly SyncFailure[],
+  found: readonly SyncFailure[],
 ): SyncResponse {
   const { name, namespace, settings } = context
   const { server } = embeddingNames(name)
@@ -86,7 +86,7 @@ function respond(
     context.child('StatefulSet', server),
     desiredWorkload(desired, 'StatefulSet', server),
   )
-  const failures = conflict ? [conflict] : violations
+  const failures = conflict ? [conflict] : found
   const { phase, message } = phaseOf(context, state, failures)
   context.conditions.set(
     'Ready',
@@ -111,12 +111,12 @@ function respond(
 function phaseOf(
   context: Context,
   state: ReturnType<typeof workloadState>,
-  violations: readonly SyncFailure[],
+  failures: readonly SyncFailure[],
 ) {
   if (isTerminating(context.stored))
     return { phase: 'Terminating', message: 'The embedding server is being deleted' }
-  if (violations.length > 0)
-    return { phase: 'Failed', message: violations.map((failure) => failure.message).join('; ') }
+  if (failures.length > 0)
+    return { phase: 'Failed', message: failures.map((failure) => failure.message).join('; ') }
   if (state && state.readyReplicas > 0) return { phase: 'Ready', message: 'The embedding server is running' }
   if (state?.failure !== undefined) return { phase: 'Failed', message: state.failure }
   if (state)

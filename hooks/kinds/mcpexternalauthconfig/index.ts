@@ -34,11 +34,11 @@ function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | und
   if (spec.embeddedAuthServer) setIdentitySynthesized(context, synthesizedUpstreams(spec.embeddedAuthServer))
   if (spec.type !== 'obo') return undefined
   if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
-  const problems = oboViolations(spec.obo)
-  if (problems.length === 0) return undefined
+  const violations = oboViolations(spec.obo)
+  if (violations.length === 0) return undefined
   return {
     reason: 'InvalidConfig',
-    message: problems.map(({ path, message }) => `${path}: ${message}`).join('; '),
+    message: violations.map(({ path, message }) => `${path}: ${message}`).join('; '),
   }
 }
 

@@ -21,7 +21,7 @@ export const app = 'mcpremoteproxy'
 
 export interface BuiltRemoteProxy {
   readonly children: readonly KubeObject[] | undefined
-  readonly violations: readonly SyncFailure[]
+  readonly failures: readonly SyncFailure[]
   readonly hashes: BuiltProxyConfig['hashes']
 }
 
@@ -39,16 +39,16 @@ export function addressOf({ name, namespace, settings, parent }: Context): strin
 export function build(context: Context): BuiltRemoteProxy {
   const { conditions, parent } = context
   const { spec } = parent
-  const invalid = specFailure(context.problems, reasonOf(context))
+  const invalid = specFailure(context.violations, reasonOf(context))
   if (invalid) {
     checkConfiguration(context, invalid)
     conditions.check(
       'PodTemplateValid',
-      templateFailure(context.problems),
+      templateFailure(context.violations),
       'ValidPodTemplateSpec',
       'The pod template is valid',
     )
-    return { children: undefined, violations: [invalid], hashes: {} }
+    return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   const target = {
@@ -63,21 +63,20 @@ export function build(context: Context): BuiltRemoteProxy {
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
   const template = built?.failure
   conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
-  checkConfiguration(context, headers ?? configurationFailure(proxy.violations))
+  checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
   const size = built?.children && sizeFailure(built.children)
-  const violations = [headers, ...proxy.violations, template, size].filter((failure) => failure !== undefined)
-  if (violations.length > 0 || !built?.children)
-    return { children: undefined, violations, hashes: proxy.hashes }
-  return { children: built.children, violations: [], hashes: proxy.hashes }
+  const failures = [headers, ...proxy.failures, template, size].filter((failure) => failure !== undefined)
+  if (failures.length > 0 || !built?.children) return { children: undefined, failures, hashes: proxy.hashes }
+  return { children: built.children, failures: [], hashes: proxy.hashes }
 }
 
 /** Which part of the manifest is at error, as a reason. */
-function reasonOf({ problems, stored }: Context): string {
+function reasonOf({ violations, stored }: Context): string {
   const spec = stored['spec'] as { remoteUrl?: unknown; allowPrivateEndpoint?: unknown } | undefined
   const url = spec?.remoteUrl
   if (typeof url === 'string' && addressViolation(url, endpointPolicy(spec?.allowPrivateEndpoint === true)))
     return 'RemoteURLInvalid'
-  if (problems.some(({ path }) => path.startsWith('spec.authzConfig'))) return 'AuthzPolicySyntaxInvalid'
+  if (violations.some(({ path }) => path.startsWith('spec.authzConfig'))) return 'AuthzPolicySyntaxInvalid'
   return 'ConfigurationInvalid'
 }
 
@@ -87,8 +86,8 @@ const configurationReasons: ReadonlySet<string> = new Set([
   'ExternalAuthConfigNotFound',
 ])
 
-function configurationFailure(violations: readonly SyncFailure[]): SyncFailure | undefined {
-  return violations.find(({ reason }) => configurationReasons.has(reason))
+function configurationFailure(failures: readonly SyncFailure[]): SyncFailure | undefined {
+  return failures.find(({ reason }) => configurationReasons.has(reason))
 }
 
 function checkConfiguration({ conditions }: Context, failure: SyncFailure | undefined): void {

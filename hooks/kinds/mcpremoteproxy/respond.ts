@@ -26,7 +26,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   )
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
-  const failures = conflict ? [conflict] : built.violations
+  const failures = conflict ? [conflict] : built.failures
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
   checkAutoscaler(context, name, context.spec.autoscaling)
@@ -35,7 +35,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
     status: definedFields({
       phase,
       message,
-      url: context.problems.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
+      url: context.violations.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
       replicas: proxy?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),
       ...built.hashes,
@@ -45,14 +45,14 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   }
 }
 
-function phaseOf(context: Context, proxy: WorkloadState | undefined, violations: readonly SyncFailure[]) {
+function phaseOf(context: Context, proxy: WorkloadState | undefined, failures: readonly SyncFailure[]) {
   if (isTerminating(context.stored))
     return phase('Terminating', 'DeploymentNotReady', 'The proxy is being deleted')
-  if (violations.length > 0) {
+  if (failures.length > 0) {
     return phase(
       'Failed',
       'NotReady',
-      `Validation failed: ${violations.map((failure) => failure.message).join('; ')}`,
+      `Validation failed: ${failures.map((failure) => failure.message).join('; ')}`,
     )
   }
   if (proxy && proxy.availableReplicas > 0) {

@@ -64,9 +64,11 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): ConfigPart<Bridge |
     host: '0.0.0.0',
     port: serverPort(parent),
   }
-  const { problems } = validateRuntime('proxy', file)
-  if (problems[0]) {
-    return { failure: { reason: 'ConfigInvalid', message: `${problems[0].path}: ${problems[0].message}` } }
+  const { violations } = validateRuntime('proxy', file)
+  if (violations[0]) {
+    return {
+      failure: { reason: 'ConfigInvalid', message: `${violations[0].path}: ${violations[0].message}` },
+    }
   }
   return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
 }

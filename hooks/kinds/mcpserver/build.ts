@@ -23,7 +23,7 @@ type Context = SyncContext<'MCPServer'>
 export interface BuiltServer {
   /** Undefined when something needed is broken: what runs stays. */
   readonly children: readonly KubeObject[] | undefined
-  readonly violations: readonly SyncFailure[]
+  readonly failures: readonly SyncFailure[]
   readonly hashes: BuiltProxyConfig['hashes']
 }
 
@@ -41,16 +41,16 @@ export function addressOf(context: Context): string {
 
 export function build(context: Context): BuiltServer {
   const { conditions, parent } = context
-  const invalid = specFailure(context.problems, 'ConfigInvalid')
+  const invalid = specFailure(context.violations, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) {
     conditions.check(
       'PodTemplateValid',
-      templateFailure(context.problems),
+      templateFailure(context.violations),
       'ValidPodTemplateSpec',
       'The pod template is valid',
     )
-    return { children: undefined, violations: [invalid], hashes: {} }
+    return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   const transport = clientTransport(parent)
@@ -91,15 +91,15 @@ export function build(context: Context): BuiltServer {
     'ValidPodTemplateSpec',
     'The pod template is valid',
   )
-  const all = [template, bridge.failure, profile, secrets, ...proxy.violations, built?.failure]
-  const violations = all.filter((failure) => failure !== undefined)
-  if (violations.length > 0 || !server.template || !built?.children) {
-    return { children: undefined, violations, hashes: proxy.hashes }
+  const all = [template, bridge.failure, profile, secrets, ...proxy.failures, built?.failure]
+  const failures = all.filter((failure) => failure !== undefined)
+  if (failures.length > 0 || !server.template || !built?.children) {
+    return { children: undefined, failures, hashes: proxy.hashes }
   }
   const children = [...serverChildren(context, server.template, bridge.value, policy), ...built.children]
   const size = sizeFailure(children)
-  if (size) return { children: undefined, violations: [size], hashes: proxy.hashes }
-  return { children, violations: [], hashes: proxy.hashes }
+  if (size) return { children: undefined, failures: [size], hashes: proxy.hashes }
+  return { children, failures: [], hashes: proxy.hashes }
 }
 
 function proxyOptions(context: Context) {

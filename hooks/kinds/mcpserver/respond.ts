@@ -24,7 +24,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   const [proxy] = workloads
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
-  const failures = conflict ? [conflict] : built.violations
+  const failures = conflict ? [conflict] : built.failures
   const { phase, message, ready } = phaseOf(context, workloads, failures)
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
@@ -33,7 +33,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
     status: definedFields({
       phase,
       message,
-      url: context.problems.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
+      url: context.violations.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
       readyReplicas: proxy?.readyReplicas ?? 0,
       replicas: proxy?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name, 'proxy')),
@@ -57,11 +57,11 @@ function workloadsOf(context: Context, { children }: BuiltServer): Workloads {
 function phaseOf(
   context: Context,
   workloads: Workloads,
-  violations: readonly SyncFailure[],
+  failures: readonly SyncFailure[],
 ): { phase: string; message: string; ready: boolean } {
   const [proxy, server] = workloads
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
-  if (violations.length > 0) return not('Failed', violations.map((failure) => failure.message).join('; '))
+  if (failures.length > 0) return not('Failed', failures.map((failure) => failure.message).join('; '))
   const stuck = stuckRollout(workloads)
   if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {

@@ -43,36 +43,37 @@ const ownVolumes = 'gatehouse-'
 function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   const seen = new Set<string>()
   return volumes.flatMap(({ name, mountPath, hostPath }, index) => {
-    const problems: Violation[] = []
+    const violations: Violation[] = []
     const path = `spec.volumes[${index}]`
     if (name.startsWith(ownVolumes))
-      problems.push({ path: `${path}.name`, message: `must not begin with ${ownVolumes}` })
-    if (mountPath.includes(':')) problems.push({ path: `${path}.mountPath`, message: "must not contain ':'" })
+      violations.push({ path: `${path}.name`, message: `must not begin with ${ownVolumes}` })
+    if (mountPath.includes(':'))
+      violations.push({ path: `${path}.mountPath`, message: "must not contain ':'" })
     if (mountPath === '/gatehouse' || mountPath.startsWith('/gatehouse/'))
-      problems.push({ path: `${path}.mountPath`, message: 'belongs to the bridge of stdio servers' })
+      violations.push({ path: `${path}.mountPath`, message: 'belongs to the bridge of stdio servers' })
     if (seen.has(mountPath))
-      problems.push({ path: `${path}.mountPath`, message: 'is the path of another volume too' })
+      violations.push({ path: `${path}.mountPath`, message: 'is the path of another volume too' })
     seen.add(mountPath)
     if (hostPath.split('/').includes('..'))
-      problems.push({ path: `${path}.hostPath`, message: "must not contain '..'" })
-    return problems
+      violations.push({ path: `${path}.hostPath`, message: "must not contain '..'" })
+    return violations
   })
 }
 
 /** Two sources for one variable: which one wins would be a surprise. */
 function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   const seen = new Set<string>()
   for (const [index, { key, targetEnvName }] of secrets.entries()) {
     const name = targetEnvName ?? key
     const path = `spec.secrets[${index}]${targetEnvName === undefined ? '.key' : '.targetEnvName'}`
     if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) {
-      problems.push({ path, message: 'is not the name of an environment variable; set targetEnvName' })
+      violations.push({ path, message: 'is not the name of an environment variable; set targetEnvName' })
     }
     if (literal.has(name) || seen.has(name))
-      problems.push({ path, message: `the variable ${name} is set twice` })
+      violations.push({ path, message: `the variable ${name} is set twice` })
     seen.add(name)
   }
-  return problems
+  return violations
 }

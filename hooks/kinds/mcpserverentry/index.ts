@@ -43,7 +43,7 @@ function secretNames(headers: unknown): (string | undefined)[] {
 
 function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
-  const specWrong = specFailure(context.problems, 'ConfigInvalid')
+  const specWrong = specFailure(context.violations, 'ConfigInvalid')
   if (!specWrong) check(context)
   // Not the summary: whether to wait or to act, and whether to tell people, hangs on the reason itself.
   const failures = specWrong ? [specWrong] : conditions.list().filter(({ status }) => status === 'False')

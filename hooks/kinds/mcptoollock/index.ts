@@ -25,7 +25,7 @@ export const mcpToolLock: KindHooks<'MCPToolLock'> = {
 }
 
 function sync(context: SyncContext<'MCPToolLock'>): SyncResponse {
-  const failure = specFailure(context.problems, 'ValidationFailed')
+  const failure = specFailure(context.violations, 'ValidationFailed')
   context.conditions.check('Valid', failure, 'ValidationSucceeded', 'Spec validation passed')
   const drift = failure ? undefined : observedDrift(context)
   setInSync(context, drift)

@@ -27,10 +27,12 @@ export const compositeToolDefinition: KindHooks<'VirtualMCPCompositeToolDefiniti
 }
 
 function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncResponse {
-  const { problems, conditions } = context
+  const { violations, conditions } = context
   const { count, workloads } = referrersOf(context.name, workflowReferences, (kind) => context.members(kind))
   const failure =
-    problems.length > 0 ? { reason: reasonOf(problems), message: formatViolations(problems) } : undefined
+    violations.length > 0
+      ? { reason: reasonOf(violations), message: formatViolations(violations) }
+      : undefined
   conditions.check('WorkflowValidated', failure, 'ValidationSuccess', 'The workflow is valid')
   conditions.check(
     'Ready',
@@ -42,7 +44,7 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
   return {
     status: {
       validationStatus: failure ? 'Invalid' : 'Valid',
-      validationErrors: problems.map((problem) => formatViolations([problem])),
+      validationErrors: violations.map((violation) => formatViolations([violation])),
       referencingVirtualServers: workloads.map(({ name }) => name),
       referenceCount: count,
       ...observedFields(context),
@@ -51,8 +53,8 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
   }
 }
 
-function reasonOf(problems: readonly Violation[]): string {
-  const some = (pattern: RegExp) => problems.some(({ message }) => pattern.test(message))
+function reasonOf(violations: readonly Violation[]): string {
+  const some = (pattern: RegExp) => violations.some(({ message }) => pattern.test(message))
   if (some(/in a circle/)) return 'DependencyCycle'
   if (some(/^is not a template/)) return 'TemplateInvalid'
   if (some(/JSON Schema/)) return 'SchemaInvalid'

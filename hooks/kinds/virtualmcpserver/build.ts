@@ -39,7 +39,7 @@ export interface BuiltVirtualServer {
   readonly defaultStrategy?: Strategy | undefined
   /** SHA-256 of config.yaml, hex; undefined when there is none. */
   readonly checksum: string | undefined
-  readonly violations: readonly SyncFailure[]
+  readonly failures: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
@@ -49,12 +49,12 @@ export function addressOf({ name, namespace, settings }: Context): string {
 }
 
 export function build(context: Context): BuiltVirtualServer {
-  const invalid = specFailure(context.problems, 'ValidationFailed')
+  const invalid = specFailure(context.violations, 'ValidationFailed')
   context.conditions.check('Valid', invalid, 'ValidationSucceeded', 'Spec validation passed')
   if (invalid) {
     checkInvalidAuthServer(context)
-    checkTemplate(context, templateFailure(context.problems))
-    return { children: undefined, backends: [], checksum: undefined, violations: [invalid], hashes: {} }
+    checkTemplate(context, templateFailure(context.violations))
+    return { children: undefined, backends: [], checksum: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
   commonNeeds(context, needs)
@@ -63,7 +63,7 @@ export function build(context: Context): BuiltVirtualServer {
   if (!checked.files) {
     // What the rest of the file would add to the pod is not known; the template itself is checked all the same.
     checkTemplate(context, failureOf(podTemplate(context, needs, '')))
-    return { children: undefined, backends, checksum: undefined, violations: checked.violations, hashes }
+    return { children: undefined, backends, checksum: undefined, failures: checked.failures, hashes }
   }
   const { config, authServer } = checked.files
   const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
@@ -71,14 +71,14 @@ export function build(context: Context): BuiltVirtualServer {
   checkTemplate(context, template)
   const texts = textsOf(checked.files)
   const stopped = { children: undefined, backends, checksum: undefined, hashes }
-  if (!pod.template) return { ...stopped, violations: template ? [template] : [] }
+  if (!pod.template) return { ...stopped, failures: template ? [template] : [] }
   const checksum = createHash('sha256')
     .update(texts[configFile] ?? '')
     .digest('hex')
   const children = childrenOf(context, pod.template, texts, checksum)
   const size = sizeFailure(children)
-  if (size) return { ...stopped, violations: [size] }
-  return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, violations: [], hashes }
+  if (size) return { ...stopped, failures: [size] }
+  return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, failures: [], hashes }
 }
 
 function failureOf({ violations }: PodTemplateResult): SyncFailure | undefined {
@@ -115,7 +115,7 @@ function check(context: Context, needs: PodNeeds) {
     tools.failure,
     search.failure,
     server,
-    ...incoming.violations,
+    ...incoming.failures,
     observed.telemetry.failure,
     password,
     consoleSecret,
@@ -123,7 +123,7 @@ function check(context: Context, needs: PodNeeds) {
   const broken = [group, ...parts].filter((failure) => failure !== undefined)
   const { defaultStrategy } = outgoing
   const stopped = { files: undefined, backends, hashes, defaultStrategy }
-  if (broken.length > 0 || !incoming.auth) return { ...stopped, violations: broken }
+  if (broken.length > 0 || !incoming.auth) return { ...stopped, failures: broken }
   const authServer = authServerFileOf(context, incoming, needs)
   const values = {
     incomingAuth: incoming.auth,
@@ -136,8 +136,8 @@ function check(context: Context, needs: PodNeeds) {
   }
   const files: Files = { config: configOf(context, values, needs), authServer }
   const checked = checkFiles(context, files, backends)
-  const violations = checked.failure ? [checked.failure] : []
-  return { ...stopped, backends: checked.backends, files: checked.files, violations }
+  const failures = checked.failure ? [checked.failure] : []
+  return { ...stopped, backends: checked.backends, files: checked.files, failures }
 }
 
 function hashesOf({ oidcConfigHash, authzConfigHash }: Incoming, telemetryConfigHash: string | undefined) {

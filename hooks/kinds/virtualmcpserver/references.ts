@@ -61,8 +61,8 @@ function withReferenced(
     if (!definition) {
       return failed('CompositeToolRefNotFound', `VirtualMCPCompositeToolDefinition ${name} does not exist`)
     }
-    const problems = context.violationsOf(definition)
-    const first = problems[0]
+    const violations = context.violationsOf(definition)
+    const first = violations[0]
     if (first) {
       return failed(
         'CompositeToolRefInvalid',

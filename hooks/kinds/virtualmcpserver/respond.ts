@@ -36,7 +36,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const previous = fieldsOf(context.stored['status'])
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
-  const violations = conflict ? [conflict] : built.violations
+  const failures = conflict ? [conflict] : built.failures
   const report = context.child('ConfigMap', names.report)
   const reports = readReports(report, built.checksum ?? '', reportInterval(context))
   const backends =
@@ -45,12 +45,10 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
       : backendStatuses(built.backends, reports, previous['discoveredBackends'], (backend) =>
           authTypeOf(built, backend),
         )
-  const { phase, message, ready, reason } = violations[0]
-    ? blocked(violations)
-    : phaseOf(pods, backends as never)
+  const { phase, message, ready, reason } = failures[0] ? blocked(failures) : phaseOf(pods, backends as never)
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
-  reportProgress(context, { failures: violations, workloads: [pods] })
+  reportProgress(context, { failures, workloads: [pods] })
   setDiscovery(context, backends.length, built)
   checkReport(context, pods, report)
   if (built.checksum !== undefined) checkExcluded(context, built.backends, backends as never)
@@ -92,13 +90,13 @@ function reportInterval({ parent }: Context): number {
   return parseDuration(interval ?? '30s')
 }
 
-function blocked(violations: readonly SyncFailure[]): Phase {
-  const message = violations.map((failure) => failure.message).join('; ')
-  const pending = violations.every((failure) => waiting.has(failure.reason))
+function blocked(failures: readonly SyncFailure[]): Phase {
+  const message = failures.map((failure) => failure.message).join('; ')
+  const pending = failures.every((failure) => waiting.has(failure.reason))
   return {
     phase: pending ? 'Pending' : 'Failed',
     ready: false,
-    reason: violations[0]?.reason ?? 'DeploymentNotReady',
+    reason: failures[0]?.reason ?? 'DeploymentNotReady',
     message,
   }
 }

@@ -67,21 +67,21 @@ function tooLarge({
 
 /** Incoming authentication, policies and the embedded server must fit each other. */
 function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
-    problems.push({
+    violations.push({
       path: 'spec.incomingAuth.type',
       message: 'must be oidc with authServerConfig, which issues the tokens',
     })
   }
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
-  if (inline === undefined) return problems
+  if (inline === undefined) return violations
   const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
-  if (!server) problems.push({ path, message: 'needs spec.authServerConfig' })
+  if (!server) violations.push({ path, message: 'needs spec.authServerConfig' })
   else if (!server.upstreamProviders.some(({ name }) => name === inline)) {
-    problems.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
+    violations.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
   }
-  return problems
+  return violations
 }
 
 function aggregationViolations(spec: VirtualMCPServerSpec): Violation[] {

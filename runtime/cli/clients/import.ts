@@ -91,7 +91,7 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
     prefixOne: true,
     resolve: () => undefined,
     home: host.home,
-    problemsOf: (manifest) => validateResource(manifest).problems,
+    violationsOf: (manifest) => validateResource(manifest).violations,
   }
 }
 

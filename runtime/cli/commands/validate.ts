@@ -62,7 +62,7 @@ async function validate(options: Options): Promise<number> {
     setsOf: kustomizationSets(options.filename),
     generated: generatedNames(options.filename),
   })
-  const invalid = checked.filter(({ problems }) => problems.length > 0)
+  const invalid = checked.filter(({ violations }) => violations.length > 0)
   if (options.output === 'text') printFindings(checked)
   else print(reportFormats[options.output](checked))
   const note = describeUnchecked(checked)

@@ -25,7 +25,7 @@ export async function settledCluster(
     validate: hooks.validateResource,
     references: hooks.referenceCheck,
   })
-  if (checked.some(({ problems }) => problems.length > 0)) return { invalid: describeViolations(checked) }
+  if (checked.some(({ violations }) => violations.length > 0)) return { invalid: describeViolations(checked) }
   const settings = hooks.hookSettings({ runtimeImage: image, version })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as LocalObject))

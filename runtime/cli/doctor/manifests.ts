@@ -26,13 +26,13 @@ export async function* manifestTargets(
     generated: generatedNames(paths),
   })
   const checks = checked.map(
-    ({ manifest, problems, warnings }): Check<undefined> => ({
+    ({ manifest, violations, warnings }): Check<undefined> => ({
       id: nameOf(manifest),
       hop: 'manifest',
       needs: [],
-      object: () => `${manifest.file}:${manifest.lineOf(problems[0]?.path ?? '')}`,
+      object: () => `${manifest.file}:${manifest.lineOf(violations[0]?.path ?? '')}`,
       async run() {
-        if (problems.length > 0) return failed('manifest.invalid', formatViolations(problems))
+        if (violations.length > 0) return failed('manifest.invalid', formatViolations(violations))
         return warnings.length > 0 ? warning('manifest.warning', warnings.join('; ')) : ok('valid')
       },
     }),

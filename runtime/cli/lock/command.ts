@@ -75,7 +75,7 @@ async function lock(options: Options): Promise<number> {
   const { targets, unreachable, locks } = targetsOf(
     manifests,
     options.url,
-    (doc) => validateResource(doc).problems,
+    (doc) => validateResource(doc).violations,
   )
   for (const name of unreachable)
     printError(`${name}: has no address that can be reached from here; give --url ${name}=URL`)

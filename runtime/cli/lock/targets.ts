@@ -33,7 +33,7 @@ const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 export function targetsOf(
   manifests: readonly Manifest[],
   urls: ReadonlyMap<string, string>,
-  problemsOf: (doc: unknown) => readonly Violation[],
+  violationsOf: (doc: unknown) => readonly Violation[],
 ): Known {
   const targets: LockTarget[] = []
   const unreachable: string[] = []
@@ -42,8 +42,8 @@ export function targetsOf(
     const { kind } = doc
     const name = fieldsOf(doc['metadata'])['name']
     if (kind === 'MCPToolLock') {
-      const problems = problemsOf(doc)
-      if (problems.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(problems)}`)
+      const violations = violationsOf(doc)
+      if (violations.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(violations)}`)
       locks.push(withDefaults(doc as { readonly kind: 'MCPToolLock' }).spec)
     }
     const member = memberKinds.find((one) => one === kind)

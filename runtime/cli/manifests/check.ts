@@ -7,7 +7,7 @@ import type { Manifest } from './read.ts'
 
 export interface CheckedManifest {
   readonly manifest: Manifest
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
   /** Secrets and ConfigMaps that the document names and that are not given. */
   readonly unchecked: readonly Unchecked[]
@@ -18,18 +18,18 @@ interface Unchecked {
   readonly name: string
 }
 
-const nothing = { problems: [], warnings: [], unchecked: [] }
+const nothing = { violations: [], warnings: [], unchecked: [] }
 
 /** The webhook's function for one resource. */
 export type ValidateResource = (doc: unknown) => {
-  readonly problems: readonly Violation[]
+  readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
 }
 
 /** The hooks' check of what documents refer to, among all of them. */
 export type ReferenceCheck = (
   docs: readonly unknown[],
-) => (doc: unknown) => Pick<CheckedManifest, 'problems' | 'warnings' | 'unchecked'>
+) => (doc: unknown) => Pick<CheckedManifest, 'violations' | 'warnings' | 'unchecked'>
 
 /** `Kind/name` as kubectl prints it, or what can be said of a document that lacks them. */
 export function nameOf(manifest: Manifest): string {
@@ -75,7 +75,7 @@ export function checkManifests(
   return placed
     .filter(({ manifest }) => isOurs(manifest))
     .map(({ manifest, sets }) => {
-      const { problems, warnings } = validate(manifest.doc)
+      const { violations, warnings } = validate(manifest.doc)
       const referring = checkOf(sets)(manifest.doc)
       const key = `${nameOf(manifest)} ${namespaceOf(manifest)}`
       const others = seen.get(key) ?? []
@@ -86,7 +86,7 @@ export function checkManifests(
         : []
       return {
         manifest,
-        problems: [...problems, ...referring.problems, ...duplicate],
+        violations: [...violations, ...referring.violations, ...duplicate],
         warnings: [...warnings, ...referring.warnings],
         unchecked: referring.unchecked,
       }
@@ -122,12 +122,12 @@ function namespaceOf({ doc }: Manifest): string {
 /** One block per document with problems: where, which resource, and each problem on a line of its own. */
 export function describeViolations(checked: readonly CheckedManifest[]): string {
   return checked
-    .filter(({ problems }) => problems.length > 0)
-    .map(({ manifest, problems }) =>
-      problems
-        .map((problem) => {
-          const line = manifest.lineOf(problem.path)
-          return `${manifest.file}:${line}: ${nameOf(manifest)}: ${formatViolations([problem])}`
+    .filter(({ violations }) => violations.length > 0)
+    .map(({ manifest, violations }) =>
+      violations
+        .map((violation) => {
+          const line = manifest.lineOf(violation.path)
+          return `${manifest.file}:${line}: ${nameOf(manifest)}: ${formatViolations([violation])}`
         })
         .join('\n'),
     )

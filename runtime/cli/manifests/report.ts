@@ -15,12 +15,12 @@ export const reportFormats: Readonly<Record<ReportFormat, (checked: readonly Che
   }
 
 function json(checked: readonly CheckedManifest[]): string {
-  const rows = checked.map(({ manifest, problems, warnings }) => ({
+  const rows = checked.map(({ manifest, violations, warnings }) => ({
     file: manifest.file,
     line: manifest.line,
     resource: nameOf(manifest),
-    valid: problems.length === 0,
-    problems: problems.map((problem) => ({ ...problem, line: manifest.lineOf(problem.path) })),
+    valid: violations.length === 0,
+    problems: violations.map((violation) => ({ ...violation, line: manifest.lineOf(violation.path) })),
     warnings,
   }))
   return JSON.stringify(rows, undefined, 2)
@@ -32,8 +32,10 @@ const rules = [
 ]
 
 function sarif(checked: readonly CheckedManifest[]): string {
-  const results = checked.flatMap(({ manifest, problems, warnings }) => [
-    ...problems.map((problem) => finding(manifest, 'error', textOf(problem), manifest.lineOf(problem.path))),
+  const results = checked.flatMap(({ manifest, violations, warnings }) => [
+    ...violations.map((violation) =>
+      finding(manifest, 'error', textOf(violation), manifest.lineOf(violation.path)),
+    ),
     ...warnings.map((warning) => finding(manifest, 'warning', warning, manifest.line)),
   ])
   const driver = { name: 'gatehouse', version, rules }
@@ -71,15 +73,15 @@ function finding(
 }
 
 function junit(checked: readonly CheckedManifest[]): string {
-  const failures = checked.filter(({ problems }) => problems.length > 0).length
+  const failures = checked.filter(({ violations }) => violations.length > 0).length
   const cases = checked.map((one) => {
-    const { manifest, problems, warnings } = one
-    const failure = problems
-      .map((problem) => `${manifest.file}:${manifest.lineOf(problem.path)}: ${textOf(problem)}`)
+    const { manifest, violations, warnings } = one
+    const failure = violations
+      .map((violation) => `${manifest.file}:${manifest.lineOf(violation.path)}: ${textOf(violation)}`)
       .join('\n')
     const attributes = `classname="${xml(manifest.file)}" name="${xml(nameOf(manifest))}"`
     const inner = [
-      failure === '' ? '' : `<failure message="${xml(counted(problems.length))}">${xml(failure)}</failure>`,
+      failure === '' ? '' : `<failure message="${xml(counted(violations.length))}">${xml(failure)}</failure>`,
       warnings.length === 0 ? '' : `<system-out>${xml(warnings.join('\n'))}</system-out>`,
     ].join('')
     return `    <testcase ${attributes}>${inner}</testcase>`
@@ -99,8 +101,8 @@ function counted(errors: number): string {
   return errors === 1 ? '1 error' : `${errors} errors`
 }
 
-function textOf(problem: Violation): string {
-  return formatViolations([problem])
+function textOf(violation: Violation): string {
+  return formatViolations([violation])
 }
 
 /** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */

@@ -26,7 +26,7 @@ export interface ToolhiveOptions {
 export async function importToolhive(options: ToolhiveOptions): Promise<number> {
   const { validateResource } = await import('../../../hooks/index.ts')
   const migration = migrate(await readSources(options), {
-    problemsOf: (manifest) => validateResource(manifest).problems,
+    violationsOf: (manifest) => validateResource(manifest).violations,
     tools: new Map(options.tool.map(pairOf)),
   })
   const written = save(options, migration)

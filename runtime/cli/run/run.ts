@@ -58,7 +58,7 @@ export async function runServers(words: readonly string[], options: RunCommandOp
   const conversion = convertEntries(entries, {
     ...settings,
     allowLoopback: true,
-    problemsOf: (manifest) => local.validate(manifest).problems,
+    violationsOf: (manifest) => local.validate(manifest).violations,
   })
   tellLeftOut(conversion.entries)
   if (conversion.members.length === 0) throw invalidConfig('no server is left to run')
@@ -77,7 +77,7 @@ export async function runServers(words: readonly string[], options: RunCommandOp
 function convertOptions(
   options: RunCommandOptions,
   home: string,
-): Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'> {
+): Omit<ConvertOptions, 'allowLoopback' | 'violationsOf'> {
   if (options.group !== objectName(options.group)) {
     throw invalidConfig('--group: must be a name of lower-case letters, digits and "-"')
   }
@@ -107,7 +107,7 @@ function tellLeftOut(entries: readonly ConvertedEntry[]): void {
 async function save(
   folder: string,
   entries: readonly ClientEntry[],
-  settings: Omit<ConvertOptions, 'allowLoopback' | 'problemsOf'>,
+  settings: Omit<ConvertOptions, 'allowLoopback' | 'violationsOf'>,
   force: boolean,
 ): Promise<void> {
   const { validateResource } = await import('../../../hooks/index.ts')
@@ -115,7 +115,7 @@ async function save(
     ...settings,
     prefixOne: true,
     allowLoopback: false,
-    problemsOf: (manifest) => validateResource(manifest).problems,
+    violationsOf: (manifest) => validateResource(manifest).violations,
   })
   const first = conversion.entries.find(({ outcome }) => outcome === 'not taken')
   if (first)

@@ -123,8 +123,8 @@ function describe({ field, text }: Note): string {
   return `${field}: ${text}`
 }
 
-function refuseInvalid(manifest: ConvertedManifest, { problemsOf }: ConvertOptions): void {
-  const [first] = problemsOf(manifest)
+function refuseInvalid(manifest: ConvertedManifest, { violationsOf }: ConvertOptions): void {
+  const [first] = violationsOf(manifest)
   if (first) throw new NotTaken(`${first.path} ${first.message}`)
 }
 

@@ -29,5 +29,5 @@ export interface ConvertOptions {
   readonly resolve: (reference: Reference) => string | undefined
   readonly home: string
   /** What the admission webhook would say of a manifest. */
-  readonly problemsOf: (manifest: ConvertedManifest) => readonly Violation[]
+  readonly violationsOf: (manifest: ConvertedManifest) => readonly Violation[]
 }

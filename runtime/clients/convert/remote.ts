@@ -52,10 +52,10 @@ function checked(
   headers: readonly Header[],
   context: ConversionContext,
 ): ManifestDraft {
-  const problems = context.options.problemsOf(manifest)
+  const violations = context.options.violationsOf(manifest)
   const notes: Note[] = []
   const refused = new Set(
-    problems.flatMap(
+    violations.flatMap(
       ({ path }) => /^spec\.headerForward\.addHeadersFromSecret\[(\d+)\]/.exec(path)?.[1] ?? [],
     ),
   )
@@ -67,7 +67,7 @@ function checked(
   context.forget(
     headers.filter((header) => !left.includes(header)).map(({ valueSecretRef }) => valueSecretRef),
   )
-  const isPrivate = problems.some(({ path }) => path === 'spec.remoteUrl')
+  const isPrivate = violations.some(({ path }) => path === 'spec.remoteUrl')
   if (isPrivate)
     notes.push({ field: 'URL', text: 'its address is private: allowPrivateEndpoint is set', loses: false })
   if (left.length > 0 && String(manifest.spec?.['remoteUrl']).startsWith('http:')) {

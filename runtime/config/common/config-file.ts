@@ -27,8 +27,8 @@ export function readConfigText(path: string): string {
 
 /** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every error, and the source when it is given. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
-  const { config, problems } = validateRuntime(name, readDocument(text, source))
-  if (!config) throw invalidConfig(problems, source)
+  const { config, violations } = validateRuntime(name, readDocument(text, source))
+  if (!config) throw invalidConfig(violations, source)
   return config
 }
 
@@ -45,8 +45,8 @@ export function readDocument(text: string, source?: string): unknown {
 }
 
 /** The error for a configuration with errors. */
-export function invalidConfig(problems: readonly Violation[], source?: string): GatehouseError {
-  const lines = problems.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
+export function invalidConfig(violations: readonly Violation[], source?: string): GatehouseError {
+  const lines = violations.map(({ path, message }) => `  - ${path === '' ? message : `${path}: ${message}`}`)
   const where = source === undefined ? '' : `${source}: `
   return new GatehouseError('INVALID_CONFIG', {
     detail: `${where}invalid configuration:\n${lines.join('\n')}`,

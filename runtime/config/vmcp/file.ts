@@ -48,12 +48,12 @@ export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
 /** Checks a text as `loadVmcpConfig` does. */
 export function readVmcpConfig(text: string, source?: string): ReadVmcpConfig {
   const document = readDocument(text, source)
-  const { config, problems } = validateRuntime('vmcp', document)
+  const { config, violations } = validateRuntime('vmcp', document)
   if (config) return { config: deepFreeze(config), excluded: [] }
-  const remaining = withoutBroken(document, problems)
-  if (!remaining) throw invalidConfig(problems, source)
+  const remaining = withoutBroken(document, violations)
+  if (!remaining) throw invalidConfig(violations, source)
   const rest = validateRuntime('vmcp', remaining.document)
-  if (!rest.config) throw invalidConfig([...problems, ...rest.problems], source)
+  if (!rest.config) throw invalidConfig([...violations, ...rest.violations], source)
   return { config: deepFreeze(rest.config), excluded: remaining.excluded }
 }
 

@@ -14,6 +14,6 @@ export function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>)
   const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')
   convertVirtualServer(draft, '', tools)
-  settle(draft, { problemsOf: (config) => validateRuntime('vmcp', config).problems })
+  settle(draft, { violationsOf: (config) => validateRuntime('vmcp', config).violations })
   return draft
 }

@@ -3,7 +3,7 @@ import type { Fields, Violation } from '../../../schemas/index.ts'
 
 export interface MigrationOptions {
   /** What the admission webhook would say of a manifest. */
-  readonly problemsOf: (manifest: Fields) => readonly Violation[]
+  readonly violationsOf: (manifest: Fields) => readonly Violation[]
   /** What a step calls its tool, by the name that it has in the source. */
   readonly tools: ReadonlyMap<string, string>
 }

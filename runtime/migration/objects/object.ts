@@ -31,10 +31,10 @@ export function convertObject(source: Fields, context: ObjectContext): Migration
 }
 
 /** Leaves out what the schema does not know, and refuses what is not valid then. */
-export function settle(draft: MigrationDraft, { problemsOf }: Pick<ObjectContext, 'problemsOf'>): void {
+export function settle(draft: MigrationDraft, { violationsOf }: Pick<ObjectContext, 'violationsOf'>): void {
   if (draft.rows.some(({ effect }) => effect === 'refused')) return
   for (let round = 0; round < maxRounds; round++) {
-    const unknown = problemsOf(draft.doc).filter(isUnknown)
+    const unknown = violationsOf(draft.doc).filter(isUnknown)
     if (unknown.length === 0) break
     for (const { path, message } of unknown) {
       const spelling = otherSpelling(path, message)
@@ -43,7 +43,7 @@ export function settle(draft: MigrationDraft, { problemsOf }: Pick<ObjectContext
       else draft.note(path, 'renamed', `is ${spelling}`)
     }
   }
-  for (const { path, message } of problemsOf(draft.doc)) draft.note(path, 'refused', message)
+  for (const { path, message } of violationsOf(draft.doc)) draft.note(path, 'refused', message)
 }
 
 function isUnknown({ message }: Violation): boolean {

@@ -35,8 +35,8 @@ export function readPolicySet(
   texts: readonly string[],
   nameOf: (index: number) => string = (index) => `policies[${index}]`,
 ): PolicySetRead {
-  const { policies: read, problems } = readPolicies(texts)
-  if (problems.length > 0) return { policies: [], problems }
+  const { policies: read, violations } = readPolicies(texts)
+  if (violations.length > 0) return { policies: [], problems: violations }
   const policies: Policy[] = []
   for (const [index, parts] of read.entries()) {
     const path = nameOf(index)

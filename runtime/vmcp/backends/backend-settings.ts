@@ -26,7 +26,7 @@ export interface BackendParts {
 }
 
 /** What a backend runs with, but for its connections. */
-export interface ConfiguredBackend {
+export interface DeclaredBackend {
   readonly url: URL
   /** Where connections may lead. */
   readonly addresses: AddressPolicy
@@ -38,7 +38,7 @@ export interface ConfiguredBackend {
 }
 
 export type Configured =
-  | { readonly ready: ConfiguredBackend; readonly problems?: undefined }
+  | { readonly ready: DeclaredBackend; readonly problems?: undefined }
   | { readonly ready?: undefined; readonly problems: readonly string[] }
 
 /** The settings of one backend, or all of its problems as `field: rule` lines. Never throws. */

@@ -10,7 +10,7 @@ import type { Events } from '../../observe/index.ts'
 import { Backend, type BackendLinks } from './backend.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
-import { certificatesIn, type Configured, type ConfiguredBackend } from './backend-settings.ts'
+import { certificatesIn, type Configured, type DeclaredBackend } from './backend-settings.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { pinRules } from '../catalog/pinning/rules.ts'
 import { Listings } from '../catalog/listings.ts'
@@ -112,7 +112,7 @@ export class Fleet {
     return { backend, listings, available: () => available(settings.name) }
   }
 
-  #settings(backend: RuntimeBackend, ready: ConfiguredBackend, config: VmcpConfig): BackendSettings {
+  #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
     const { url, addresses, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { maxResultBytes } = config.operational

@@ -51,7 +51,7 @@ function checked(definitions: readonly CompositeTool[]): Checked {
   for (const [index, definition] of definitions.entries()) {
     let problems: readonly string[] = []
     const isWithin = budget.attempt(() => {
-      problems = problemsOf(definition, `compositeTools[${index}]`, budget)
+      problems = violationsOf(definition, `compositeTools[${index}]`, budget)
     })
     if (isWithin) {
       errors.push(...problems)
@@ -63,9 +63,9 @@ function checked(definitions: readonly CompositeTool[]): Checked {
   return result
 }
 
-function problemsOf(definition: CompositeTool, path: string, budget: CheckBudget): string[] {
-  const problems = workflowViolations(definition, path, budget)
-  if (problems.length > 0) return problems.map((problem) => formatViolations([problem]))
+function violationsOf(definition: CompositeTool, path: string, budget: CheckBudget): string[] {
+  const violations = workflowViolations(definition, path, budget)
+  if (violations.length > 0) return violations.map((violation) => formatViolations([violation]))
   try {
     compileWorkflow(definition)
     return []

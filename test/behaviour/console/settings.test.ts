@@ -26,13 +26,13 @@ const refused: readonly [string, Record<string, unknown>, RegExp][] = [
 ]
 
 function refusals(console: unknown): string {
-  const { problems } = validateResource({
+  const { violations } = validateResource({
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'VirtualMCPServer',
     metadata: { name: 'team', namespace: 'default' },
     spec: { groupRef: { name: 'g' }, incomingAuth: { type: 'anonymous' }, config: { console } },
   })
-  return formatViolations(problems)
+  return formatViolations(violations)
 }
 
 for (const [what, console, message] of refused) {

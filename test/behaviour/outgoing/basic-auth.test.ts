@@ -88,7 +88,7 @@ t.test('manifests and files: bad input is refused with its field and rule', asyn
     metadata: { name: 'legacy', namespace: 'team' },
     spec: { type, ...(basicAuth !== undefined && { basicAuth }) },
   })
-  const refused = (doc: unknown) => formatViolations(validateResource(doc).problems)
+  const refused = (doc: unknown) => formatViolations(validateResource(doc).violations)
   const usernameSecretRef = { name: 'legacy', key: 'username' }
   t.equal(refused(manifest({ username: 'gateway', passwordSecretRef })), '')
   t.equal(refused(manifest({ usernameSecretRef, passwordSecretRef })), '')
@@ -109,7 +109,7 @@ t.test('manifests and files: bad input is refused with its field and rule', asyn
         name: 'demo',
         targetUri: 'https://legacy.example.com/mcp',
         outgoingAuth: { type: 'basic_auth', basicAuth },
-      }).problems,
+      }).violations,
     )
   t.equal(file({ username: 'u', passwordEnv: 'P' }), '')
   t.match(file({ username: 'u' }), /exactly one of password and passwordEnv must be set/)

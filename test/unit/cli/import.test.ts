@@ -81,7 +81,7 @@ t.test('import: names out of a file reach no terminal as they are, and are no me
       prefixOne: true,
       resolve: () => undefined,
       home: '/h',
-      problemsOf: (manifest) => validateResource(manifest).problems,
+      violationsOf: (manifest) => validateResource(manifest).violations,
     },
   )
   const text = reportLines(sources, conversion, thisHost(folder), painter({ colour: false })).join('\n')

@@ -21,8 +21,8 @@ function found(paths: readonly string[]) {
       setsOf: kustomizationSets(paths),
     },
   )
-  return checked.flatMap(({ manifest, problems, warnings }) =>
-    [...problems.map(({ message }) => message), ...warnings].map(
+  return checked.flatMap(({ manifest, violations, warnings }) =>
+    [...violations.map(({ message }) => message), ...warnings].map(
       (text) => `${manifest.file.split('/').slice(-2).join('/')}: ${text}`,
     ),
   )

@@ -14,7 +14,7 @@ const check = (...docs: object[]) => {
     { validate: validateResource, references: referenceCheck },
   )
   return {
-    problems: checked.flatMap(({ problems }) => problems),
+    violations: checked.flatMap(({ violations }) => violations),
     warnings: checked.flatMap(({ warnings }) => warnings),
   }
 }
@@ -22,18 +22,18 @@ const inGroup = (name: string) => ({ groupRef: { name } })
 
 t.test('references: an object that is not given is an error when others of its kind are', async (t) => {
   const quickstart = named('quickstart', group)
-  t.match(check(quickstart, named('a', server('a', inGroup('quickstat')))).problems, [
+  t.match(check(quickstart, named('a', server('a', inGroup('quickstat')))).violations, [
     {
       path: 'spec.groupRef.name',
       message: 'there is no MCPGroup "quickstat" among the given files; did you mean "quickstart"?',
     },
   ])
-  t.same(check(quickstart, named('a', server('a', inGroup('quickstart')))), { problems: [], warnings: [] })
+  t.same(check(quickstart, named('a', server('a', inGroup('quickstart')))), { violations: [], warnings: [] })
 })
 
 t.test('references: without another of its kind it is a warning', async (t) => {
   t.same(check(named('a', server('a', inGroup('quickstat')))), {
-    problems: [],
+    violations: [],
     warnings: [
       'spec.groupRef.name: MCPGroup "quickstat" is not among the given files; it must be on the cluster',
     ],
@@ -75,7 +75,7 @@ t.test('references: every field is known, wherever it is', async (t) => {
     'MCPToolConfig eight',
     'VirtualMCPCompositeToolDefinition nine',
   ])
-  t.match(referenceCheck([door, named('fuor', oidcConfig())])(door).problems, [
+  t.match(referenceCheck([door, named('fuor', oidcConfig())])(door).violations, [
     { path: 'spec.incomingAuth.oidcConfigRef.name', message: /did you mean "fuor"/ },
   ])
 })
@@ -97,15 +97,15 @@ t.test(
         }),
       )
     const files = named('files', server('files', inGroup('tools')))
-    t.match(check(tools, files, door('inline')).problems, [
+    t.match(check(tools, files, door('inline')).violations, [
       { path: 'spec.outgoingAuth.backends.flies', message: /did you mean "files"/ },
     ])
     t.match(
-      check(tools, files, named('flies', entry('flies', inGroup('tools'))), door('discovered')).problems,
+      check(tools, files, named('flies', entry('flies', inGroup('tools'))), door('discovered')).violations,
       [{ path: 'spec.config.aggregation.tools[0].workload' }],
       'static backends are used with source inline only',
     )
-    t.same(check(tools, door('inline')).problems, [], 'no member is given: they may be on the cluster')
+    t.same(check(tools, door('inline')).violations, [], 'no member is given: they may be on the cluster')
   },
 )
 
@@ -126,15 +126,15 @@ t.test('references: backends of workflow steps, inline and in given definitions'
   const members = [named('tools', group), named('files', server('files', inGroup('tools')))]
   const unknown = 'there is no backend "flies"; did you mean "files"?'
   const inline = { path: 'spec.config.compositeTools[0].steps[0].tool', message: unknown }
-  t.match(check(...members, report, door).problems, [
+  t.match(check(...members, report, door).violations, [
     inline,
     {
       path: 'spec.config.compositeToolRefs[0].name',
       message: `VirtualMCPCompositeToolDefinition report: spec.steps[0].tool: ${unknown}`,
     },
   ])
-  t.match(check(...members, door), { problems: [inline], warnings: [/"report" is not among/] })
-  t.same(check(named('tools', group), report, door).problems, [], 'no member is given')
+  t.match(check(...members, door), { violations: [inline], warnings: [/"report" is not among/] })
+  t.same(check(named('tools', group), report, door).violations, [], 'no member is given')
 })
 
 t.test('references: documents of any state', async (t) => {
@@ -145,7 +145,7 @@ t.test('references: documents of any state', async (t) => {
     { kind: 'VirtualMCPServer' },
     { kind: 'VirtualMCPServer', spec: { groupRef: 1, config: null } },
   ]) {
-    t.same(referenceCheck([doc])(doc), { problems: [], warnings: [], unchecked: [] })
+    t.same(referenceCheck([doc])(doc), { violations: [], warnings: [], unchecked: [] })
   }
 })
 
@@ -174,18 +174,18 @@ const unchecked = (...docs: object[]) => referenceCheck(docs)(docs[0]).unchecked
 t.test('references: a key that a given Secret or ConfigMap does not have is an error', async (t) => {
   const header = named('header', auth.header)
   const tokens = (data: Record<string, string>) => named('tokens', secret('tokens', data))
-  t.same(check(header, tokens({ api: 'x' })), { problems: [], warnings: [] })
-  t.match(check(header, tokens({ other: 'x' })).problems, [
+  t.same(check(header, tokens({ api: 'x' })), { violations: [], warnings: [] })
+  t.match(check(header, tokens({ other: 'x' })).violations, [
     { path: 'spec.headerInjection.valueSecretRef.key', message: 'Secret "tokens" has no key "api"' },
   ])
-  t.match(check(header, { ...tokens({}), data: {} }).problems, [{}], 'given and empty')
+  t.match(check(header, { ...tokens({}), data: {} }).violations, [{}], 'given and empty')
   const filled = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'tokens', namespace: 'default' } }
-  t.same(check(header, filled).problems, [], 'a controller writes the content')
+  t.same(check(header, filled).violations, [], 'a controller writes the content')
   const withSecrets = named(
     'a',
     server('a', { secrets: [{ name: 'tokens', key: 'none', targetEnvName: 'A' }] }),
   )
-  t.match(check(withSecrets, tokens({ api: 'x' })).problems, [{ path: 'spec.secrets[0].key' }])
+  t.match(check(withSecrets, tokens({ api: 'x' })).violations, [{ path: 'spec.secrets[0].key' }])
 })
 
 const bundle = (data?: object) => ({
@@ -198,12 +198,12 @@ const bundle = (data?: object) => ({
 t.test('references: a key that a given ConfigMap does not have is an error', async (t) => {
   const remote = (name: string) =>
     named('remote', entry('remote', { caBundleRef: { configMapRef: { name, key: 'corp.crt' } } }))
-  const none = { problems: [], warnings: [] }
+  const none = { violations: [], warnings: [] }
   const ofGroup = named('tools', group)
   t.same(check(remote('bundle'), ofGroup, bundle({ data: { 'corp.crt': 'x' } })), none)
   t.same(check(remote('bundle'), ofGroup, bundle({ binaryData: { 'corp.crt': 'eA==' } })), none)
   const path = 'spec.caBundleRef.configMapRef.key'
-  t.match(check(remote('bundle'), ofGroup, bundle({ data: { 'ca.crt': 'x' } })).problems, [
+  t.match(check(remote('bundle'), ofGroup, bundle({ data: { 'ca.crt': 'x' } })).violations, [
     { path, message: 'ConfigMap "bundle" has no key "corp.crt"' },
   ])
   const policies = named(
@@ -223,12 +223,12 @@ t.test(
   'references: a Secret that is not given is a warning where a given one has a similar name',
   async (t) => {
     const header = named('header', auth.header)
-    t.same(check(header), { problems: [], warnings: [] })
+    t.same(check(header), { violations: [], warnings: [] })
     t.same(unchecked(header), [{ kind: 'Secret', name: 'tokens' }])
     t.same(unchecked(header, named('database', secret('database', {}))), [{ kind: 'Secret', name: 'tokens' }])
     const similar = named('token', secret('token', { api: 'x' }))
     t.same(check(header, similar), {
-      problems: [],
+      violations: [],
       warnings: [
         'spec.headerInjection.valueSecretRef.name: Secret "tokens" is not among the given files; did you mean "token"?',
       ],

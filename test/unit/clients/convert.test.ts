@@ -26,7 +26,7 @@ const options: ConvertOptions = {
   prefixOne: true,
   resolve: () => undefined,
   home: '/home/ada',
-  problemsOf: (manifest) => validateResource(manifest).problems,
+  violationsOf: (manifest) => validateResource(manifest).violations,
 }
 
 function convert(servers: unknown, given: Partial<ConvertOptions> = {}) {
@@ -312,7 +312,7 @@ t.test('folders: the same entries give the same bytes, and everything passes val
   const oidc = { incoming: { type: 'oidc', config: 'corp', audience: 'tools' } } as const
   for (const given of [{}, oidc, { secrets: 'env' } as const]) {
     const { members, entrance } = convert(servers, given)
-    for (const manifest of [...members, ...entrance]) t.strictSame(validateResource(manifest).problems, [])
+    for (const manifest of [...members, ...entrance]) t.strictSame(validateResource(manifest).violations, [])
   }
   const env = folderFiles(convert(servers, { secrets: 'env' }))
   t.equal(env.find(({ name }) => name === 'secrets.env')?.text, 'A_A=canary\nB_TOKEN=canary\n')

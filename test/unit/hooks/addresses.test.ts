@@ -96,9 +96,12 @@ t.test('addressFault: on one machine, and nowhere else, loopback is allowed', as
     spec: { remoteUrl: 'http://localhost:8000/mcp', transport: 'streamable-http', groupRef: { name: 'g' } },
   }
   t.match(
-    validateResource(entry).problems,
+    validateResource(entry).violations,
     [{ path: 'spec.remoteUrl' }],
     'the webhook and gatehouse validate refuse it',
   )
-  t.strictSame(validateResource(entry, { settings: { enableObo: false, allowLoopback: true } }).problems, [])
+  t.strictSame(
+    validateResource(entry, { settings: { enableObo: false, allowLoopback: true } }).violations,
+    [],
+  )
 })

@@ -212,9 +212,9 @@ t.test('admission: refuses what can only fail later, naming the field', async (t
     '3.config.compositeTools.parameters',
   )
   for (const [what, manifest, where] of refused) {
-    const { problems } = validateResource(manifest)
-    t.ok(problems.length > 0, `${what}: refused`)
-    t.match(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'), where, what)
+    const { violations } = validateResource(manifest)
+    t.ok(violations.length > 0, `${what}: refused`)
+    t.match(violations.map(({ path, message }) => `${path}: ${message}`).join('\n'), where, what)
   }
 })
 
@@ -234,18 +234,18 @@ t.test('admission: accepts what is right, whatever else exists', async (t) => {
     virtual({ incomingAuth: oidc, authServerConfig: embedded({ issuer: 'http://login.example.com' }) }),
   ]
   for (const manifest of right)
-    t.strictSame(validateResource(manifest).problems, [], `${manifest.kind} ${manifest.metadata.name}`)
+    t.strictSame(validateResource(manifest).violations, [], `${manifest.kind} ${manifest.metadata.name}`)
 })
 
 t.test('admission: says all errors at once', async (t) => {
-  const { problems } = validateResource(
+  const { violations } = validateResource(
     virtual({
       incomingAuth: servedBy,
       config: { optimizer: {}, compositeTools: [{ name: 'w', steps: [{ id: 'a' }] }] },
     }),
   )
   t.strictSame(
-    problems.map(({ path }) => path),
+    violations.map(({ path }) => path),
     [
       'spec.config.compositeTools[0].steps[0].tool',
       'spec.embeddingServerRef',
@@ -285,8 +285,8 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
     [server('s', { transport: 'stdio' }), /needs the command/],
   ]
   for (const [manifest, text] of warned) {
-    const { problems, warnings } = validateResource(manifest)
-    t.strictSame(problems, [])
+    const { violations, warnings } = validateResource(manifest)
+    t.strictSame(violations, [])
     t.match(warnings.join('\n'), text)
     for (const warning of warnings) t.ok(warning.length <= 120, warning)
   }
@@ -307,10 +307,10 @@ t.test('admission: warns of a step whose backend has nearly the name of a static
   const warning =
     'no static backend has this name; did you mean files? spec.config.compositeTools[0].steps[0].tool'
   for (const tool of ['flies.read', 'flies_read']) {
-    t.same(withStep(tool), { problems: [], warnings: [warning] }, tool)
+    t.same(withStep(tool), { violations: [], warnings: [warning] }, tool)
   }
   for (const tool of ['files.read', 'files_read', 'elsewhere.read']) {
-    t.same(withStep(tool), { problems: [], warnings: [] }, `${tool}: of a static backend, or of a member`)
+    t.same(withStep(tool), { violations: [], warnings: [] }, `${tool}: of a static backend, or of a member`)
   }
   const priority = { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['files'] } }
   t.same(withStep('flies_read', priority).warnings, [], 'any name may be that of a tool')
@@ -318,6 +318,6 @@ t.test('admission: warns of a step whose backend has nearly the name of a static
 
 t.test('admission: obo is checked at reconcile, not here', async (t) => {
   const incomplete = external('obo', { scopes: ['a'] })
-  t.strictSame(validateResource(incomplete).problems, [])
-  t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).problems, [])
+  t.strictSame(validateResource(incomplete).violations, [])
+  t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).violations, [])
 })

@@ -75,8 +75,8 @@ for (const example of examples) {
 
   await t.test(`${example}: every document is admitted without a warning`, async (t) => {
     for (const { kind, name, value } of all) {
-      const { problems, warnings } = validateResource(value)
-      t.strictSame(problems, [], `${kind} ${name}: ${formatViolations(problems)}`)
+      const { violations, warnings } = validateResource(value)
+      t.strictSame(violations, [], `${kind} ${name}: ${formatViolations(violations)}`)
       // The quickstart is for a laptop, where its servers are started by a local command.
       if (example !== 'quickstart') t.strictSame(warnings, [], `${kind} ${name}`)
       t.ok(isDnsSubdomain(name), name)

@@ -6,7 +6,7 @@ import { validateRuntime } from '../../../schemas/index.ts'
 
 function convert(doc: Readonly<Record<string, unknown>>, file = 'given.json'): Migration {
   return migrate([{ doc, file, lineOf: () => 1 }], {
-    problemsOf: (manifest) => validateResource(manifest).problems,
+    violationsOf: (manifest) => validateResource(manifest).violations,
     tools: new Map(),
   })
 }
@@ -159,7 +159,7 @@ t.test('virtual server: the file has our form but for a few names', async (t) =>
   )
   t.equal(migration.documents[0]?.subject, 'virtual server')
   const [config] = [...migration.files.values()].flat()
-  t.same(validateRuntime('vmcp', config).problems, [])
+  t.same(validateRuntime('vmcp', config).violations, [])
   t.match(config, {
     groupRef: 'team',
     operational: { failureHandling: { partialFailureMode: 'best_effort' } },

@@ -16,7 +16,7 @@ function convert(
   tools: Readonly<Record<string, string>> = {},
 ): Migration {
   return migrate(documents(...docs), {
-    problemsOf: (manifest) => validateResource(manifest).problems,
+    violationsOf: (manifest) => validateResource(manifest).violations,
     tools: new Map(Object.entries(tools)),
   })
 }

@@ -120,7 +120,7 @@ t.test('admission: static backends and the embedding service are under the same 
         outgoingAuth: { source: 'inline' },
         config,
       },
-    }).problems
+    }).violations
   const backend = (url: string) => server({ backends: [{ name: 'b', url, transport: 'streamable-http' }] })
   const embedding = (embeddingService: string) => server({ optimizer: { embeddingService } })
   for (const url of never.filter((url) => /^https?:/.test(url))) {

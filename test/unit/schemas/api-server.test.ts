@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { kindOf } from '../../../schemas/index.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
-import { problemsOf } from './tables/check.ts'
+import { violationsOf } from './tables/check.ts'
 import { allTables } from './tables/index.ts'
 import { statusTables } from './tables/status.ts'
 import { absent, type Doc, type Json, type Row, type Table, valueAt, withValue } from './tables/table.ts'
@@ -49,7 +49,7 @@ async function compare(t: import('tap').Test, table: Table, ask: Ask): Promise<v
   const verdicts = await Promise.all(documents.map(({ doc }) => ask(doc)))
   for (const [index, { doc, title, row }] of documents.entries()) {
     const verdict = verdicts[index]
-    const here = problemsOf(doc)
+    const here = violationsOf(doc)
     if (verdict?.accepted !== (here.length === 0)) t.fail(title, { here, there: verdict?.text })
     const filled = row.default !== undefined && valueAt(doc, row.at) === undefined
     if (filled && verdict?.accepted) t.same(valueAt(verdict.object, row.at), row.default, `${title}: default`)

@@ -24,17 +24,17 @@ t.test('cedarProblems: is silent about what can be used', async (t) => {
 })
 
 t.test('cedarProblems: names the index of every policy at error', async (t) => {
-  const problems = cedarViolations(
+  const violations = cedarViolations(
     ['permit(principal)', good, '', '// nothing here', 'permit(principal == ?principal, action, resource);'],
     '[]',
   )
   t.strictSame(
-    problems.map(({ path }) => path),
+    violations.map(({ path }) => path),
     ['policies[0]', 'policies[2]', 'policies[3]', 'policies[4]'],
   )
-  t.match(problems[0]?.message, /^is not a Cedar policy: .*character \d+/)
-  t.match(problems[1]?.message, /holds no policy/)
-  t.match(problems[3]?.message, /template/)
+  t.match(violations[0]?.message, /^is not a Cedar policy: .*character \d+/)
+  t.match(violations[1]?.message, /holds no policy/)
+  t.match(violations[3]?.message, /template/)
 })
 
 t.test('cedarProblems: says what is wrong with the entities', async (t) => {
@@ -55,9 +55,9 @@ t.test('cedarProblems: says what is wrong with the entities', async (t) => {
       /cycle/,
     ],
   ] as const) {
-    const [problem, ...more] = cedarViolations([good], text)
-    t.equal(problem?.path, 'entitiesJson', text)
-    t.match(problem?.message, message)
+    const [violation, ...more] = cedarViolations([good], text)
+    t.equal(violation?.path, 'entitiesJson', text)
+    t.match(violation?.message, message)
     t.equal(more.length, 0)
   }
 })
@@ -120,10 +120,10 @@ const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
 t.test('cedarProblems: a monster is refused with its reason, and the engine answers on', async (t) => {
   const before = engineFailures()
   for (const [name, [text, message]] of Object.entries(monsters)) {
-    const problems = cedarViolations([good, text, good], '[]')
-    t.equal(problems.length, 1, name)
-    t.equal(problems[0]?.path, 'policies[1]', name)
-    t.match(problems[0]?.message, message, name)
+    const violations = cedarViolations([good, text, good], '[]')
+    t.equal(violations.length, 1, name)
+    t.equal(violations[0]?.path, 'policies[1]', name)
+    t.match(violations[0]?.message, message, name)
   }
   t.strictSame(cedarViolations([good], '[]'), [])
   t.equal(engineFailures(), before, 'none of them reached the engine')
@@ -151,9 +151,9 @@ t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as 
     { path: 'policies', message: /262144 characters in all/ },
   ])
   const wrong = `permit(${'x '.repeat(3_000)});`
-  const problems = cedarViolations(Array(10).fill(wrong), '[]')
-  t.equal(problems.length, 4)
-  t.match(problems[3], { path: 'policies[3]', message: /was not checked, nor were those after it/ })
+  const violations = cedarViolations(Array(10).fill(wrong), '[]')
+  t.equal(violations.length, 4)
+  t.match(violations[3], { path: 'policies[3]', message: /was not checked, nor were those after it/ })
 })
 
 t.test('cedarProblems: entities are bounded', async (t) => {
@@ -179,8 +179,8 @@ t.test('cedarProblems: entities are bounded', async (t) => {
     [Array.from({ length: 2000 }, (_, i) => entity(i, [i + 1])), /hierarchy of more than 32 levels/],
     [layers, /too many ways/],
   ] as const) {
-    const problems = cedarViolations([good], JSON.stringify(entities))
-    t.match(problems, [{ path: 'entitiesJson', message }])
+    const violations = cedarViolations([good], JSON.stringify(entities))
+    t.match(violations, [{ path: 'entitiesJson', message }])
   }
   const honest = Array.from({ length: 500 }, (_, i) => entity(i, i < 490 ? [490 + (i % 10)] : []))
   t.strictSame(cedarViolations([good], JSON.stringify(honest)), [])

@@ -66,7 +66,7 @@ function admitted(kind: string, spec: object): boolean {
     metadata: { name: 'x', namespace: 'default' },
     spec,
   }
-  return validateResource(doc).problems.length === 0
+  return validateResource(doc).violations.length === 0
 }
 
 function withoutError(run: () => unknown): boolean {
@@ -128,7 +128,7 @@ function proxyFlag(
 
 function proxyFile(headerForward: object): boolean {
   return (
-    validateRuntime('proxy', { name: 'p', targetUri: 'https://a.example/mcp', headerForward }).problems
+    validateRuntime('proxy', { name: 'p', targetUri: 'https://a.example/mcp', headerForward }).violations
       .length === 0
   )
 }

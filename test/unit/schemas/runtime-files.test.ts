@@ -30,12 +30,12 @@ const files = { vmcp, authserver, proxy }
 
 function says(name: RuntimeName, path: string, value: Json): string {
   const doc: { readonly [name: string]: Json } = JSON.parse(JSON.stringify(files[name]))
-  return formatViolations(validateRuntime(name, withValue(doc, path, value)).problems)
+  return formatViolations(validateRuntime(name, withValue(doc, path, value)).violations)
 }
 
 await t.test('runtime files: defaults are filled in', async (t) => {
   const virtual = validateRuntime('vmcp', vmcp)
-  t.same(virtual.problems, [])
+  t.same(virtual.violations, [])
   t.same(virtual.config?.operational, {
     timeouts: { default: '30s' },
     failureHandling: {
@@ -50,7 +50,7 @@ await t.test('runtime files: defaults are filled in', async (t) => {
   t.equal(virtual.config?.aggregation.conflictResolutionConfig.prefixFormat, '{workload}_')
 
   const server = validateRuntime('authserver', authserver)
-  t.same(server.problems, [])
+  t.same(server.violations, [])
   t.same(server.config?.storage, { type: 'memory' })
   t.same(server.config?.tokenLifespans, {
     accessTokenLifespan: '1h',
@@ -60,7 +60,7 @@ await t.test('runtime files: defaults are filled in', async (t) => {
   t.same(server.config?.scopesSupported, ['openid', 'profile', 'email', 'offline_access'])
 
   const transparent = validateRuntime('proxy', proxy)
-  t.same(transparent.problems, [])
+  t.same(transparent.violations, [])
   t.equal(transparent.config?.host, '127.0.0.1')
   t.equal(transparent.config?.port, 0)
 })
@@ -74,9 +74,9 @@ await t.test('runtime files: what is given is left alone, the document too', asy
 })
 
 await t.test('vmcp: name, group, both authentications and aggregation are required', async (t) => {
-  const { problems } = validateRuntime('vmcp', {})
+  const { violations } = validateRuntime('vmcp', {})
   t.same(
-    problems.map(({ path }) => path),
+    violations.map(({ path }) => path),
     ['aggregation', 'groupRef', 'incomingAuth', 'name', 'outgoingAuth'],
   )
 })
@@ -98,10 +98,10 @@ await t.test('vmcp: rate limits need Redis and, per user, authenticated callers'
   const redis: Json = { provider: 'redis', address: 'r:6379' }
   const doc = { ...vmcp, sessionStorage: redis, rateLimiting: { perUser: bucket } }
   t.match(
-    formatViolations(validateRuntime('vmcp', doc).problems),
+    formatViolations(validateRuntime('vmcp', doc).violations),
     /^incomingAuth\.type: rateLimiting\.perUser needs/,
   )
-  t.same(validateRuntime('vmcp', { ...doc, incomingAuth: { type: 'local' } }).problems, [])
+  t.same(validateRuntime('vmcp', { ...doc, incomingAuth: { type: 'local' } }).violations, [])
 })
 
 await t.test('authserver: rules of the file', async (t) => {
@@ -117,7 +117,7 @@ await t.test('authserver: rules of the file', async (t) => {
   }
   t.same(
     validateRuntime('authserver', { ...authserver, issuer: 'http://auth.ns.svc', insecureAllowHTTP: true })
-      .problems,
+      .violations,
     [],
   )
   t.match(says('authserver', 'baselineClientScopes', ['admin']), /^baselineClientScopes: every one of/)
@@ -159,10 +159,10 @@ await t.test('authserver: an oauth2 upstream', async (t) => {
 
 await t.test('proxy: rules of the file', async (t) => {
   t.match(says('proxy', 'stdio', { command: 'server' }), /^targetUri: exactly one of targetUri and stdio/)
-  t.match(formatViolations(validateRuntime('proxy', { name: 'x' }).problems), /^targetUri: exactly one of/)
+  t.match(formatViolations(validateRuntime('proxy', { name: 'x' }).violations), /^targetUri: exactly one of/)
   t.same(
     validateRuntime('proxy', { name: 'x', stdio: { command: 'server', args: ['-v'] }, proxyMode: 'sse' })
-      .problems,
+      .violations,
     [],
   )
   t.match(says('proxy', 'proxyMode', 'sse'), /^proxyMode: proxyMode can differ from transport only/)

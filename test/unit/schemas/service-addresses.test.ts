@@ -119,5 +119,5 @@ await t.test('admission and the runtime give the same message', async (t) => {
     aggregation: {},
     telemetry: { endpoint, metricsEnabled: true },
   })
-  t.same(running.problems, [{ path: 'telemetry.endpoint', message: offline[0]?.message }])
+  t.same(running.violations, [{ path: 'telemetry.endpoint', message: offline[0]?.message }])
 })

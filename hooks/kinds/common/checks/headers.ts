@@ -5,12 +5,12 @@ import type { HeaderForwardConfig, Violation } from '../../../../schemas/index.t
 
 /** Errors of headers that are given more than once, in whatever case. */
 export function headerForwardViolations(config: HeaderForwardConfig | undefined, path: string): Violation[] {
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   const seen = new Map<string, string>()
   const take = (name: string, where: string) => {
     const other = seen.get(name.toLowerCase())
     if (other === undefined) seen.set(name.toLowerCase(), where)
-    else problems.push({ path: where, message: `sets the same header as ${other}` })
+    else violations.push({ path: where, message: `sets the same header as ${other}` })
   }
   for (const name of Object.keys(config?.addPlaintextHeaders ?? {}).sort()) {
     take(name, `${path}.addPlaintextHeaders[${JSON.stringify(name.slice(0, 80))}]`)
@@ -18,5 +18,5 @@ export function headerForwardViolations(config: HeaderForwardConfig | undefined,
   for (const [index, { headerName }] of (config?.addHeadersFromSecret ?? []).entries()) {
     take(headerName, `${path}.addHeadersFromSecret[${index}].headerName`)
   }
-  return problems
+  return violations
 }

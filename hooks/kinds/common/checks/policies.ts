@@ -7,9 +7,9 @@ import type { AuthzConfig, DecisionPoint, Violation } from '../../../../schemas/
 export function authzViolations(config: AuthzConfig | undefined, path: string): Violation[] {
   if (!config?.inline) return []
   const { policies, entitiesJson, shadowPolicies, shadowReplaces } = config.inline
-  return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map((problem) => ({
-    path: `${path}.inline.${problem.path}`,
-    message: problem.message,
+  return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map((violation) => ({
+    path: `${path}.inline.${violation.path}`,
+    message: violation.message,
   }))
 }
 

@@ -8,19 +8,19 @@ export function overrideViolations(
   path: string,
 ): Violation[] {
   const taken = new Map<string, string>()
-  const problems: Violation[] = []
+  const violations: Violation[] = []
   for (const [original, { name }] of Object.entries(overrides ?? {}).sort(byKey)) {
     const shown = name || original
     const other = taken.get(shown)
     if (other !== undefined) {
-      problems.push({
+      violations.push({
         path: `${path}[${JSON.stringify(original.slice(0, 80))}].name`,
         message: `the tools ${other} and ${original} would both be called ${shown}`,
       })
     }
     taken.set(shown, original)
   }
-  return problems
+  return violations
 }
 
 /** The order of members in a map means nothing, and must not show in a message. */

@@ -35,7 +35,7 @@ export interface BuiltProxyConfig {
   /** Undefined when there are errors. */
   readonly file: input.ProxyFile | undefined
   readonly authServer: input.AuthServerFile | undefined
-  readonly violations: readonly SyncFailure[]
+  readonly failures: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
   readonly accountToken: boolean
 }
@@ -62,11 +62,9 @@ export function front(
   const hashes = hashesOf(context)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
   const parts = [incoming, policies, shown, observed, external, serverRef, server, outgoing]
-  const violations = [...parts.map((part) => part.failure), secrets].filter(
-    (failure) => failure !== undefined,
-  )
+  const failures = [...parts.map((part) => part.failure), secrets].filter((failure) => failure !== undefined)
   const none = { file: undefined, authServer: undefined, hashes, accountToken: false }
-  if (violations.length > 0) return { ...none, violations }
+  if (failures.length > 0) return { ...none, failures }
   const authServer = server.value && authServerOf(context, server.value, incoming.value?.oidc, needs)
   const owner = { scope: 'proxy', namespace: context.namespace, name: context.name }
   const file = definedFields({
@@ -87,13 +85,13 @@ export function front(
     headerForward: headerIdentifiers(needs, context.name, spec.headerForward),
     outgoingAuth: outgoing.value,
   })
-  const problems = [
-    ...validateRuntime('proxy', file).problems,
-    ...(authServer ? validateRuntime('authserver', authServer).problems : []),
+  const violations = [
+    ...validateRuntime('proxy', file).violations,
+    ...(authServer ? validateRuntime('authserver', authServer).violations : []),
   ]
-  if (problems.length > 0)
-    return { ...none, violations: [{ reason: 'ConfigInvalid', message: formatViolations(problems) }] }
-  return { file, authServer, violations: [], hashes, accountToken: incoming.value?.accountToken ?? false }
+  if (violations.length > 0)
+    return { ...none, failures: [{ reason: 'ConfigInvalid', message: formatViolations(violations) }] }
+  return { file, authServer, failures: [], hashes, accountToken: incoming.value?.accountToken ?? false }
 }
 
 /** The one embedded authorization server that the two references can name. */

@@ -45,8 +45,8 @@ export function checkAuthServer(context: Context, incoming: Incoming): SyncFailu
 }
 
 /** The same condition where the manifest itself is at error, and nothing else can be checked. */
-export function checkInvalidAuthServer({ conditions, problems, stored }: Context): void {
-  const mine = problems.filter(
+export function checkInvalidAuthServer({ conditions, violations, stored }: Context): void {
+  const mine = violations.filter(
     ({ path }) =>
       path.startsWith('spec.authServerConfig') || path.endsWith('.inline.primaryUpstreamProvider'),
   )

@@ -34,16 +34,16 @@ export function checkFiles(
   backends: readonly ResolvedBackend[],
 ): CheckedFiles {
   const { authServer } = files
-  const found = validateRuntime('vmcp', files.config).problems
+  const found = validateRuntime('vmcp', files.config).violations
   const remaining = found.length > 0 ? withoutBroken(files.config, found) : undefined
   const config = remaining?.document ?? files.config
-  const problems: readonly Violation[] = [
-    ...(remaining ? validateRuntime('vmcp', config).problems : found),
-    ...(authServer ? validateRuntime('authserver', authServer).problems : []),
+  const violations: readonly Violation[] = [
+    ...(remaining ? validateRuntime('vmcp', config).violations : found),
+    ...(authServer ? validateRuntime('authserver', authServer).violations : []),
   ]
-  const failure = specFailure(problems, 'ConfigInvalid')
+  const failure = specFailure(violations, 'ConfigInvalid')
   if (failure) {
-    const message = `The configuration cannot be made: ${formatViolations(problems)}`
+    const message = `The configuration cannot be made: ${formatViolations(violations)}`
     conditions.set('Valid', 'False', failure.reason, message)
     return { files: undefined, backends, failure }
   }

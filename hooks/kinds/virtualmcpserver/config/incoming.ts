@@ -30,7 +30,7 @@ export interface Incoming {
   readonly oidcConfigHash: string | undefined
   readonly authzConfigHash: string | undefined
   /** Errors that stop the sync, the first one first. */
-  readonly violations: readonly SyncFailure[]
+  readonly failures: readonly SyncFailure[]
 }
 
 export function incomingAuth(context: Context, needs: PodNeeds, resource: string): Incoming {
@@ -39,18 +39,18 @@ export function incomingAuth(context: Context, needs: PodNeeds, resource: string
   const { name: authzName } = incomingAuth.authzConfigRef ?? {}
   const oidc = incomingAuth.type === 'oidc' ? oidcOf(context, needs, resource) : undefined
   const authz = authzOf(context, needs)
-  const violations = [oidc?.failure, authz?.failure].filter((failure) => failure !== undefined)
-  checkAuth(context, violations[0])
+  const failures = [oidc?.failure, authz?.failure].filter((failure) => failure !== undefined)
+  checkAuth(context, failures[0])
   const auth: RuntimeIncomingAuth = {
     type: incomingAuth.type,
     ...(oidc?.value && { oidc: oidc.value }),
     ...(authz?.value && { authz: withPrimary(context, authz.value) }),
   }
   return {
-    auth: violations.length === 0 ? auth : undefined,
+    auth: failures.length === 0 ? auth : undefined,
     oidcConfigHash: oidcName && configHashOf(context, 'MCPOIDCConfig', oidcName),
     authzConfigHash: authzName && configHashOf(context, 'MCPAuthzConfig', authzName),
-    violations,
+    failures,
   }
 }
 

@@ -175,7 +175,7 @@ t.test('manifests: the bounds are checked at admission and offline, by the same 
           incomingAuth: { type: 'anonymous' },
           config: { operational: { maxResultBytes: value } },
         },
-      }).problems,
+      }).violations,
     )
   for (const value of [1_024, 1_048_576, 67_108_864]) t.equal(refused(value), '')
   for (const value of [0, -1, 1_023, 67_108_865, 1.5, '1Mi', null]) {

@@ -52,10 +52,10 @@ const refused: readonly [object, string][] = [
 
 t.test('admission: what the API server would refuse in a child', async (t) => {
   for (const [document, path] of refused) {
-    const { problems } = validateResource(document)
+    const { violations } = validateResource(document)
     t.ok(
-      problems.some((problem) => problem.path.includes(path)),
-      `${path}: ${JSON.stringify(problems)}`,
+      violations.some((violation) => violation.path.includes(path)),
+      `${path}: ${JSON.stringify(violations)}`,
     )
   }
 })
@@ -75,7 +75,7 @@ t.test('admission: what it takes is taken', async (t) => {
     }),
     virtual({ podTemplateSpec: { metadata: { labels: { ...labels, old: null }, annotations } } }),
   ]
-  for (const document of accepted) t.same(validateResource(document).problems, [])
+  for (const document of accepted) t.same(validateResource(document).violations, [])
 })
 
 t.test('quantities compare by amount', async (t) => {

@@ -62,9 +62,9 @@ const atAdmission: readonly [string, object, RegExp][] = [
 
 for (const [what, manifest, message] of atAdmission) {
   t.test(`admission refuses ${what}`, async (t) => {
-    const { problems } = validateResource(manifest)
-    t.equal(problems.length, 1)
-    t.match(problems.map(({ path, message }) => `${path}: ${message}`)[0], message)
+    const { violations } = validateResource(manifest)
+    t.equal(violations.length, 1)
+    t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
   })
 }
 
@@ -95,7 +95,7 @@ const inSync: readonly [string, object, RegExp][] = [
 
 for (const [what, manifest, message] of inSync) {
   t.test(`the condition tells ${what}, and what runs stays`, async (t) => {
-    t.strictSame(validateResource(manifest).problems, [], 'nothing that the manifest alone shows')
+    t.strictSame(validateResource(manifest).violations, [], 'nothing that the manifest alone shows')
     const w = world(virtual()).ready()
     const before = JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
     w.apply(manifest as ReturnType<typeof virtual>).settle()
@@ -126,12 +126,12 @@ t.test('what the API server takes is taken', async (t) => {
       { name: 'data', hostPath: { path: '/data/..hidden' } },
     ],
   })
-  t.strictSame(validateResource(taken).problems, [])
+  t.strictSame(validateResource(taken).violations, [])
   const w = world(taken).settle()
   t.ok(w.find('Deployment', 'vmcp-door'))
   const vectors = resource('EmbeddingServer', 'vectors', {
     model: 'm',
     podTemplateSpec: { spec: { containers: [{ name: 'embedding', env: [{ name: 'A', value: '1' }] }] } },
   })
-  t.strictSame(validateResource(vectors).problems, [], 'the generated container has an image of its own')
+  t.strictSame(validateResource(vectors).violations, [], 'the generated container has an image of its own')
 })

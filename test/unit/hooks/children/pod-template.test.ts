@@ -99,7 +99,7 @@ t.test('podTemplateSpec: what the container needs to start cannot be removed', a
 })
 
 t.test('podTemplateSpec: wrong types are refused at admission, with their path', async (t) => {
-  const { problems } = validateResource(
+  const { violations } = validateResource(
     server('files', {
       podTemplateSpec: {
         spec: { containers: [{ name: 'mcp', env: [{ value: 1 }], ports: [{ containerPort: '80' }] }] },
@@ -107,7 +107,7 @@ t.test('podTemplateSpec: wrong types are refused at admission, with their path',
     }),
   )
   t.match(
-    problems.map(({ path }) => path),
+    violations.map(({ path }) => path),
     [
       'spec.podTemplateSpec.spec.containers[0].env[0].name',
       'spec.podTemplateSpec.spec.containers[0].env[0].value',

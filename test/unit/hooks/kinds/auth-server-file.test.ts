@@ -42,7 +42,7 @@ t.test(
     )
     const sentinels = (sentinelService: object) => {
       const { file } = fileOf(redis({ sentinelConfig: { masterName: 'm', sentinelService } }))
-      t.strictSame(validateRuntime('authserver', file).problems, [])
+      t.strictSame(validateRuntime('authserver', file).violations, [])
       return file.storage?.redis?.sentinelConfig?.sentinelAddrs
     }
     t.strictSame(sentinels({ name: 's' }), ['s.team.svc.cluster.local:26379'])
@@ -110,7 +110,7 @@ t.test(
         dcrConfig: { initialAccessTokenEnv: 'GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_DYN_CORP' },
       },
     })
-    t.strictSame(validateRuntime('authserver', file).problems, [])
+    t.strictSame(validateRuntime('authserver', file).violations, [])
     const own = fileOf({
       upstreamProviders: [
         {

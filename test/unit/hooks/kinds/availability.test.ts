@@ -19,7 +19,7 @@ interface Pods {
 const podsOf = (w: World, kind: string, name: string) => w.get(kind, name)['spec'] as Pods
 const autoscaling = { minReplicas: 2, maxReplicas: 6 }
 const problemsOf = (object: Stored) =>
-  validateResource(object).problems.map(({ path, message }) => `${path}: ${message}`)
+  validateResource(object).violations.map(({ path, message }) => `${path}: ${message}`)
 
 t.test('a disruption budget comes with the second pod and goes with it', async (t) => {
   const w = world(virtual({ replicas: 1, ...redis })).settle()

@@ -39,7 +39,7 @@ t.test('a Secret of the console that is not there is told, and no pod waits for 
 
 t.test('the port of the console cannot be that of MCP', async (t) => {
   const said = (more: object) =>
-    validateResource(virtual(console(more))).problems.map(({ path, message }) => `${path} ${message}`)
+    validateResource(virtual(console(more))).violations.map(({ path, message }) => `${path} ${message}`)
   t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, the port of MCP'])
   t.strictSame(said({ port: 4484 }), [])
   t.strictSame(said({ port: 4483, enabled: false }), [], 'one that is off has no port')

@@ -27,8 +27,8 @@ const condition = (w: World, kind: string, name: string, type: string) =>
   (w.get(kind, name)['status'] as { conditions: Condition[] }).conditions.find((item) => item.type === type)
 const ofDoor = (w: World, type: string) => condition(w, 'VirtualMCPServer', 'door', type)
 const template = (w: World) => JSON.stringify((w.get('Deployment', 'vmcp-door')['spec'] as object) ?? {})
-const problemsOf = (manifest: object) =>
-  validateResource(manifest).problems.map(({ path, message }) => `${path}: ${message}`)
+const violationsOf = (manifest: object) =>
+  validateResource(manifest).violations.map(({ path, message }) => `${path}: ${message}`)
 
 t.test('replicas of an authorization server that are not one server are told', async (t) => {
   const served = (more: object, replicas = 2) =>
@@ -75,11 +75,11 @@ t.test('the address of a session store has a port', async (t) => {
       server('files', { sessionStorage: { provider: 'redis', address } }),
       virtual({ config: { sessionStorage: { provider: 'redis', address } } }),
     ]) {
-      t.match(problemsOf(manifest), [/sessionStorage\.address.*host:port/], `${manifest.kind} ${address}`)
+      t.match(violationsOf(manifest), [/sessionStorage\.address.*host:port/], `${manifest.kind} ${address}`)
     }
   }
   for (const address of ['redis:6379', 'redis.team.svc:6379', '[::1]:6379'])
-    t.strictSame(problemsOf(virtual({ sessionStorage: { provider: 'redis', address } })), [], address)
+    t.strictSame(violationsOf(virtual({ sessionStorage: { provider: 'redis', address } })), [], address)
 })
 
 t.test('a CA bundle that is optional may be absent, and counts when it comes', async (t) => {
@@ -178,12 +178,12 @@ t.test('what no child can hold is refused at admission', async (t) => {
   ]
   for (const manifest of manifests) {
     t.ok(
-      problemsOf(manifest).some((text) => /at least \d+ bytes, and 245760 can be applied/.test(text)),
+      violationsOf(manifest).some((text) => /at least \d+ bytes, and 245760 can be applied/.test(text)),
       manifest.kind,
     )
   }
   const fits = { type: 'inline', inline: { policies: [policy, policy] } }
-  t.strictSame(problemsOf(virtual({ incomingAuth: { type: 'anonymous', authzConfig: fits } })), [])
+  t.strictSame(violationsOf(virtual({ incomingAuth: { type: 'anonymous', authzConfig: fits } })), [])
 })
 
 t.test('the deletion of a group with members is reviewed', async (t) => {

@@ -42,10 +42,10 @@ t.test('admission: a definition stands under its own name, and its text is JSON'
     [{ scheme: 'gatehouse.pin.v2' }, /spec\.scheme/],
   ]
   for (const [spec, message] of refused)
-    t.match(formatViolations(validateResource(lock(spec)).problems), message)
-  t.strictSame(validateResource(lock()).problems, [])
+    t.match(formatViolations(validateResource(lock(spec)).violations), message)
+  t.strictSame(validateResource(lock()).violations, [])
   t.strictSame(
-    validateResource(lock({ tools: [{ name: 'read', definitionText: JSON.stringify(read) }] })).problems,
+    validateResource(lock({ tools: [{ name: 'read', definitionText: JSON.stringify(read) }] })).violations,
     [],
   )
   t.end()

@@ -186,7 +186,7 @@ await t.test('messages: a document nested beyond reason is refused, not choked o
     document('MCPServer', { image: 'x', podTemplateSpec: { a: deep(levels) } })
   t.same(validateManifest(nested(150)), [])
   t.equal(formatViolations(validateManifest(nested(50_000))), 'is nested more than 200 levels deep')
-  t.same(validateRuntime('proxy', deep(50_000)).problems, [
+  t.same(validateRuntime('proxy', deep(50_000)).violations, [
     { path: '', message: 'is nested more than 200 levels deep' },
   ])
 })

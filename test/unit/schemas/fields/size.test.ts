@@ -47,7 +47,7 @@ t.test('size: of very many errors a thousand are shown, and it is said', async (
 })
 
 t.test('size: files of the runtime may be larger', async (t) => {
-  const problems = (doc: unknown) => validateRuntime('vmcp', doc).problems
+  const problems = (doc: unknown) => validateRuntime('vmcp', doc).violations
   t.notMatch(problems({ backends: times(3000, () => ({})) }), [{ message: /at most/ }])
   t.match(problems({ backends: times(5001, () => ({})) }), [
     { path: 'backends', message: /^has 5001 items; at most 5000/ },

@@ -86,7 +86,7 @@ for (const [field, zero, base = {}] of rows)
   await t.test(`${field}: zero is ${zero}, by admission and by the runtime alike`, async (t) => {
     for (const value of spellings) {
       const offline = admission(field, value, base)
-      const running = validateRuntime('vmcp', file(field, value, base)).problems
+      const running = validateRuntime('vmcp', file(field, value, base)).violations
       t.equal(offline.length > 0, zero === 'refused', `admission: ${value} ${JSON.stringify(offline)}`)
       t.same(
         running,
@@ -94,7 +94,7 @@ for (const [field, zero, base = {}] of rows)
         `runtime: ${value}`,
       )
     }
-    for (const value of ['1s', '9s']) t.same(validateRuntime('vmcp', file(field, value, base)).problems, [])
+    for (const value of ['1s', '9s']) t.same(validateRuntime('vmcp', file(field, value, base)).violations, [])
     for (const { path, message } of admission(field, '0s', base)) {
       t.equal(path, `spec.config.${field}`)
       t.match(message, /must be (longer than zero|at least 1s)/)

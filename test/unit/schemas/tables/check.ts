@@ -12,23 +12,23 @@ import { absent, type Doc, type Json, type Row, type Table, valueAt, withValue }
 export async function checkTables(t: Test, tables: readonly Table[]): Promise<void> {
   for (const table of tables) {
     await t.test(`${table.name}: every row holds`, async (t) => {
-      t.same(problemsOf(table.base), [], 'the document of the table is valid')
+      t.same(violationsOf(table.base), [], 'the document of the table is valid')
       for (const row of table.rows) checkRow(t, table, row)
     })
   }
 }
 
 /** Problems of a document; where it has a status, that is checked too, as hooks do. */
-export function problemsOf(doc: Doc): readonly Violation[] {
+export function violationsOf(doc: Doc): readonly Violation[] {
   const { kind, status } = doc
   const ofStatus = 'status' in doc && isKindName(kind) ? validateStatus(kind, status) : []
   return [...validateManifest(doc), ...ofStatus]
 }
 
 function checkRow(t: Test, table: Table, row: Row): void {
-  const problems = (value: Json | typeof absent) => problemsOf(withValue(table.base, row.at, value))
+  const problems = (value: Json | typeof absent) => violationsOf(withValue(table.base, row.at, value))
   const without = withValue(table.base, row.at, absentUnlessItem(row))
-  if (row.required) t.ok(isAbout(problemsOf(without), row), `${row.at}: is required`)
+  if (row.required) t.ok(isAbout(violationsOf(without), row), `${row.at}: is required`)
   if (row.default !== undefined) {
     const filled = valueAt(withDefaults(without), row.at)
     t.same(filled, row.default, `${row.at}: default ${JSON.stringify(row.default)}`)
@@ -49,10 +49,10 @@ function absentUnlessItem(row: Row): typeof absent | null {
   return row.at.endsWith(']') && !row.at.endsWith('"]') ? null : absent
 }
 
-function isAbout(problems: readonly Violation[], row: Row): boolean {
-  if (row.failure === '*') return problems.length > 0
+function isAbout(violations: readonly Violation[], row: Row): boolean {
+  if (row.failure === '*') return violations.length > 0
   const path = row.failure ?? row.at
-  return problems.some((problem) => problem.path === path)
+  return violations.some((violation) => violation.path === path)
 }
 
 function text(value: Json | typeof absent): string {

@@ -22,7 +22,7 @@ const rule =
 
 t.test('admission: schemas of all inline workflows are counted together', async (t) => {
   const problems = (tools: object[]) =>
-    validateResource(virtual({ config: { compositeTools: tools } })).problems
+    validateResource(virtual({ config: { compositeTools: tools } })).violations
   t.same(problems(workflows(5)), [])
   t.same(
     problems(workflows(8)),
@@ -44,16 +44,16 @@ t.test('admission: schemas of all inline workflows are counted together', async 
 t.test('admission: work on defaults is counted together', async (t) => {
   const heavy = { type: 'string', pattern: '^(a|b|c){1,100}$', default: 'abc'.repeat(30) }
   const own = { parameters: { type: 'object', properties: properties(10, heavy) } }
-  const { problems } = validateResource(virtual({ config: { compositeTools: workflows(10, own) } }))
-  t.match(problems, [
+  const { violations } = validateResource(virtual({ config: { compositeTools: workflows(10, own) } }))
+  t.match(violations, [
     {
       path: /^spec\.config\.compositeTools\[\d\]\.parameters\.properties\.p\d+\.default$/,
       message: 'the defaults of all workflows together take too much work to be checked; this one is beyond',
     },
   ])
-  t.equal(problems.length, 1)
+  t.equal(violations.length, 1)
   t.same(
-    validateResource(virtual({ config: { compositeTools: workflows(1, own) } })).problems,
+    validateResource(virtual({ config: { compositeTools: workflows(1, own) } })).violations,
     [],
     'one is fine',
   )

@@ -6,7 +6,7 @@ import { schemaCheck } from '../../../../schemas/workflow/schema-check.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { validateResource } from '../../../../hooks/index.ts'
 import { resource } from '../../../hooks/resources.ts'
-import { ask, each, problemsOf, tool } from './parts.ts'
+import { ask, each, violationsOf, tool } from './parts.ts'
 import { wrong } from './wrong.ts'
 
 t.test('workflow: every mistake is found, with its place', async (t) => {
@@ -19,7 +19,7 @@ t.test('workflow: every mistake is found, with its place', async (t) => {
     '3.config.compositeTools.steps.tool',
     '3.config.compositeTools.steps.schema',
   )
-  for (const [what, spec, where] of wrong) t.match(problemsOf(spec).join('\n'), where, what)
+  for (const [what, spec, where] of wrong) t.match(violationsOf(spec).join('\n'), where, what)
 })
 
 t.test('workflow: what is right passes', async (t) => {
@@ -99,7 +99,7 @@ t.test('workflow: what is right passes', async (t) => {
       },
     },
   ]
-  for (const spec of right) t.strictSame(problemsOf(spec), [], JSON.stringify(spec))
+  for (const spec of right) t.strictSame(violationsOf(spec), [], JSON.stringify(spec))
 })
 
 t.test('workflow: a template below the first level is warned of', async (t) => {
@@ -126,12 +126,12 @@ t.test(
       nestedTemplates: true,
       steps: [tool('a', { arguments: { q: { deep: [text] } } })],
     })
-    t.strictSame(problemsOf(nested('{{.params.x}}')), [])
-    t.match(problemsOf(nested('{{.params.x')), [
+    t.strictSame(violationsOf(nested('{{.params.x}}')), [])
+    t.match(violationsOf(nested('{{.params.x')), [
       /^spec\.steps\[0\]\.arguments\.q\.deep\[0\]: is not a template/,
     ])
-    t.match(problemsOf(nested('{{.timestamp}}')), [/q\.deep\[0\]: reads \.timestamp, which does not exist/])
-    t.match(problemsOf(nested('{{.steps.b.output.x}}')), [/q\.deep\[0\]/])
+    t.match(violationsOf(nested('{{.timestamp}}')), [/q\.deep\[0\]: reads \.timestamp, which does not exist/])
+    t.match(violationsOf(nested('{{.steps.b.output.x}}')), [/q\.deep\[0\]/])
     const { warnings } = validateResource(
       resource('VirtualMCPCompositeToolDefinition', 'w', {
         name: 'w',
@@ -152,7 +152,7 @@ t.test('workflow checks: schemas that are recursive, but go deeper with each ste
     { a: { $ref: '#list' } },
   ])
     t.strictSame(
-      problemsOf({
+      violationsOf({
         parameters: { type: 'object', properties, $defs: { list: { ...list, $anchor: 'list' } } },
       }),
       [],
@@ -168,7 +168,9 @@ t.test('workflow checks: references that lead on and on are refused', async (t) 
     properties: { a: { $ref: '#/$defs/d0' } },
     $defs: { ...$defs, d300: {} },
   }
-  t.match(problemsOf({ parameters }), [/leads back to itself without end, or through more than 100 schemas/])
+  t.match(violationsOf({ parameters }), [
+    /leads back to itself without end, or through more than 100 schemas/,
+  ])
 })
 
 t.test('workflow checks: a value too deep for its schema is a violation', async (t) => {

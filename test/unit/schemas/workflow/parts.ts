@@ -3,7 +3,7 @@ import { validateResource } from '../../../../hooks/index.ts'
 import { resource } from '../../../hooks/resources.ts'
 
 export const tool = (id: string, more: object = {}) => ({ id, tool: `x.${id}`, ...more })
-export const problemsOf = (spec: object) =>
+export const violationsOf = (spec: object) =>
   validateResource(
     resource('VirtualMCPCompositeToolDefinition', 'w', {
       name: 'w',
@@ -11,7 +11,7 @@ export const problemsOf = (spec: object) =>
       steps: [tool('a')],
       ...spec,
     }),
-  ).problems.map(({ path, message }) => `${path}: ${message}`)
+  ).violations.map(({ path, message }) => `${path}: ${message}`)
 export const ask = (more: object = {}) => ({
   id: 'ask',
   type: 'elicitation',

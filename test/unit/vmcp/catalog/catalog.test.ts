@@ -63,14 +63,14 @@ function listing(
 }
 
 function aggregation(value: Record<string, unknown>): Aggregation {
-  const { config, problems } = validateRuntime('vmcp', {
+  const { config, violations } = validateRuntime('vmcp', {
     name: 'n',
     groupRef: 'g',
     incomingAuth: { type: 'anonymous' },
     outgoingAuth: { source: 'inline' },
     aggregation: value,
   })
-  if (!config) throw new Error(JSON.stringify(problems))
+  if (!config) throw new Error(JSON.stringify(violations))
   return config.aggregation
 }
 

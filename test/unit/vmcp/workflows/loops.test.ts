@@ -88,14 +88,14 @@ t.test('forEach: larger than maxIterations fails before any call; a hundred unle
   t.match(await own.run(list(3)), { isError: true, text: /exceeds maxIterations 2/ })
   const capped = { maxIterations: 1001, maxParallel: 51 }
   const kind = 'VirtualMCPCompositeToolDefinition'
-  const problems = validateManifest({
+  const violations = validateManifest({
     apiVersion: 'gatehouse.dev/v1beta1',
     kind,
     metadata: { name: 'w' },
     spec: { name: 'w', steps: [each(capped)] },
   })
   t.strictSame(
-    problems.map(({ path }) => path),
+    violations.map(({ path }) => path),
     ['spec.steps[0].maxIterations', 'spec.steps[0].maxParallel'],
     'the caps',
   )
