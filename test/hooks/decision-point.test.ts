@@ -53,7 +53,7 @@ t.test('both spellings mean the same, and Secrets become files', (t) => {
   )
   t.match(JSON.stringify(needs.volumes), /"secretName":"client".*"secretName":"pdp"/)
   const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
-  t.same(validateRuntime('proxy', file).problems, [], 'the runtime reads it')
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
   t.end()
 })
 
