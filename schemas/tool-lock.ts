@@ -3,9 +3,11 @@ import { canonicalJson } from './canonical.ts'
 import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
 import type { ToolLockSpec } from './generated/types.ts'
 
-export function runtimeToolLock(spec: ToolLockSpec, backend: string): RuntimeToolLock {
+/** `name`: of the MCPToolLock, where there is one. */
+export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: string): RuntimeToolLock {
   const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec
   return {
+    ...(name !== undefined && { name }),
     backend,
     ...settings,
     ...(server?.instructions !== undefined && { instructions: server.instructions }),

@@ -8,7 +8,6 @@
  * so a caller's new token changes nothing as long as no policy reads what changed.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
  */
-import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import {
   type AuthorizationCall,
@@ -26,6 +25,7 @@ import {
   wantedNames,
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
+import { digestOf } from './cedar/digest.ts'
 import { EvaluationErrors } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
@@ -38,7 +38,7 @@ import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './
 export interface Authorizer {
   /** Works out who a caller is to the policies. Rejects with what the source of upstream tokens rejects with. */
   subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
-  /** Short hash of policies and entities: equal for authorizers that decide alike. */
+  /** Short hash of policies, entities and settings: equal for authorizers that decide alike. */
   readonly digest: string
   /** Names of attributes that come with a request (claims, arguments) and that some policy reads. */
   readonly reads: ReadonlySet<string>
@@ -63,10 +63,7 @@ export interface Evidence {
 
 export type { CedarDecision, PolicyVerdict }
 
-export interface AuthorizerConfig extends Omit<RuntimeAuthz, 'type'> {
-  /** Claims that also appear as the set `claimset_<name>`. */
-  readonly multiValuedClaims?: readonly string[] | undefined
-}
+export type AuthorizerConfig = Omit<RuntimeAuthz, 'type'>
 
 export interface AuthorizerParts {
   /** Name of the server: the parent `MCP::"<name>"` of everything it offers. */
@@ -158,12 +155,11 @@ class CedarAuthorizer implements Authorizer {
     this.#parts = parts
     this.#log = parts.log ?? silentLog
     this.#policies = policies
-    const { policies: texts, entitiesJson, groupEntityType } = config
-    this.digest = hash('sha256', JSON.stringify([texts, entitiesJson, groupEntityType]), 'hex').slice(0, 16)
+    this.digest = digestOf(config, parts.serverName)
     this.#violations = new EvaluationErrors(policies, this.#log)
     const reads = policies.map((policy) => policy.reads)
     const names = new Set(reads.flatMap(({ attributes }) => [...attributes]))
-    this.reads = new Set([...names].filter((name) => /^(?:claim_|claimset_|arg_)/.test(name)))
+    this.reads = new Set([...names].filter((name) => /^(?:claim_|arg_)/.test(name)))
     this.#wanted = wantedNames(
       names,
       reads.some(({ wholeContext }) => wholeContext),

@@ -30,6 +30,8 @@ export interface CheckOptions {
    * request is refused.
    */
   readonly factsOf?: ((request: AccessRequest) => FactsResponse | Promise<FactsResponse>) | undefined
+  /** The same of what is known without asking anybody. */
+  readonly peekFacts?: ((request: AccessRequest) => Facts | undefined) | undefined
   /** Called with each decision, before a refusal is thrown. */
   readonly decided?: ((report: DecisionReport) => void) | undefined
 }
@@ -42,7 +44,7 @@ export interface DecisionReport {
   readonly verdict: PolicyVerdict
   /** Of the policies in force. */
   readonly digest: string
-  /** What the shadow policies would have said; undefined where there are none. */
+  /** What the shadow policies would have said; undefined where there are none, or where they read what is not known. */
   readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
   /** What the policies were told, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
@@ -92,7 +94,6 @@ interface Page extends ParsedList {
 
 /** The caller as each set of policies sees it. */
 interface Subjects {
-  readonly caller: Caller
   readonly enforced: PolicySubject
   readonly shadow: PolicySubject | undefined
 }
@@ -124,7 +125,7 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     const enforced = await authorizer.subject(caller, signal)
     // Without the claims of the upstream provider the shadow policies permit nothing.
     const shadow = await options.shadow?.subject(caller, signal).catch(() => undefined)
-    return { caller, enforced, shadow }
+    return { enforced, shadow }
   }
 
   function shadowReadsFacts({ shadow }: Subjects, question: AccessRequest): boolean {
@@ -138,26 +139,31 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
   async function checkOne(
     subjects: Subjects,
     question: AccessRequest,
-    { factsOf, decided }: CheckOptions,
+    { factsOf, peekFacts, decided }: CheckOptions,
   ): Promise<void> {
     const subject = subjects.enforced
     const isGranted = options.granted?.(question.id) === true
     const isRead = !isGranted && authorizer.readsFacts(subject, question)
-    const isAsked = isRead || (!isGranted && shadowReadsFacts(subjects, question))
-    const facts = isAsked ? await factsOf?.(question) : undefined
+    const facts = isRead ? await factsOf?.(question) : undefined
     if (facts === 'later') return
-    const known = facts === 'no such thing' || facts instanceof GatehouseError ? undefined : facts
+    const known = knownOf(facts)
     const request = { ...question, ...known }
     const verdict = authorizer.verdict(subject, request)
     const allowed = isAllowed(request, verdict)
+    const shadowLacks = decided && !known && !isGranted && shadowReadsFacts(subjects, question)
+    // Shadow policies have nothing looked up for a request that is refused, and nothing of theirs refuses one.
+    const shadowFacts = !shadowLacks
+      ? known
+      : allowed
+        ? knownOf(await Promise.resolve(factsOf?.(question)).catch(() => undefined))
+        : peekFacts?.(question)
     decided?.({
       request,
       allowed,
       verdict,
       digest: authorizer.digest,
-      shadow: shadowed(subjects, request),
-      inputs: (mode, more) =>
-        inputsOf(mode, { authorizer, subject, caller: subjects.caller, request: { ...more, ...request } }),
+      shadow: shadowLacks && !shadowFacts ? undefined : shadowed(subjects, { ...request, ...shadowFacts }),
+      inputs: (mode, more) => inputsOf(mode, { authorizer, subject, request: { ...more, ...request } }),
     })
     if (!allowed) throw refusal(question.action)
     if (known || !isRead) return
@@ -215,6 +221,10 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       return view
     },
   }
+}
+
+function knownOf(facts: FactsResponse): Facts | undefined {
+  return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
 /** The same words as of the core, so that nothing is told by the difference. */

@@ -6,7 +6,7 @@
  */
 import { isFields } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
-import type { Caller } from '../net/index.ts'
+import { exactJson, isRawJson } from '../observe/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
@@ -18,11 +18,17 @@ export interface PolicyInputs {
   readonly mode: InputsMode
   /** Ids of groups and roles. */
   readonly groups: readonly string[]
-  /** With `read`: values by attribute, as the policies see them; null for one that is read and absent. */
+  /**
+   * With `read`: values by attribute, as the policies see them; null for one that is read and absent. One that is not here
+   * has a value that cannot be told.
+   */
   readonly attributes?: Readonly<Record<string, unknown>>
-  /** With `all`. */
-  readonly claims?: Readonly<Record<string, unknown>>
+  /** With `all`: those that the policies see. */
+  readonly claims?: Readonly<Record<string, unknown>> | undefined
+  /** With `all`; null where they cannot be read. */
   readonly arguments?: unknown
+  /** Nothing is permitted to the caller, whatever the policies say. */
+  readonly denyAll?: true
   /** What the tool says of itself; absent where that was not looked up. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
@@ -30,22 +36,26 @@ export interface PolicyInputs {
 interface Question {
   readonly authorizer: Authorizer
   readonly subject: PolicySubject
-  readonly caller: Caller
   readonly request: AccessRequest
 }
 
 /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
 export function inputsOf(mode: InputsMode, question: Question): PolicyInputs {
-  const { subject, caller, request } = question
-  const common = { mode, groups: subject.parents.map(({ id }) => id), hints: request.hints }
+  const { subject, request } = question
+  const groups = subject.parents.map(({ id }) => id)
+  const denied = subject.denyAll ? ({ denyAll: true } as const) : {}
+  const common = { mode, groups, hints: request.hints, ...denied }
   if (mode === 'read') return { ...common, attributes: readAttributes(question) }
-  return { ...common, claims: caller.claims, arguments: recordedArguments(request) }
+  return { ...common, claims: subject.claims, arguments: recordedArguments(request) }
 }
 
 function readAttributes({ authorizer, subject, request }: Question): Record<string, unknown> {
-  const { call } = authorizer.evidence(subject, request)
+  const { call, unusable } = authorizer.evidence(subject, request)
   return Object.fromEntries(
-    [...authorizer.reads].map((name) => [name, plainValue(call.context[name] ?? null)]),
+    [...authorizer.reads].flatMap((name) => {
+      const value = unusable.has(name) ? undefined : plainValue(call.context[name] ?? null)
+      return value === undefined ? [] : [[name, value]]
+    }),
   )
 }
 
@@ -54,19 +64,31 @@ export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
   if (raw === undefined) return undefined
   try {
     return Object.fromEntries(
-      new JsonObject(raw).entries().map(([name, json]) => [name, JSON.parse(json.toString()) as unknown]),
+      new JsonObject(raw).entries().map(([name, json]) => [name, exactJson(json.toString())]),
     )
   } catch (error) {
-    if (error instanceof JsonError || error instanceof SyntaxError) return undefined
+    if (error instanceof JsonError || error instanceof SyntaxError) return null
     throw error
   }
 }
 
-/** A decimal of the engine as the number that it was made of. */
+/**
+ * A decimal of the engine as the number that it was made of; undefined for one that was rounded to a whole number, which
+ * the engine would take for another type.
+ */
 function plainValue(value: unknown): unknown {
+  if (isRawJson(value)) return value
   const extension = isFields(value) ? value['__extn'] : undefined
-  if (isFields(extension) && extension['fn'] === 'decimal') return Number(extension['arg'])
-  if (Array.isArray(value)) return value.map(plainValue)
+  if (isFields(extension) && extension['fn'] === 'decimal') {
+    const number = Number(extension['arg'])
+    return Number.isInteger(number) ? undefined : number
+  }
+  if (Array.isArray(value)) return whole(value.map(plainValue))
   if (!isFields(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plainValue(inner)]))
+  const members = Object.entries(value).map(([name, inner]) => [name, plainValue(inner)] as const)
+  return whole(members.map(([, inner]) => inner)) && Object.fromEntries(members)
+}
+
+function whole(values: readonly unknown[]): readonly unknown[] | undefined {
+  return values.includes(undefined) ? undefined : values
 }

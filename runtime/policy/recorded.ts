@@ -1,5 +1,6 @@
 /** Reads a decision back from a line of the audit log. What is not as it is written there counts as not told. */
 import { isFields } from '../../schemas/index.ts'
+import { exactJson } from '../observe/index.ts'
 import type { PolicyInputs } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
 
@@ -45,7 +46,7 @@ export function recordedLine(text: string): RecordedLine | undefined {
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = exactJson(text)
     return isFields(value) ? value : undefined
   } catch {
     return undefined
@@ -62,6 +63,7 @@ function inputsOf(value: unknown): PolicyInputs | undefined {
     ...(isFields(attributes) ? { attributes } : {}),
     ...(isFields(claims) ? { claims } : {}),
     arguments: value['arguments'],
+    ...(value['denyAll'] === true ? { denyAll: true as const } : {}),
     ...(isFields(hints) ? { hints: hints as Readonly<Record<string, boolean>> } : {}),
   }
 }

@@ -16,7 +16,7 @@ import { policyIds } from './fixtures.ts'
 import type { InputsMode } from './inputs.ts'
 import { hintNames } from './requests.ts'
 import { type RecordedLine, recordedLine } from './recorded.ts'
-import type { PolicyVerdict } from './verdict.ts'
+import { undecided, type PolicyVerdict } from './verdict.ts'
 
 export interface Flip {
   /** Number of the line, from 1. */
@@ -125,6 +125,8 @@ class Replayer {
   async decide(
     line: RecordedLine,
   ): Promise<{ readonly verdict?: PolicyVerdict; readonly lacks: readonly string[] }> {
+    // Not for the policies to decide, whichever they are.
+    if (line.inputs?.denyAll) return { verdict: undecided, lacks: [] }
     const uncertain = new Map<string, string>()
     for (const policy of this.#policies) {
       const lack = mayApplyTo(policy, line) ? this.#lackOf(policy, line) : undefined
@@ -152,11 +154,16 @@ class Replayer {
     if (request.origin === undefined && readsOrigin(policy)) return 'where it comes from'
     const hint = hintNames.find((name) => reads.attributes.has(name))
     if (hint !== undefined && request.action === 'call_tool' && !inputs?.hints) return hint
-    if (inputs?.mode === 'all') return undefined
+    if (inputs?.mode === 'all') {
+      if (!inputs.claims) return 'claims'
+      const readsArguments =
+        reads.wholeContext || [...reads.attributes].some((name) => name.startsWith('arg_'))
+      return inputs.arguments === null && readsArguments ? 'arguments' : undefined
+    }
     if (reads.wholeContext) return 'all claims and arguments'
     const told = inputs?.attributes ?? {}
     const untold = [...reads.attributes].find(
-      (name) => /^(?:claim_|claimset_|arg_)/.test(name) && !Object.hasOwn(told, name),
+      (name) => /^(?:claim_|arg_)/.test(name) && !Object.hasOwn(told, name),
     )
     if (untold !== undefined) return untold
     if (inputs) return undefined

@@ -13,13 +13,13 @@ export interface ClaimRules {
   readonly groupClaimName?: string | undefined
   readonly roleClaimName?: string | undefined
   readonly groupEntityType: string
-  /** Claims that also appear as the set `claimset_<name>`, whether the issuer writes a list or a single value. */
-  readonly multiValuedClaims?: readonly string[] | undefined
 }
 
 /** The caller, ready for decisions. Made by Authorizer.subject. */
 export interface PolicySubject {
   readonly principal: Uid
+  /** What the policies may read; undefined where it is not to be had. */
+  readonly claims: Claims | undefined
   /** Claims that policies read. */
   readonly attributes: CedarAttributes
   readonly parents: readonly Uid[]
@@ -32,7 +32,6 @@ export interface PolicySubject {
 }
 
 const claimPrefix = 'claim_'
-const claimSetPrefix = 'claimset_'
 const principalType = 'Client'
 const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups'] as const
 
@@ -45,12 +44,13 @@ export function makeSubject(
 ): PolicySubject {
   const { sub } = claims
   const id = typeof sub === 'string' && sub !== '' ? sub : fallbackId
-  const { attributes, unusable } = claimAttributes(claims, rules.multiValuedClaims ?? [], wants)
+  const { attributes, unusable } = claimAttributes(claims, wants)
   const groups = [...new Set([...groupsOf(claims, rules), ...rolesOf(claims, rules)])].sort()
   const parents = groups.map((group) => ({ type: rules.groupEntityType, id: group }))
   const facts = JSON.stringify([id, groups, Object.entries(attributes).sort(byName), [...unusable].sort()])
   return {
     principal: { type: principalType, id },
+    claims,
     attributes,
     parents,
     unusable,
@@ -69,6 +69,7 @@ function canBeTold(names: readonly string[]): boolean {
 export function denyAll(id: string): PolicySubject {
   return {
     principal: { type: principalType, id },
+    claims: undefined,
     attributes: {},
     parents: [],
     unusable: new Set(),
@@ -83,7 +84,6 @@ function byName([a]: [string, CedarValue], [b]: [string, CedarValue]): number {
 
 function claimAttributes(
   claims: Claims,
-  multiValued: readonly string[],
   wants: (attribute: string) => boolean,
 ): { attributes: CedarAttributes; unusable: ReadonlySet<string> } {
   const attributes: [string, CedarValue][] = []
@@ -96,11 +96,6 @@ function claimAttributes(
     else attributes.push([name, value])
   }
   for (const [name, claim] of Object.entries(claims)) add(`${claimPrefix}${name}`, claim)
-  for (const name of multiValued) {
-    const claim = ownClaim(claims, name)
-    if (claim !== undefined && claim !== null)
-      add(`${claimSetPrefix}${name}`, Array.isArray(claim) ? claim : [claim])
-  }
   return { attributes: Object.fromEntries(attributes), unusable }
 }
 

@@ -142,9 +142,14 @@ async function deadline<T>(work: Promise<T>, ms: number): Promise<T> {
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
     // A process that only waits for its store to come back may end.
     timer.unref()
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    signal.addEventListener('abort', end, { once: true })
   })
 }

@@ -3,6 +3,5 @@ export { checkAll, checkStart, checkToolLocks, startWarnings } from './server/st
 export type { StartOptions, VmcpServer } from './server/options.ts'
 export { startVmcp } from './server/server.ts'
 export { type GivenState, snapshotOffline } from './view/snapshot.ts'
-export { visibleText } from './catalog/pinning/diff.ts'
 export type { PinDetail } from './catalog/pinning/report.ts'
 export { compareWithLocks, type LockComparison, type Surveyed, surveyBackends } from './survey/survey.ts'

@@ -25,7 +25,7 @@ const attributes: readonly string[] = [
   'idempotentHint',
   'openWorldHint',
 ]
-const prefixes = /^(?:claim_|claimset_|arg_)/
+const prefixes = /^(?:claim_|arg_)/
 const maxWarnings = 20
 
 export interface PolicyTexts {

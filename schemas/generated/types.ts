@@ -2052,6 +2052,8 @@ export type RuntimeSessionStorage = {
 
 /** What was approved of one backend. */
 export type RuntimeToolLock = {
+  /** Name of the MCPToolLock, for reports. */
+  readonly name?: string
   /** Name of the backend. */
   readonly backend: string
   /** How definitions are compared. A lock of a scheme that this version does not know is refused. */

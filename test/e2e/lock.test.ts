@@ -96,6 +96,24 @@ t.test('settings and notes stay when a lock is written again', async (t) => {
   t.match(spec.tools[1], { name: 'read', note: 'reviewed', definition: { title: 'Read' } })
 })
 
+t.test('a lock of a backend of the cluster is found by the name that --url gives', async (t) => {
+  const path = folder(t)
+  const file = join(path, 'files.lock.yaml')
+  const backend = await startChanging(t, [approved])
+  const flags = ['-f', path, '--url', `files=${backend.url}`]
+  const lock = (kind: string) =>
+    `---\napiVersion: gatehouse.dev/v1beta1\nkind: MCPToolLock\nmetadata: {name: files}\nspec: {backendRef: {kind: ${kind}, name: files}, onChanged: block, tools: [{name: read, definition: ${approved}}]}\n`
+  writeFileSync(file, lock('MCPServer'))
+  t.match(await gatehouse('lock', ...flags, '--check'), { code: 0, out: /files: in sync/ })
+  t.match(await gatehouse('lock', ...flags, '-o', path), { code: 0 })
+  t.match(parse(readFileSync(file, 'utf8')).spec, { onChanged: 'block', backendRef: { kind: 'MCPServer' } })
+  writeFileSync(file, lock('MCPServer') + lock('MCPRemoteProxy'))
+  t.match(await gatehouse('lock', ...flags, '--check'), {
+    code: 2,
+    err: /--url files: .* of the kinds MCPRemoteProxy, MCPServer/,
+  })
+})
+
 t.test('what cannot be read or reached is exit code 2, with what to do', async (t) => {
   const path = folder(t)
   const file = join(path, 'x.yaml')
@@ -120,6 +138,16 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
     err: /files: cannot be listed/,
   })
   t.match(await gatehouse('lock', '--url', 'files'), { code: 2, err: /must be NAME=URL/ })
+  const token = join(path, 'token')
+  t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token), {
+    code: 2,
+    err: /--bearer-token-file: .*token cannot be read/,
+  })
+  writeFileSync(token, 'two\nlines')
+  const { code, err } = await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token)
+  t.equal(code, 2)
+  t.match(err, /must hold one token of visible ASCII characters/)
+  t.notMatch(err, /two|lines/)
   writeFileSync(
     file,
     'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\nmetadata: {name: files}\nspec: {image: x}\n',

@@ -6,7 +6,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { atOnce, canonicalText } from '../../runtime/mcp/index.ts'
-import { visibleText } from '../../runtime/vmcp/catalog/pinning/diff.ts'
+import { visibleText } from '../../runtime/observe/index.ts'
 import { differingParts, digestWork } from '../../runtime/vmcp/catalog/pinning/digest.ts'
 import { isNarrower } from '../../runtime/vmcp/catalog/pinning/narrower.ts'
 

@@ -18,18 +18,26 @@ const maxAgeMs = 5 * 60_000
 
 /** The report with the most differences; undefined when nobody has listed the backend. */
 export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrift | undefined {
-  const backend = context.parent.spec.backendRef.name
+  const { parent } = context
   const found = [...(context.request.related.get('ConfigMap.v1') ?? [])]
     .sort((a, b) => byText(a.metadata.name, b.metadata.name))
     .flatMap((map) => presentReports(map, undefined, maxAgeMs))
     .flatMap((report) => listOf(report['pinning']).filter(isFields))
-    .filter((entry) => entry['backend'] === backend && entry['lock'] !== 'missing')
+    .filter((entry) => isAbout(entry, parent) && entry['lock'] !== 'missing')
     .filter((entry) => entry['observed'] === true || entry['lock'] === 'invalid')
     .map(readEntry)
   return found.reduce<ObservedDrift | undefined>(
     (worst, one) => (worst && badness(worst) >= badness(one) ? worst : one),
     undefined,
   )
+}
+
+/** Backends of two kinds may share a name, so it is the locks that count where the report names them. */
+function isAbout(
+  { backend, locks }: Fields,
+  { metadata, spec }: SyncContext<'MCPToolLock'>['parent'],
+): boolean {
+  return Array.isArray(locks) ? locks.includes(metadata.name) : backend === spec.backendRef.name
 }
 
 function badness({ lock, counts }: ObservedDrift): number {

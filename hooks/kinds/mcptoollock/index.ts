@@ -8,6 +8,7 @@ import { reportLabels } from '../../children/labels.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
+import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
 import { observedDrift } from './drift.ts'
 import { toolLockViolations } from './validate.ts'
@@ -29,6 +30,7 @@ function sync(context: SyncContext<'MCPToolLock'>): SyncResponse {
   context.conditions.check('Valid', failure, 'ValidationSucceeded', 'Spec validation passed')
   const drift = failure ? undefined : observedDrift(context)
   setInSync(context, drift)
+  reportProgress(context, { failures: failure ? [failure] : [] })
   const seen = drift?.lock === 'ok' ? { counts: drift.counts, drift: drift.drift } : {}
   return { status: { ...observedFields(context), ...seen }, children: [] }
 }

@@ -2,13 +2,12 @@
  * Runs `gatehouse doctor`: reads what it was given, examines, reports. The checks are runtime/doctor's.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
-import { readFileSync, statSync } from 'node:fs'
 import type { Command } from 'commander'
 import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
 import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
 import { givenOptions, refuseIdle } from '../given.ts'
-import { standardText } from '../input.ts'
 import { exitCode, painter, print } from '../output.ts'
+import { readBounded, readToken } from '../token-file.ts'
 import { clientTargets } from './client.ts'
 import { clusterTarget } from './cluster.ts'
 import { checkRedirectUri, idleWithLogin, type LoginFlags, loginOptions } from './login.ts'
@@ -34,9 +33,6 @@ export interface DoctorFlags extends LoginFlags {
   readonly failOn: FailOn
   readonly output: 'text' | 'json'
 }
-
-/** More is no token and no certificate bundle. */
-const maxFileBytes = 1_048_576
 
 export async function doctor(url: string | undefined, flags: DoctorFlags, command: Command): Promise<number> {
   refuseOthers(targetOf(url, flags), flags, command)
@@ -109,7 +105,7 @@ function loginOf(flags: DoctorFlags): Pick<CommonOptions, 'login'> {
   const { login, clientSecretFile } = flags
   if (!login) return {}
   const secret =
-    clientSecretFile === undefined ? undefined : readSecret('--client-secret-file', clientSecretFile)
+    clientSecretFile === undefined ? undefined : readToken('--client-secret-file', clientSecretFile)
   return { login: loginOptions(flags, secret) }
 }
 
@@ -124,7 +120,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   if (origin !== undefined && (!URL.canParse(origin) || new URL(origin).origin !== origin)) {
     throw invalidConfig('--origin: must be an origin such as https://app.example.com')
   }
-  const token = flags.tokenFile === undefined ? undefined : readSecret('--token-file', flags.tokenFile)
+  const token = flags.tokenFile === undefined ? undefined : readToken('--token-file', flags.tokenFile)
   return {
     timeoutMs: flags.timeout * 1000,
     watchMs: flags.watch * 1000,
@@ -166,26 +162,4 @@ async function redisTarget(address: string, flags: DoctorFlags): Promise<Examine
     ca: caFile === undefined ? undefined : readBounded('--ca-file', caFile),
   })
   return { target: `${url.protocol}//${url.host}`, findings }
-}
-
-function readSecret(flag: string, path: string): string {
-  const token = readBounded(flag, path).trim()
-  // A header value: anything else would be refused by the HTTP client, with the token in the message.
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    const what = flag === '--token-file' ? 'token' : 'secret'
-    throw invalidConfig(`${flag}: ${path} must hold one ${what} of visible ASCII characters`)
-  }
-  return token
-}
-
-function readBounded(flag: string, path: string): string {
-  try {
-    if (path === '-') return standardText(flag)
-    if (statSync(path).size > maxFileBytes) throw invalidConfig('it is larger than 1 MiB')
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw invalidConfig(
-      `${flag}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    )
-  }
 }

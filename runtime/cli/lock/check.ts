@@ -1,13 +1,8 @@
 /** Compares what backends offer with their locks, and prints the differences. */
 import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
 import { runtimeToolLock } from '../../../schemas/index.ts'
-import {
-  compareWithLocks,
-  type LockComparison,
-  type PinDetail,
-  type Surveyed,
-  visibleText,
-} from '../../vmcp/index.ts'
+import { compareWithLocks, type LockComparison, type PinDetail, type Surveyed } from '../../vmcp/index.ts'
+import { visibleText } from '../../observe/index.ts'
 import type { LockTarget } from './targets.ts'
 
 export interface CheckedLock extends LockComparison {

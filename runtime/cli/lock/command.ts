@@ -18,6 +18,7 @@ import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from 
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
+import { readToken } from '../token-file.ts'
 import { version } from '../version.ts'
 import { collect } from '../commands/validate.ts'
 
@@ -84,7 +85,9 @@ async function lock(options: Options): Promise<number> {
   const token = options.bearerTokenFile
   const env = {
     ...environment(),
-    ...(token !== undefined && { [authorizationVariable]: `Bearer ${readFileSync(token, 'utf8').trim()}` }),
+    ...(token !== undefined && {
+      [authorizationVariable]: `Bearer ${readToken('--bearer-token-file', token)}`,
+    }),
   }
   const config = surveyConfig(targets, { credentials: token !== undefined })
   const survey = () => surveyBackends(config, { env, version, log: silentLog })

@@ -2,7 +2,8 @@
 import { Document, isScalar, Scalar, visit } from 'yaml'
 import { apiVersion, type ToolLockSpec } from '../../../schemas/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
-import { type Surveyed, visibleText } from '../../vmcp/index.ts'
+import { visibleText } from '../../observe/index.ts'
+import type { Surveyed } from '../../vmcp/index.ts'
 import type { LockTarget } from './targets.ts'
 
 type Item = NonNullable<ToolLockSpec['tools']>[number]

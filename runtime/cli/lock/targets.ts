@@ -54,8 +54,21 @@ export function targetsOf(
   }
   const named = new Set([...targets.map(({ name }) => name), ...unreachable])
   for (const [name, url] of urls)
-    if (!named.has(name)) targets.push({ kind: 'Backend', name, url, transport: 'streamable-http' })
+    if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
   return { targets, unreachable, locks }
+}
+
+/** Of a backend that only a flag names: that of its lock. Throws INVALID_CONFIG where the locks disagree. */
+function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
+  const kinds = new Set(
+    locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
+  )
+  if (kinds.size > 1)
+    throw invalidConfig(
+      `--url ${name}: there are locks for backends of this name of the kinds ${[...kinds].sort().join(', ')}; give the manifest of the one that is meant as well`,
+    )
+  const [kind = 'Backend'] = kinds
+  return kind
 }
 
 function targetOf(

@@ -2,6 +2,7 @@
  * What an audit line says of the decision of policies: which ones determined it, which failed, what was missing, and,
  * where the configuration asks for it, what they were told.
  */
+import { exactJson } from '../exact-json.ts'
 import { recordedPayload } from './payload.ts'
 
 export interface PolicyRecord {
@@ -49,7 +50,7 @@ export function policyMembers(record: PolicyRecord | undefined): {
       ...(missing.length > 0 ? { missing } : {}),
       setDigest,
       shadow,
-      ...(recorded && !recorded.truncated ? { inputs: JSON.parse(recorded.json) as unknown } : {}),
+      ...(recorded && !recorded.truncated ? { inputs: exactJson(recorded.json) } : {}),
       ...(recorded?.truncated ? { inputsTruncated: true } : {}),
     },
   }

@@ -56,17 +56,25 @@ export interface EventFields {
     readonly problem: string
     readonly resolved: boolean
   }
-  /** What a backend offers is not what its lock says; all counts 0: it is. `quiet`: pinning only observes it. */
+  /**
+   * What a backend offers is not what its lock says; all counts 0: it is, or `compared` is false and there is no usable lock
+   * any more. `quiet`: pinning only observes it.
+   */
   readonly tools_drifted: {
     readonly backend: string
+    readonly compared: boolean
     readonly changed: number
     readonly new: number
     readonly removed: number
     readonly quiet: boolean
     readonly examples: readonly string[]
   }
-  /** A backend has no usable lock, or has one again; `failure` is undefined then. */
-  readonly tool_lock: { readonly backend: string; readonly failure: string | undefined }
+  /** The lock of a backend cannot be used, or (without `failure`) is in force again, or there is none any more. */
+  readonly tool_lock: {
+    readonly backend: string
+    readonly failure: string | undefined
+    readonly in_force: boolean
+  }
   /** A call of something that is not as it was approved was refused. */
   readonly pin_refused: {
     readonly backend: string

@@ -151,7 +151,11 @@ export const eventTable: Table = {
   },
   tools_drifted: {
     message: (fields) =>
-      isDrifted(fields) ? 'a backend does not offer what was approved' : 'a backend offers what was approved',
+      isDrifted(fields)
+        ? 'a backend does not offer what was approved'
+        : fields.compared
+          ? 'a backend offers what was approved'
+          : 'a backend is compared with no tool lock any more',
     level: (fields) => (!isDrifted(fields) ? 'info' : fields.quiet ? 'debug' : 'warn'),
     condition: (fields) => {
       const { backend, changed, new: added, removed, examples } = fields
@@ -168,10 +172,12 @@ export const eventTable: Table = {
     },
   },
   tool_lock: {
-    message: ({ failure }) =>
-      failure === undefined
-        ? 'the tool lock of a backend is in force'
-        : 'the tool lock of a backend cannot be used',
+    message: ({ failure, in_force: inForce }) =>
+      failure !== undefined
+        ? 'the tool lock of a backend cannot be used'
+        : inForce
+          ? 'the tool lock of a backend is in force'
+          : 'a backend has no tool lock any more',
     level: ({ failure }) => (failure === undefined ? 'info' : 'error'),
     condition: ({ backend, failure }) => ({
       id: `tool_lock/${backend}`,

@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Aggregation } from '../../../schemas/index.ts'
+import { visibleText } from '../../observe/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { resolvePrompts } from './prompts.ts'
@@ -55,7 +56,7 @@ export class Catalog {
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
     this.templateList = sortedByKey([...this.templates.values()])
-    this.problems = problems
+    this.problems = problems.map(shownNotice)
   }
 
   /** Changes exactly when what clients see of a kind changes. */
@@ -106,6 +107,11 @@ function withOwn(
     }
   }
   return all
+}
+
+/** Names are texts of backends: in logs and in the status every character of them is seen. */
+function shownNotice({ kind, subject, message }: CatalogNotice): CatalogNotice {
+  return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
 
 /** A template that pinning refuses is absent: what it would read is not found. */

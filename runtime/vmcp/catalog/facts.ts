@@ -2,7 +2,8 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AccessRequest, type Facts, hintsIn, type Origin } from '../../policy/index.ts'
 import type { Catalog } from './catalog.ts'
-import type { CatalogEntry, ToolEntry } from './types.ts'
+import { unavailable } from '../health/unavailable.ts'
+import type { CatalogEntry, RefusedEntry, ToolEntry } from './types.ts'
 
 export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
@@ -17,6 +18,21 @@ export function lookFor(
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
   // Completions and lists name a template as it stands.
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id)
+}
+
+/** A name that pinning keeps from clients: policies decide first whether the caller may learn that it is there. */
+export function refusedFacts(
+  { refusedTools, refusedPrompts }: Catalog,
+  action: AccessRequest['action'],
+  id: string,
+): Facts | undefined {
+  const refused =
+    action === 'call_tool'
+      ? refusedTools.get(id)
+      : action === 'get_prompt'
+        ? refusedPrompts.get(id)
+        : undefined
+  return refused && { hints: {}, origin: { backend: refused.backend, original: refused.original } }
 }
 
 export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
@@ -35,4 +51,21 @@ export function requireDecided(decided: Origin | undefined, { backend, original 
   throw new GatehouseError('BACKEND_UNAVAILABLE', {
     detail: 'what was asked for has moved while it was looked up; try again',
   })
+}
+
+/**
+ * A tool that somebody has held for a while, as it may be called by now. Throws INVALID_PARAMS when it is gone, and
+ * BACKEND_UNAVAILABLE when its backend cannot be listed.
+ */
+export function heldTool({ listings }: Catalog, held: ToolEntry): ToolEntry | RefusedEntry {
+  const listing = listings.find(({ backend }) => backend === held.backend)
+  if (!listing) throw unavailable([held.backend])
+  const item = listing.tools.find(({ key }) => key === held.original)
+  if (!item) {
+    const detail = `tool ${JSON.stringify(held.original)} is not offered any more`
+    throw new GatehouseError('INVALID_PARAMS', { detail })
+  }
+  if (item.refused) return { ...held, refused: item.refused }
+  const { check: _, ...rest } = held
+  return { ...rest, mirrored: item.mirrored, ...(item.check ? { check: item.check } : {}) }
 }

@@ -24,14 +24,15 @@ const memberName: Readonly<Record<ItemKind, string>> = {
 /** First pages without a cursor, by list and form: most requests ask for nothing else. */
 const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
-/** The entries of every page that is still in use. */
-const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[]>()
+/** The entries of every page that is still in use; by name once somebody has asked. */
+const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[] | ReadonlyMap<string, CatalogEntry>>()
 
 /** Where the items of a page come from, by name; undefined for a buffer that is no page. */
 export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | undefined) | undefined {
   const entries = entriesOfPages.get(page)
   if (!entries) return undefined
-  const byKey = new Map(entries.map((entry) => [entry.key, entry]))
+  const byKey = 'get' in entries ? entries : new Map(entries.map((entry) => [entry.key, entry]))
+  entriesOfPages.set(page, byKey)
   return (key) => byKey.get(key)
 }
 

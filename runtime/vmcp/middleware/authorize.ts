@@ -10,7 +10,7 @@
  * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { AccessRequest, DecisionReport, FactsResponse, Gate, Origin } from '../../policy/index.ts'
+import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
 import type { OperationClient, Middleware, Operation } from '../pipeline/operation.ts'
 
 export interface AuthorizeOptions {
@@ -21,6 +21,8 @@ export interface AuthorizeOptions {
    * of its own must be asked here too, because a tool that is said not to exist cannot be called.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
+  /** The same of what is known without asking any backend, for shadow policies about a request that is refused. */
+  readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
   /** Where the items of a list come from, by the raw result that the core made. */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Called with each decision about a request. */
@@ -34,7 +36,13 @@ export interface AuthorizeOptions {
 /** `error`: the decision could not be made, so that the request is refused. */
 export type AccessDecision = 'allowed' | 'denied' | 'error'
 
-export function authorize({ gate, factsOf, originsOf, decided = () => {} }: AuthorizeOptions): Middleware {
+export function authorize({
+  gate,
+  factsOf,
+  peekFacts,
+  originsOf,
+  decided = () => {},
+}: AuthorizeOptions): Middleware {
   return async function authorize(operation, next) {
     const { method, params, client, signal } = operation
     const present = gate()
@@ -44,6 +52,7 @@ export function authorize({ gate, factsOf, originsOf, decided = () => {} }: Auth
       await present.check(client.caller, method, params, {
         signal,
         factsOf: (request) => factsOf(client, request),
+        peekFacts: (request) => peekFacts?.(client, request),
         decided: (made) => (report = made),
       })
     } catch (error) {

@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes, disagreeingArgument, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { argumentHeaders, type Changes, JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
@@ -16,7 +16,7 @@ import type { Relay } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
-import { factsIn, lookFor, requireDecided, visible } from '../catalog/facts.ts'
+import { factsIn, heldTool, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
 import { unavailable } from '../health/unavailable.ts'
@@ -29,6 +29,7 @@ import {
   resultOutcome,
   toolErrorOutcome,
 } from './operation.ts'
+import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
 import { type PinRefusal, refusal, unfitArguments } from './pin-refusal.ts'
 
 export interface BackendCallOptions {
@@ -143,10 +144,11 @@ export class Core {
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
     const look = lookFor(action, id)
-    const entry = await this.#lookup.find(client, look)
-    return entry
-      ? factsIn(entry, id)
-      : this.#lookup.unlisted(client, action === 'read_resource' ? undefined : id)
+    const facts = await this.#lookup.find(client, (catalog) => {
+      const entry = look(catalog)
+      return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id)
+    })
+    return facts ?? this.#lookup.unlisted(client, action === 'read_resource' ? undefined : id)
   }
 
   /** The same of what is known without asking any backend. */
@@ -242,6 +244,20 @@ export class Core {
     return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
   }
 
+  /**
+   * Calls a tool that somebody has held for a while, as pinning allows it by now: what a workflow began with may have been
+   * changed since. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
+   */
+  async callHeld(operation: Operation, held: ToolEntry, options: BackendCallOptions): Promise<Outcome> {
+    const { members, views } = this.#parts
+    if (!views.awaitsAnnounced) return this.callEntry(operation, held, {}, options)
+    const { client } = operation
+    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
+    const entry = heldTool(view.catalog, held)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#onPinRefusal)
+    return this.callEntry(operation, entry, {}, options)
+  }
+
   #backend(name: string): Backend {
     const member = this.#parts.members.get(name)
     if (!member?.available()) throw unavailable([name])
@@ -328,14 +344,6 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   }
 }
 
-function isHeaderMismatch(outcome: Outcome): boolean {
-  return (
-    outcome.kind === 'error' &&
-    outcome.error.includes(String(rpcCode.headerMismatch)) &&
-    new JsonObject(outcome.error).value('code') === rpcCode.headerMismatch
-  )
-}
-
 const providerErrors: Readonly<Record<string, ErrorCode>> = {
   UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
   UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
@@ -353,16 +361,6 @@ function ofBackendAlone(backend: string, error: unknown): unknown {
     detail: `authentication failed for backend ${backend}: ${error.message}`,
     data: { backend },
     cause: error,
-  })
-}
-
-function requireMirrored({ mirrored }: ToolEntry, params: JsonObject, headers: IncomingHttpHeaders): void {
-  if (mirrored.length === 0) return
-  const header = disagreeingArgument(mirrored, params, headers)
-  if (header === undefined) return
-  throw new GatehouseError('HEADER_MISMATCH', {
-    detail: `Header mismatch: Mcp-Param-${header} does not match the request`,
-    data: { header: `Mcp-Param-${header}` },
   })
 }
 

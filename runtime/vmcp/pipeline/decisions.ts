@@ -1,6 +1,13 @@
 /** Tells of the decisions of policies and of an external decision point: metric, event and audit line. Clients learn nothing of it. */
 import type { DecisionReport, Facts, PointEvent } from '../../policy/index.ts'
-import type { AuditTrail, Events, PolicyRecord, Instruments, Observer } from '../../observe/index.ts'
+import {
+  type AuditTrail,
+  type Events,
+  type Observer,
+  type PolicyRecord,
+  type Instruments,
+  visibleText,
+} from '../../observe/index.ts'
 import type { AuthorizeOptions } from '../middleware/index.ts'
 import type { Core } from './core.ts'
 
@@ -23,7 +30,7 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
       const { reason, missing } = report?.verdict ?? {}
       events.emit('call_denied', {
         method: operation.method,
-        name: (report?.request.id ?? operation.params.text('name'))?.slice(0, maxName),
+        name: shownName(report?.request.id ?? operation.params.text('name')),
         policies: reason && reason.length > 0 ? reason : undefined,
         missing: missing && missing.length > 0 ? missing : undefined,
       })
@@ -62,6 +69,10 @@ function reasonOf(event: PointEvent): string | undefined {
 function pointOutcome(event: Extract<PointEvent, { kind: 'decision' | 'failure' }>): string {
   if (event.kind === 'failure') return event.reason
   return `${event.cached ? 'cached_' : ''}${event.allow ? 'allow' : 'deny'}`
+}
+
+function shownName(name: string | undefined): string | undefined {
+  return name === undefined ? undefined : visibleText(name.slice(0, maxName)).slice(0, maxName)
 }
 
 function shadowOutcome({ allowed, shadow }: DecisionReport): string {

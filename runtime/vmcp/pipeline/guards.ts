@@ -128,7 +128,7 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
 }
 
 /** What the guards ask about tools. */
-export interface GuardedCore extends Pick<Core, 'factsOf'> {
+export interface GuardedCore extends Pick<Core, 'factsOf' | 'peekFacts'> {
   /** Rejects when the call cannot be carried out. */
   calledTool(operation: Operation): Promise<unknown>
 }
@@ -150,6 +150,7 @@ export function guarding(
       async factsOf(client, request) {
         return (await core().factsOf(client, request)) ?? 'no such thing'
       },
+      peekFacts: (client, request) => core().peekFacts(client, request),
       originsOf: originsOfPage,
     }),
     // After authorization: a call that is refused costs nothing.

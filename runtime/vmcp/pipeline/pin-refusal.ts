@@ -1,7 +1,6 @@
 /** How calls end that pinning does not let through. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { annotateDenial } from '../../observe/index.ts'
-import { visibleText } from '../catalog/pinning/diff.ts'
+import { annotateDenial, visibleText } from '../../observe/index.ts'
 import type { PinReason } from '../catalog/pinning/parts.ts'
 import type { RefusedEntry } from '../catalog/types.ts'
 import { type Outcome, toolErrorOutcome } from './operation.ts'
@@ -24,7 +23,7 @@ export function refusal(
   tell: (refusal: PinRefusal) => void,
 ): GatehouseError {
   annotateDenial(refused)
-  tell({ backend, name: visibleText(original).slice(0, maxName), reason: refused, method })
+  tell({ backend, name: visibleText(original.slice(0, maxName)).slice(0, maxName), reason: refused, method })
   return new GatehouseError('FORBIDDEN')
 }
 

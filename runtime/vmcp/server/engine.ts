@@ -194,7 +194,7 @@ export class VmcpEngine {
     const { audit, telemetry } = observation
     return makeWorkflows(compositeTools, {
       call: (operation, entry, timeoutMs) =>
-        this.core.callEntry(operation, entry, {}, { timeoutMs, bridges: true }),
+        this.core.callHeld(operation, entry, { timeoutMs, bridges: true }),
       clock,
       random: Math.random,
       audit,

@@ -12,10 +12,9 @@ import { readFileSync } from 'node:fs'
 import { excludedPrefix, fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
-import { type Events, failureText, type OpenProblem } from '../../observe/index.ts'
+import { type Events, failureText, type OpenProblem, visibleText } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
-import { visibleText } from '../catalog/pinning/diff.ts'
 import type { PinReport } from '../catalog/pinning/report.ts'
 import type { ListsState } from '../catalog/lists-told.ts'
 import type { BackendHealth } from '../health/monitor.ts'
@@ -223,7 +222,15 @@ function entryOf({ name, url, health, lists, revision, excluded }: BackendState)
 }
 
 /** Names of backends are texts of others: shown as they are read, and cut. */
-function pinEntry({ backend, lock, failure, counts, observed, drift }: PinReport): Record<string, unknown> {
+function pinEntry({
+  backend,
+  lock,
+  locks,
+  failure,
+  counts,
+  observed,
+  drift,
+}: PinReport): Record<string, unknown> {
   const named = drift.slice(0, maxDrift).map(({ kind, name, state, parts, digest }) => ({
     kind,
     name: visibleText(name).slice(0, 256),
@@ -231,7 +238,7 @@ function pinEntry({ backend, lock, failure, counts, observed, drift }: PinReport
     parts,
     digest,
   }))
-  return { backend, lock, failure: failure?.slice(0, 1_024), observed, counts, drift: named }
+  return { backend, lock, locks, failure: failure?.slice(0, 1_024), observed, counts, drift: named }
 }
 
 function problemOf({ type, backend, since, message, fix }: OpenProblem): Record<string, unknown> {

@@ -3,10 +3,9 @@
  * error texts of others.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
-import { failureText, type OpenProblem } from '../../observe/index.ts'
+import { failureText, type OpenProblem, visibleText } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { visibleText } from '../catalog/pinning/diff.ts'
 import type { PinKind } from '../catalog/pinning/parts.ts'
 import type { LockState, PinReport } from '../catalog/pinning/report.ts'
 import type { BackendHealth } from '../health/monitor.ts'

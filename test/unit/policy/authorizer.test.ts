@@ -125,14 +125,6 @@ t.test('claims: are attributes of principal and context, converted by their kind
   )
 })
 
-t.test('claims: multi-valued ones are a set, however the issuer writes them', async (t) => {
-  const policies = when('principal.claimset_scope.contains("read")')
-  const config = { multiValuedClaims: ['scope'] }
-  t.equal(await ask({ policies, config, claims: { scope: 'read' } }), 'permitted')
-  t.equal(await ask({ policies, config, claims: { scope: ['write', 'read'] } }), 'permitted')
-  t.equal(await ask({ policies, config, claims: { scope: ['write'] } }), 'unmentioned')
-})
-
 t.test('groups: come from the named claim, exact name before dotted path', async (t) => {
   proves('3.config.incomingAuth.authz.groupClaimName')
   const policies = ['permit(principal in ServiceGroup::"ops", action, resource);']

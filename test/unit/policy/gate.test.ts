@@ -3,7 +3,7 @@ import t from 'tap'
 import { JsonObject } from '../../../runtime/mcp/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { type Facts, type Gate, makeAuthorizer, makeGate } from '../../../runtime/policy/index.ts'
-import type { GateOptions } from '../../../runtime/policy/gate.ts'
+import type { CheckOptions, GateOptions } from '../../../runtime/policy/gate.ts'
 import { proves } from '../../helpers/proves.ts'
 
 const ada = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada', groups: ['ops'] } })
@@ -131,6 +131,32 @@ t.test('check: hints are looked up only when a policy that can apply reads them'
   await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
     factsOf: () => t.fail('nobody needs them') as never,
   })
+})
+
+t.test('check: shadow policies look up nothing for a refused request, and refuse none', async (t) => {
+  const shadowOf = (policies: readonly string[]) =>
+    makeAuthorizer({ policies, entitiesJson: '[]', groupEntityType: 'ServiceGroup' }, { serverName: 'front' })
+  const shadow = shadowOf(['permit(principal, action, resource in Backend::"b");'])
+  const gate = gateOf(['permit(principal, action, resource == Tool::"a");'], { shadow })
+  const asked: string[] = []
+  const shadows: unknown[] = []
+  const facts: Facts = { hints: {}, origin: { backend: 'b', original: 'o' } }
+  const call = (name: string, options: CheckOptions = {}) =>
+    gate.check(ada, 'tools/call', paramsOf({ name }), {
+      factsOf: ({ id }) => {
+        asked.push(id)
+        return Promise.resolve(facts)
+      },
+      decided: ({ shadow }) => shadows.push(shadow?.allowed),
+      ...options,
+    })
+  await t.resolves(call('a'))
+  await t.rejects(call('b'), { code: 'FORBIDDEN' })
+  await t.rejects(call('c', { peekFacts: () => facts }), { code: 'FORBIDDEN' })
+  t.strictSame(asked, ['a'])
+  t.strictSame(shadows, [true, undefined, true], 'what reads facts that are not known says nothing')
+  await t.rejects(call('d', { factsOf: () => 'later' }), { code: 'FORBIDDEN' }, 'nothing is put off')
+  await t.resolves(call('a', { factsOf: () => Promise.reject(new Error('down')) }))
 })
 
 t.test('check: under default deny a tool that does not exist is refused like one that does', async (t) => {

@@ -185,6 +185,7 @@ t.test('order: a call is authorized before it is counted', async (t) => {
   const gate = gateOf(policy)
   const core = {
     factsOf: () => Promise.resolve({ hints: {}, origin: { backend: 'b', original: 'a' } }),
+    peekFacts: () => undefined,
     calledTool: () => Promise.resolve(undefined),
   }
   const pipeline = guarding(

@@ -39,9 +39,9 @@ function runtimeLock(context: Context, lock: KubeObject, backend: string): input
   const spec = violations.length > 0 ? undefined : context.filled('MCPToolLock', name)?.spec
   if (!spec) {
     const failure = `MCPToolLock ${name} is not valid: ${formatViolations(violations)}`
-    return { backend, failure: failure.slice(0, maxFailure), ...legalSettings(lock) }
+    return { name, backend, failure: failure.slice(0, maxFailure), ...legalSettings(lock) }
   }
-  return runtimeToolLock(spec, backend)
+  return runtimeToolLock(spec, backend, name)
 }
 
 const settings = {

@@ -52,7 +52,6 @@ export class PinBook {
   /** What listings were found to be; they are immutable. */
   readonly #evaluations = new WeakMap<Listing, Known>()
   readonly #reports = new Map<string, KnownReport>()
-  #version = 0
 
   /** `onReady`: a changed lock is in force. */
   constructor(onReady: (backend: string) => void) {
@@ -63,15 +62,9 @@ export class PinBook {
     return this.#pinning !== undefined
   }
 
-  /** Another number for whatever may make another listing of the same one. */
-  get version(): number {
-    return this.#version
-  }
-
   /** Takes a configuration; changed locks are compiled. */
   replace({ pinning, toolLocks = [] }: PinningConfig): void {
     this.#pinning = pinning
-    this.#version++
     const wanted = Map.groupBy(pinning ? toolLocks : [], ({ backend }) => backend)
     for (const name of new Set([...this.#locks.keys(), ...this.#compiling.keys()])) {
       if (wanted.has(name)) continue
@@ -90,7 +83,6 @@ export class PinBook {
       if (this.#compiling.get(backend)?.digest !== digest) return
       this.#compiling.delete(backend)
       this.#locks.set(backend, { digest, lock })
-      this.#version++
       this.#onReady(backend)
     })
     this.#compiling.set(backend, { digest, done })
@@ -124,6 +116,11 @@ export class PinBook {
     return evaluation
   }
 
+  /** Drops what is remembered of backends that are not there any more. */
+  keepReports(backends: ReadonlyMap<string, unknown>): void {
+    for (const name of this.#reports.keys()) if (!backends.has(name)) this.#reports.delete(name)
+  }
+
   /** How a backend compares with its lock; undefined while pinning is off. */
   report(seen: SeenBackend): PinReport | undefined {
     const pinning = this.#pinning
@@ -135,13 +132,15 @@ export class PinBook {
       return known.report
     const settings = settingsFor(pinning, lock)
     const failure = lock?.failure
+    const found = gather(backend, this.#evaluationsOf(seen), { perCaller })
     const report: PinReport = {
       backend,
       lock: !lock ? 'missing' : failure === undefined ? 'ok' : 'invalid',
+      locks: lock?.names ?? [],
       failure,
       observed: listings.length > 0,
-      quiet: isQuiet(settings),
-      ...gather(backend, this.#evaluationsOf(seen), { perCaller }),
+      quiet: isQuiet(settings, found.counts),
+      ...found,
     }
     this.#reports.set(backend, { lock, pinning, seen, report })
     return report
@@ -175,8 +174,13 @@ function isSame(a: SeenBackend, b: SeenBackend): boolean {
   )
 }
 
-function isQuiet({ onChanged, onNew, onRemoved }: PinSettings): boolean {
-  return onChanged === 'observe' && onNew === 'observe' && onRemoved === 'observe'
+/** Every difference that there is, is of a sort that is only observed. */
+function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
+  return (
+    (counts.changed === 0 || onChanged === 'observe') &&
+    (counts.new === 0 || onNew === 'observe') &&
+    (counts.removed === 0 || onRemoved === 'observe')
+  )
 }
 
 function digestOf(locks: readonly RuntimeToolLock[]): string {

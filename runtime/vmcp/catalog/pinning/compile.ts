@@ -41,6 +41,7 @@ export async function compileLocks(
   const [onChanged, onNew, onRemoved] = [settings('onChanged'), settings('onNew'), settings('onRemoved')]
   return {
     backend,
+    names: locks.flatMap(({ name }) => name ?? []),
     items: compiler.items,
     accept: new Set(locks.flatMap(({ accept = [] }) => accept)),
     onChanged,

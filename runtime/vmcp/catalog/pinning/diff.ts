@@ -3,6 +3,7 @@
  * browser would hide written out. Bounded for texts of any size.
  */
 import { JsonError } from '../../../mcp/index.ts'
+import { visibleText } from '../../../observe/index.ts'
 import { partsOf } from './digest.ts'
 import { type PinnedPart, type PinKind, parts } from './parts.ts'
 
@@ -61,15 +62,6 @@ function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(members.map(([name, member]) => [name, sorted(member)]))
-}
-
-/** Controls, marks of direction, zero-width and tag characters, other formats, and lone surrogates. */
-const hidden =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029\u115f\u1160\u3164\uffa0]|\p{Variation_Selector}|\p{Default_Ignorable_Code_Point}/gu
-
-/** The text with every character that is not seen as `\u{…}`. Other characters stay, whatever they look like. */
-export function visibleText(text: string): string {
-  return text.replace(hidden, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 function unified(before: readonly string[], after: readonly string[]): string[] {

@@ -61,7 +61,9 @@ export class Pins {
 
   /** Of all backends, sorted by name; empty while pinning is off. */
   reports(): readonly PinReport[] {
-    const names = [...this.#options.members().keys()].sort()
+    const members = this.#options.members()
+    this.book.keepReports(members)
+    const names = [...members.keys()].sort()
     return names.flatMap((name) => this.report(name) ?? [])
   }
 

@@ -15,6 +15,8 @@ export type LockState = 'ok' | 'missing' | 'invalid'
 export interface PinReport {
   readonly backend: string
   readonly lock: LockState
+  /** Names of the MCPToolLocks, where there are any. */
+  readonly locks: readonly string[]
   /** Why the lock cannot be used. */
   readonly failure: string | undefined
   readonly counts: Readonly<Record<PinState, number>>
@@ -22,7 +24,7 @@ export interface PinReport {
   readonly observed: boolean
   /** The items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
   readonly drift: readonly PinDrift[]
-  /** Nothing is enforced, and the log says nothing. */
+  /** What differs is only observed, and the log says nothing. */
   readonly quiet: boolean
 }
 

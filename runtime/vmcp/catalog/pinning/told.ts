@@ -1,6 +1,5 @@
 /** Tells the event stream how backends compare with their locks: when that changes, not each time it is looked at. */
-import type { Events } from '../../../observe/index.ts'
-import { visibleText } from './diff.ts'
+import { type Events, visibleText } from '../../../observe/index.ts'
 import type { PinReport } from './report.ts'
 import type { PinDrift } from './types.ts'
 
@@ -30,26 +29,28 @@ export class PinsTold {
   /** `reports` are those of all backends; empty while pinning is off. */
   note(reports: readonly PinReport[]): void {
     for (const report of reports) {
-      this.#lock(report.backend, report.failure)
-      if (report.observed) this.#drift(report)
+      this.#lock(report.backend, report.failure, { inForce: report.lock === 'ok' })
+      if (report.lock !== 'ok') this.#over(report.backend, { compared: false })
+      else if (report.observed) this.#drift(report)
     }
     const present = new Set(reports.map(({ backend }) => backend))
     for (const backend of [...this.#failures.keys()])
-      if (!present.has(backend)) this.#lock(backend, undefined)
-    for (const backend of [...this.#drifted.keys()]) if (!present.has(backend)) this.#inSync(backend)
+      if (!present.has(backend)) this.#lock(backend, undefined, { inForce: false })
+    for (const backend of [...this.#drifted.keys()])
+      if (!present.has(backend)) this.#over(backend, { compared: false })
   }
 
-  #lock(backend: string, failure: string | undefined): void {
+  #lock(backend: string, failure: string | undefined, { inForce }: { readonly inForce: boolean }): void {
     if (this.#failures.get(backend) === failure) return
     if (failure === undefined) this.#failures.delete(backend)
     else this.#failures.set(backend, failure)
-    this.#events.emit('tool_lock', { backend, failure })
+    this.#events.emit('tool_lock', { backend, failure, in_force: inForce })
   }
 
   #drift({ backend, counts, drift, quiet }: PinReport): void {
     const { changed, new: added, removed } = counts
     if (changed + added + removed === 0) {
-      this.#inSync(backend)
+      this.#over(backend, { compared: true })
       return
     }
     const present = JSON.stringify([
@@ -60,13 +61,23 @@ export class PinsTold {
     if (this.#drifted.get(backend) === present) return
     this.#drifted.set(backend, present)
     const examples = drift.slice(0, maxExamples).map(describe)
-    this.#events.emit('tools_drifted', { backend, changed, new: added, removed, quiet, examples })
+    this.#events.emit('tools_drifted', {
+      backend,
+      compared: true,
+      changed,
+      new: added,
+      removed,
+      quiet,
+      examples,
+    })
   }
 
-  #inSync(backend: string): void {
+  /** Nothing differs, or nothing is compared any more. */
+  #over(backend: string, { compared }: { readonly compared: boolean }): void {
     if (!this.#drifted.delete(backend)) return
     this.#events.emit('tools_drifted', {
       backend,
+      compared,
       changed: 0,
       new: 0,
       removed: 0,
@@ -87,5 +98,5 @@ function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
 }
 
 function shown(name: string): string {
-  return visibleText(name).slice(0, maxName)
+  return visibleText(name.slice(0, maxName)).slice(0, maxName)
 }

@@ -41,6 +41,8 @@ export type OnRemoved = 'observe' | 'warn'
 /** What a lock says of one backend. */
 export interface CompiledLock {
   readonly backend: string
+  /** Names of the MCPToolLocks that it is made of. */
+  readonly names: readonly string[]
   /** By `<kind> <name>`. */
   readonly items: ReadonlyMap<string, Approved>
   /** Differences of these sorts count as none. */

@@ -66,6 +66,7 @@ t.test('a virtual server with pinning gets the locks of its backends, by kind an
   t.match(file(w).pinning, { onChanged: 'block' })
   t.same(file(w).toolLocks, [
     {
+      name: 'search',
       backend: 'search',
       scheme: 'gatehouse.pin.v1',
       instructions: 'Be kind',
@@ -87,6 +88,7 @@ t.test('a lock that is not valid closes its backend, and nothing else', (t) => {
   ])
   t.match(statusOf(w).conditions, [
     { type: 'InSync', status: 'Unknown', reason: 'NotObserved' },
+    { type: 'Stalled', status: 'True', reason: 'ValidationFailed' },
     { type: 'Valid', status: 'False', reason: 'ValidationFailed' },
   ])
   t.end()
@@ -131,6 +133,19 @@ t.test('status: the report of a pod that is gone says nothing', (t) => {
     'here.json': report('2026-01-01T01:00:00Z', {}),
   }).settle()
   t.match(inSync(w), { status: 'True', reason: 'AllPinned' })
+  t.end()
+})
+
+t.test('status: the report of a backend of another kind with the same name says nothing', (t) => {
+  const w = world(entry('search'), lock(), virtual(pinning)).ready().settle()
+  const told = (locks: readonly string[]) => {
+    const report = { pinning: [{ ...reported({ changed: 1 }), locks }] }
+    w.setData('door-vmcp-status', { 'pod-1.json': JSON.stringify(report) }).settle()
+  }
+  told(['other'])
+  t.match(inSync(w), { status: 'Unknown', reason: 'NotObserved' })
+  told(['more', 'search'])
+  t.match(inSync(w), { status: 'False', reason: 'ToolsChanged' })
   t.end()
 })
 

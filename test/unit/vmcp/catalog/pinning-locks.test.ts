@@ -2,6 +2,10 @@
 import t from 'tap'
 import { closedBy, settingsFor } from '../../../../runtime/vmcp/catalog/pinning/apply.ts'
 import { compileLocks } from '../../../../runtime/vmcp/catalog/pinning/compile.ts'
+import type { PinReport } from '../../../../runtime/vmcp/catalog/pinning/report.ts'
+import { PinsTold } from '../../../../runtime/vmcp/catalog/pinning/told.ts'
+import { eventTable, type EventRow } from '../../../../runtime/observe/events/table.ts'
+import { makeEvents } from '../../../../runtime/observe/index.ts'
 
 const observe = { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe', noLock: 'allow' } as const
 
@@ -21,3 +25,48 @@ t.test(
     }
   },
 )
+
+function reportOf(backend: string, more: Partial<PinReport>): PinReport {
+  const counts = { pinned: 1, new: 0, changed: 0, removed: 0 }
+  const lock = { lock: 'ok', locks: [], failure: undefined } as const
+  return { backend, ...lock, counts, observed: true, drift: [], quiet: false, ...more }
+}
+
+t.test('the log says what came of a difference: in sync again, or no lock to compare with', (t) => {
+  const events = makeEvents(Date.now)
+  const seen: unknown[] = []
+  events.listen(({ type, fields }) => {
+    const { level, message }: EventRow<never> = eventTable[type]
+    const own = fields as never
+    seen.push([
+      typeof level === 'function' ? level(own) : level,
+      typeof message === 'function' ? message(own) : message,
+    ])
+  })
+  const told = new PinsTold(events)
+  const changed = { pinned: 0, new: 0, changed: 1, removed: 0 }
+  const differs = reportOf('b', { counts: changed })
+  told.note([differs])
+  told.note([reportOf('b', {})])
+  told.note([differs])
+  told.note([reportOf('b', { lock: 'invalid', failure: 'twice' })])
+  told.note([reportOf('b', { lock: 'missing' })])
+  told.note([reportOf('b', { lock: 'invalid', failure: 'twice' })])
+  told.note([reportOf('b', {})])
+  told.note([reportOf('b', { counts: changed, quiet: true })])
+  told.note([])
+  t.same(seen, [
+    ['warn', 'a backend does not offer what was approved'],
+    ['info', 'a backend offers what was approved'],
+    ['warn', 'a backend does not offer what was approved'],
+    ['error', 'the tool lock of a backend cannot be used'],
+    ['info', 'a backend is compared with no tool lock any more'],
+    ['info', 'a backend has no tool lock any more'],
+    ['error', 'the tool lock of a backend cannot be used'],
+    ['info', 'the tool lock of a backend is in force'],
+    ['debug', 'a backend does not offer what was approved'],
+    ['info', 'a backend is compared with no tool lock any more'],
+  ])
+  t.notOk(told.isOpen)
+  t.end()
+})

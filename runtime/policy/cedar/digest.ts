@@ -1,0 +1,11 @@
+/** The hash by which decisions name the policies that they were made by. Shadow policies are others: they decide nothing. */
+import { hash } from 'node:crypto'
+import type { RuntimeAuthz } from '../../../schemas/index.ts'
+
+export function digestOf(config: Omit<RuntimeAuthz, 'type'>, serverName: string): string {
+  const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName, primaryUpstreamProvider } =
+    config
+  const settings = [groupClaimName, roleClaimName, primaryUpstreamProvider].map((value) => value ?? null)
+  const all = [policies, entitiesJson, groupEntityType, ...settings, serverName]
+  return hash('sha256', JSON.stringify(all), 'hex').slice(0, 16)
+}
