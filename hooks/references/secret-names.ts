@@ -6,7 +6,9 @@
  */
 import { isFields } from '../kube.ts'
 
-const refMember = /(SecretRefs?|Ref|passwordRef|secretKeyRef)$/
+const refMember = /(SecretRefs?|Ref|passwordRef|secretKeyRef|_secret_ref)$/
+/** Secrets of type kubernetes.io/tls have fixed keys. */
+const pairMember = /(CertificateSecretRef|_certificate_secret_ref)$/
 const maxDepth = 20
 
 /** Sorted and unique. */
@@ -25,7 +27,7 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   }
   if (!isFields(value)) return
   const { name, key } = value
-  if (refMember.test(member) && typeof name === 'string' && name !== '' && typeof key === 'string')
-    names.add(name)
+  const isRef = refMember.test(member) && (typeof key === 'string' || pairMember.test(member))
+  if (isRef && typeof name === 'string' && name !== '') names.add(name)
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }

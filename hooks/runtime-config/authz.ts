@@ -41,9 +41,8 @@ export function ownAuthz(
   map: KubeObject | undefined,
   needs: PodNeeds,
 ): ConfigPart<RuntimeAuthz> {
-  if (config.httpv1) return { value: decisionPointPart(config.httpv1, needs) }
   const part = config.type === 'inline' ? inlineAuthz(config) : mapAuthz(config, map, needs)
-  if (!part.value || part.value.type !== 'cedar') return part
+  if (part.value?.type !== 'cedar') return part
   const { groupClaimName, roleClaimName } = config
   return {
     value: definedFields({

@@ -9,6 +9,7 @@
 import {
   type DecisionPoint,
   type RuntimeAuthz,
+  type SecretRef,
   validateManifest,
   type Violation,
   withDefaults,
@@ -17,6 +18,7 @@ import { definedFields } from '../children/defined.ts'
 import { type Fields, fieldsOf, isFields } from '../kube.ts'
 import { caKey } from '../references/resolve.ts'
 import type { PodNeeds } from './needs.ts'
+import { type ConfigPart, failed } from './part.ts'
 
 const directory = '/config/decision-point'
 
@@ -52,6 +54,31 @@ export function decisionPointPart({ http, ...rest }: DecisionPoint, needs: PodNe
     entitiesJson: '[]',
     groupEntityType: 'ServiceGroup',
   }
+}
+
+/** Keys of Secrets that it needs. */
+export function decisionPointSecrets({ http }: DecisionPoint): readonly SecretRef[] {
+  const { clientCertificateSecretRef: pair, bearerTokenSecretRef: token } = http
+  return [
+    ...(pair ? ['tls.crt', 'tls.key'].map((key) => ({ name: pair.name, key })) : []),
+    ...(token ? [token] : []),
+  ]
+}
+
+/** A decision point of a resource's own, as a part of its configuration. */
+export function ownDecisionPoint(
+  point: DecisionPoint,
+  { missingSecrets }: SecretLookup,
+  needs: PodNeeds,
+): ConfigPart<RuntimeAuthz> {
+  const missing = missingSecrets(decisionPointSecrets(point))
+  if (missing.length === 0) return { value: decisionPointPart(point, needs) }
+  return failed('SecretNotFound', `authzConfig.httpv1: not found: ${missing.join('; ')}`)
+}
+
+export interface SecretLookup {
+  /** What of these is not there, each as a text. */
+  readonly missingSecrets: (refs: readonly SecretRef[]) => readonly string[]
 }
 
 export type ReadDecisionPoint =

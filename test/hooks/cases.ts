@@ -6,6 +6,7 @@ import {
   auth,
   authzConfig,
   decisionPoint,
+  decisionPointSecrets,
   configMap,
   embedded,
   entry,
@@ -458,10 +459,16 @@ const configs: Record<string, () => Request> = {
   'MCPAuthzConfig/unknown-type': config(resource('MCPAuthzConfig', 'policies', { type: 'rego', config: {} })),
   'MCPAuthzConfig/decision-point': config(
     decisionPoint(),
+    ...decisionPointSecrets(),
     remote('crm', { authzConfigRef: { name: 'decision-point' } }),
   ),
+  'MCPAuthzConfig/decision-point-without-secret': config(decisionPoint()),
   'MCPRemoteProxy/decision-point': () =>
-    world(decisionPoint(), remote('crm', { authzConfigRef: { name: 'decision-point' } }))
+    world(
+      decisionPoint(),
+      ...decisionPointSecrets(),
+      remote('crm', { authzConfigRef: { name: 'decision-point' } }),
+    )
       .settle()
       .request('MCPRemoteProxy', 'crm'),
   'MCPExternalAuthConfig/bearer-token': config(

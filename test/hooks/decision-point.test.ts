@@ -3,6 +3,8 @@ import t from 'tap'
 import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
+import { remote, virtual, world } from './resources.ts'
+import { secret } from './world.ts'
 import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
 
 const url = 'https://pdp.example.com'
@@ -105,5 +107,25 @@ t.test('authzConfig: type and block need each other', (t) => {
   t.match(validateManifest(manifest({ type: 'httpv1' })), [{ message: /httpv1 must be set exactly/ }])
   const inline = { policies: ['permit(principal, action, resource);'] }
   t.match(validateManifest(manifest({ type: 'inline', inline, httpv1 })), [{ message: /httpv1 must be set/ }])
+  t.end()
+})
+
+t.test('a Secret that is missing is told, by the kind that names it', (t) => {
+  const authzConfig = {
+    type: 'httpv1',
+    httpv1: {
+      http: { url, clientCertificateSecretRef: { name: 'client' } },
+      claimMapping: 'standard',
+    },
+  }
+  const conditions = (w: ReturnType<typeof world>, kind: string, name: string) =>
+    (w.get(kind, name)['status'] as { conditions: { type: string; message: string }[] }).conditions
+  const without = world(remote('crm', { authzConfig })).settle()
+  t.match(JSON.stringify(conditions(without, 'MCPRemoteProxy', 'crm')), /Secret client, key tls\.crt/)
+  const door = { incomingAuth: { type: 'anonymous', authzConfig } }
+  const closed = world(virtual(door)).settle()
+  t.match(JSON.stringify(conditions(closed, 'VirtualMCPServer', 'door')), /Secret client, key tls\.key/)
+  const given = world(virtual(door), secret('client', { 'tls.crt': 'pem', 'tls.key': 'pem' })).settle()
+  t.notMatch(JSON.stringify(conditions(given, 'VirtualMCPServer', 'door')), /Secret client/)
   t.end()
 })

@@ -70,6 +70,11 @@ export const decisionPoint = (): Stored =>
     },
   })
 
+export const decisionPointSecrets = (): readonly Stored[] => [
+  secret('pdp-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
+  secret('pdp', { token: 't' }),
+]
+
 export const telemetryConfig = (openTelemetry: object = {}): Stored =>
   resource('MCPTelemetryConfig', 'otel', {
     openTelemetry: {

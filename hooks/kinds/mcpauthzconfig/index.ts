@@ -1,7 +1,7 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
 import { configKind } from '../common/config-kind.ts'
 import { authzReferences } from '../../references/referrers.ts'
-import { authzConfigViolations, authzConfigWarnings } from './validate.ts'
+import { authzConfigSecrets, authzConfigViolations, authzConfigWarnings } from './validate.ts'
 
 export const mcpAuthzConfig = configKind({
   kind: 'MCPAuthzConfig',
@@ -11,4 +11,5 @@ export const mcpAuthzConfig = configKind({
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
   references: authzReferences,
+  secrets: authzConfigSecrets,
 })

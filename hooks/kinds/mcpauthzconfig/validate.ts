@@ -5,9 +5,9 @@
  * a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
  */
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
-import type { MCPAuthzConfig, Violation } from '../../../schemas/index.ts'
+import type { MCPAuthzConfig, SecretRef, Violation } from '../../../schemas/index.ts'
 import type { Fields } from '../../kube.ts'
-import { readDecisionPoint } from '../../runtime-config/decision-point.ts'
+import { decisionPointSecrets, readDecisionPoint } from '../../runtime-config/decision-point.ts'
 import { decisionPointWarnings } from '../common/checks/policies.ts'
 
 const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
@@ -82,6 +82,12 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
       path: `${path}.${key.slice(0, 80)}`,
       message: `is not known; known are ${known.join(', ')}`,
     }))
+}
+
+/** Secrets of a decision point. */
+export function authzConfigSecrets({ spec }: MCPAuthzConfig): readonly SecretRef[] {
+  const { value } = spec.type === 'httpv1' ? readDecisionPoint(spec.config) : {}
+  return value ? decisionPointSecrets(value) : []
 }
 
 /** Names in policies that nothing has. */

@@ -48,6 +48,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(spec['headerForward']),
+      ...secretNamesIn(spec['authzConfig']),
     ],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
     own: [

@@ -12,6 +12,7 @@ import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sy
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
@@ -54,6 +55,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...sessionSecretNames(spec['sessionStorage'], settings),
+      ...secretNamesIn(spec['authzConfig']),
     ],
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),

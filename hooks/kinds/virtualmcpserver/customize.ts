@@ -33,6 +33,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
     kinds: relatedKinds,
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
+      ...secretNamesIn(authz),
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],

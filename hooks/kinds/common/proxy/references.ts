@@ -14,6 +14,7 @@ import { conditionOf, type SyncFailure, statusOf } from '../../../sync/condition
 import type { KubeObject } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
+import { ownDecisionPoint } from '../../../runtime-config/decision-point.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
 import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
@@ -95,6 +96,10 @@ export function authz(context: Context, needs: PodNeeds): Optional<RuntimeAuthz>
 function ownAuthzOf(context: Context, needs: PodNeeds): Optional<RuntimeAuthz> {
   const { authzConfig } = context.spec
   if (!authzConfig) return absent
+  if (authzConfig.httpv1) {
+    const missingSecrets = context.missingSecrets.bind(context)
+    return ownDecisionPoint(authzConfig.httpv1, { missingSecrets }, needs)
+  }
   const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
   return ownAuthz(authzConfig, map, needs)
 }
