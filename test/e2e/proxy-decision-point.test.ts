@@ -1,0 +1,65 @@
+/** A proxy in front of one server, with an external decision point, and what `gatehouse explain` says of it. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import t from 'tap'
+import { stringify } from 'yaml'
+import { runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
+import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { startDecisionPoint } from '../helpers/vmcp/decision-point.ts'
+
+t.test('proxy --config: the decision point decides about calls and lists', { timeout: 60_000 }, async (t) => {
+  const fixture = await startFixture()
+  const point = await startDecisionPoint(({ resource }) => resource === 'mrn:mcp:asked:tool:echo')
+  t.teardown(() => Promise.all([fixture.close(), point.close()]))
+  const file = join(t.testdir({}), 'runconfig.yaml')
+  const httpv1 = { http: { url: point.url }, claimMapping: 'standard' }
+  writeFileSync(
+    file,
+    stringify({
+      name: 'asked',
+      targetUri: new URL(fixture.url).origin,
+      authz: { type: 'httpv1', httpv1 },
+    }),
+  )
+  const proxy = startGatehouse(['proxy', '--config', file, '--host', '127.0.0.1', '--port', '0', 'asked'])
+  t.teardown(() => proxy.interrupt())
+  const [, port] = await proxy.waitFor(/on port (\d+)/)
+  const client = new Client({ name: 'asked', version: '1' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`)))
+  const { tools } = await client.listTools()
+  t.same(
+    tools.map(({ name }) => name),
+    ['echo'],
+  )
+  t.match(await client.callTool({ name: 'echo' }), { content: [{ type: 'text' }] })
+  await t.rejects(client.callTool({ name: 'test_simple_text' }), /denied by authorization policy/)
+  await client.close()
+})
+
+t.test('explain names the decision point and what it would be asked', async (t) => {
+  const example = join(import.meta.dirname, '../../manifests/examples/decision-point/decision-point.yaml')
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'decision-point-client' },
+    stringData: { 'tls.crt': 'x', 'tls.key': 'x' },
+  }
+  const tools = [{ name: 'deploy', inputSchema: { type: 'object' } }]
+  const dir = t.testdir({
+    'secret.yaml': stringify(secret),
+    'state.yaml': stringify({ backends: { deployments: { tools, health: 'healthy' } } }),
+  })
+  const files = ['-f', example, '-f', join(dir, 'secret.yaml'), '--state', join(dir, 'state.yaml')]
+  const { stdout, code } = await runGatehouse([
+    'explain',
+    ...files,
+    ...['--claims', '{"sub":"ada","groups":["ops"]}', '--tool', 'deployments_deploy'],
+  ])
+  t.equal(code, 1, 'it is not certain that it can be used')
+  t.match(stdout, /the external decision point has the last word/)
+  t.match(stdout, 'https://pdp.authz.svc:8443/decision')
+  t.match(stdout, '"principal":{"sub":"ada","groups":["ops"]},"operation":"mcp:tool:call"')
+  t.match(stdout, '"gatehouse":{"backend":"deployments","original":"deploy"}')
+})
