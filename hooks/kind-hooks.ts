@@ -15,6 +15,8 @@ export interface ChildKind {
   /** Plural resource name. */
   readonly resource: string
   readonly updateStrategy: 'InPlace' | 'OnDelete'
+  /** Of an API that a cluster may lack: managed only where the installation says that it is there. */
+  readonly integration?: 'gatewayAPI'
 }
 
 export interface RelatedKind {

@@ -19,6 +19,8 @@ export interface HookSettings {
   readonly localCommands: boolean
   /** An MCPServerEntry may name a server on the loopback interface (`gatehouse dev`), which a pod never reaches. */
   readonly allowLoopback: boolean
+  /** The Gateway API is installed, and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
+  readonly gatewayApi: boolean
   /** DNS suffix of the cluster. */
   readonly clusterDomain: string
 }
@@ -45,6 +47,7 @@ export function hookSettings(
     openshift: false,
     localCommands: false,
     allowLoopback: false,
+    gatewayApi: false,
     clusterDomain: 'cluster.local',
     ...given,
   }
@@ -55,4 +58,5 @@ export const defaultSettings: HookSettings = hookSettings({
   runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
   version: 'dev',
   localCommands: true,
+  gatewayApi: true,
 })

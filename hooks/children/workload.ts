@@ -7,7 +7,7 @@
 import { canonicalJson } from '../../schemas/index.ts'
 import { appliedByAnnotation, lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
-import type { Count } from './availability.ts'
+import type { Count } from './serving/availability.ts'
 import type { ChildMeta } from './objects.ts'
 import { childMeta } from './objects.ts'
 

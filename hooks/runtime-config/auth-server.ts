@@ -28,16 +28,22 @@ export interface AuthServerTarget {
   readonly scopes: readonly string[]
   readonly primaryUpstreamProvider: string | undefined
   readonly clusterDomain: string
+  /** Clients come through a Gateway or an Ingress. */
+  readonly behindEdge: boolean
   readonly needs: PodNeeds
 }
 
 const directory = '/etc/gatehouse/authserver'
+
+/** Where edges of a cluster are: the limits on logins count what the client's own address is. */
+const privateNetworks = '10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7'
 
 export function authServerPart(
   config: EmbeddedAuthServerConfig,
   target: AuthServerTarget,
 ): input.AuthServerFile {
   const { needs } = target
+  if (target.behindEdge) needs.literal('GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES', privateNetworks)
   return definedFields({
     issuer: config.issuer,
     authorizationEndpointBaseUrl: config.authorizationEndpointBaseUrl,

@@ -71,6 +71,7 @@ const variables = {
   GATEHOUSE_DEFAULT_REDIS_SECRET_KEY: 'key in that Secret (redis-password)',
   GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull secrets of generated pods, separated by commas',
   GATEHOUSE_OPENSHIFT: 'true leaves user ids to the platform',
+  GATEHOUSE_GATEWAY_API: 'true: the Gateway API is installed, and Metacontroller manages HTTPRoutes',
   GATEHOUSE_CLUSTER_DOMAIN: 'DNS suffix of the cluster (cluster.local)',
 } as const
 
@@ -215,6 +216,7 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
     runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
     enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
     openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
+    gatewayApi: switched(environment, 'GATEHOUSE_GATEWAY_API'),
     imagePullSecrets: secretNames(environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? ''),
     ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
     ...(redis && { defaultRedis: redis }),

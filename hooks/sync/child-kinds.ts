@@ -18,6 +18,19 @@ export const childKinds = {
     resource: 'horizontalpodautoscalers',
     updateStrategy: 'InPlace',
   },
+  HTTPRoute: {
+    apiVersion: 'gateway.networking.k8s.io/v1',
+    kind: 'HTTPRoute',
+    resource: 'httproutes',
+    updateStrategy: 'InPlace',
+    integration: 'gatewayAPI',
+  },
+  Ingress: {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'Ingress',
+    resource: 'ingresses',
+    updateStrategy: 'InPlace',
+  },
   NetworkPolicy: {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',
@@ -58,4 +71,9 @@ export const childKinds = {
 } as const satisfies Record<string, ChildKind>
 
 /** Beside every workload of a server that clients reach. */
-export const availabilityKinds = [childKinds.PodDisruptionBudget, childKinds.HorizontalPodAutoscaler] as const
+export const servedKinds = [
+  childKinds.PodDisruptionBudget,
+  childKinds.HorizontalPodAutoscaler,
+  childKinds.HTTPRoute,
+  childKinds.Ingress,
+] as const

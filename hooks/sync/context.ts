@@ -26,6 +26,8 @@ const coreGroups = {
   Deployment: 'Deployment.apps/v1',
   StatefulSet: 'StatefulSet.apps/v1',
   HorizontalPodAutoscaler: 'HorizontalPodAutoscaler.autoscaling/v2',
+  HTTPRoute: 'HTTPRoute.gateway.networking.k8s.io/v1',
+  Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
 /** What a sync is given beside its request. */

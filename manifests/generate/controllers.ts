@@ -22,7 +22,9 @@ export function controllers(kinds: readonly HookedKind[], values: Values): reado
     },
     spec: {
       parentResource: { apiVersion, resource: kind.plural, ignoreStatusChanges: true },
-      ...(kind.children.length > 0 && { childResources: distinct(kind.children).map(childResource) }),
+      ...(kind.children.length > 0 && {
+        childResources: distinct(kind.children).flatMap((child) => childResources(child, values)),
+      }),
       generateSelector: true,
       resyncPeriodSeconds: values.value('controllers.resyncPeriodSeconds'),
       hooks: {
@@ -34,8 +36,15 @@ export function controllers(kinds: readonly HookedKind[], values: Values): reado
 }
 
 /** Without a method an existing child would never change. */
-function childResource({ apiVersion, resource, updateStrategy }: Child): object {
+export function childResource({ apiVersion, resource, updateStrategy }: Child) {
   return { apiVersion, resource, updateStrategy: { method: updateStrategy } }
+}
+
+function childResources(child: Child, values: Values): readonly unknown[] {
+  const { integration } = child
+  return integration === undefined
+    ? [childResource(child)]
+    : values.when(`integrations.${integration}`, childResource(child))
 }
 
 function hook(plural: string, name: string, values: Values): object {

@@ -6,20 +6,21 @@
  *   manifests/certificates/<variant>/   components: who issues the certificate
  *   manifests/metacontroller/           component: a private Metacontroller with least rights
  *   manifests/monitoring/               component: a ServiceMonitor
+ *   manifests/gateway-api/              component: HTTPRoutes for spec.exposure
  *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
  *   manifests/overlays/<name>/          ready combinations, without the CRDs
  *   manifests/chart/                    the same objects as a Helm chart
  */
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
-import { controllers } from './controllers.ts'
+import { childResource, controllers } from './controllers.ts'
 import type { HookedKind, ManifestKind } from './kinds.ts'
-import { type GeneratedManifest, names } from './objects.ts'
+import { controllerName, type GeneratedManifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
 import { observability } from './observability/index.ts'
 import { userRoles } from './rbac.ts'
-import { hooksServer, namespace } from './server.ts'
-import { chartValues, plainValues, valuesFile, valuesSchema } from './values.ts'
+import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
+import { chartValues, type Json, plainValues, valuesFile, valuesSchema } from './values.ts'
 import { jsonFile, templateFile, yamlFile, yamlValue } from './yaml.ts'
 
 export interface FilesInput {
@@ -80,11 +81,31 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
         },
       ],
     }),
+    ['gateway-api/kustomization.yaml', kustomization('Component', { patches: gatewayApiPatches(hooked) })],
     ...component('metacontroller', metacontroller(hooked, values)),
     ...component('monitoring', monitoring(values)),
     ...observability(values),
     overlay('cert-manager', 'certificates/cert-manager'),
     overlay('private-metacontroller', 'certificates/self-signed', 'metacontroller'),
+  ]
+}
+
+/** Adds what the setting integrations.gatewayAPI of the chart adds. */
+function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
+  const add = (kind: string, name: string, path: string, value: Json) => ({
+    target: { kind, name },
+    patch: yamlValue([{ op: 'add', path, value }]),
+  })
+  const routed = hooked.flatMap(({ plural, children }) =>
+    children
+      .filter(({ integration }) => integration === 'gatewayAPI')
+      .map((child) => ({ plural, child: childResource(child) })),
+  )
+  return [
+    ...routed.map(({ plural, child }) =>
+      add('CompositeController', controllerName(plural), '/spec/childResources/-', child),
+    ),
+    add('Deployment', names.hooks, '/spec/template/spec/containers/0/env/-', gatewayApiVariable),
   ]
 }
 

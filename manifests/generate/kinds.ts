@@ -16,6 +16,8 @@ export interface WatchedResource {
 
 export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
+  /** The setting below `integrations` with which it is managed: a controller fails over a kind that the cluster lacks. */
+  readonly integration?: string
 }
 
 /** A kind of the API, whether hooks reconcile it or not. */

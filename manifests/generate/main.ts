@@ -18,6 +18,7 @@ const owned = [
   'certificates/self-signed',
   'chart/crds',
   'chart/templates',
+  'gateway-api',
   'metacontroller',
   'monitoring',
   'observability',

@@ -75,6 +75,9 @@ export function hooksServer(values: Values): readonly GeneratedManifest[] {
   ]
 }
 
+/** Tells the hooks that Metacontroller manages HTTPRoutes. */
+export const gatewayApiVariable = { name: 'GATEHOUSE_GATEWAY_API', value: 'true' } as const
+
 function pod(values: Values): object {
   const probe = (path: string, rest: object) => ({
     httpGet: { path, port: 'https', scheme: 'HTTPS' },
@@ -115,6 +118,7 @@ function pod(values: Values): object {
         env: [
           { name: 'GATEHOUSE_VERSION', value: values.version },
           { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
+          ...values.when('integrations.gatewayAPI', gatewayApiVariable),
           ...values.items('hooks.extraEnv'),
         ],
         ports: [{ name: 'https', containerPort: hooksPort, protocol: 'TCP' }],

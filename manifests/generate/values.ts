@@ -97,6 +97,12 @@ function settings(version: string): readonly Setting[] {
       comment: 'It caches every object of the kinds it watches, cluster-wide.',
     },
     {
+      path: 'integrations.gatewayAPI',
+      default: false,
+      comment:
+        'Make HTTPRoutes for spec.exposure.gateway. The definitions of the Gateway API must be installed first.',
+    },
+    {
       path: 'serviceMonitor.enabled',
       default: false,
       comment: 'Have a Prometheus operator scrape the hooks server.',
@@ -114,6 +120,8 @@ export interface Values {
   value(path: string): Json
   /** Items to end a list with. */
   items(path: string): readonly Json[]
+  /** An item that is there when the setting is true. */
+  when(path: string, item: Json): readonly Json[]
 }
 
 /** The defaults themselves. */
@@ -135,6 +143,7 @@ export function plainValues(version: string): Values {
       if (typeof found !== 'string') throw new Error(`${path} is no text`)
       return found
     },
+    when: (path, item) => (value(path) === true ? [item] : []),
     items(path) {
       const found = value(path)
       if (!Array.isArray(found)) throw new Error(`${path} is no list`)
@@ -146,6 +155,7 @@ export function plainValues(version: string): Values {
 /** Marks of template expressions, turned into template text after the YAML is written. */
 const inlineMark = (expression: string): string => `\uE000${expression}\uE001`
 const blockMark = (path: string): string => `\uE002${path}\uE003`
+const whenMark = (path: string, item: Json): string => `\uE006${path} ${JSON.stringify(item)}\uE007`
 const itemsMark = (path: string): string => `\uE004${path}\uE005`
 
 /** Template expressions in place of the defaults. */
@@ -163,6 +173,7 @@ export function chartValues(version: string): Values {
     text,
     value: (path) => (typeof table.get(path) === 'string' ? text(path) : blockMark(known(path))),
     items: (path) => [itemsMark(known(path))],
+    when: (path, item) => [whenMark(known(path), item)],
   }
 }
 

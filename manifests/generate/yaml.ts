@@ -50,10 +50,19 @@ function expressions(text: string): string {
         .replace(/^( *)- \uE004([\w.]+)\uE005$/, (_line, before: string, path: string) =>
           listItems(before, path),
         )
+        .replace(
+          /^( *)- (?:'|")?\uE006([\w.]+) (.*)\uE007(?:'|")?$/,
+          (_line, before: string, path: string, item: string) => listItemWhen(before, path, item),
+        )
         .replace(/\uE002([\w.]+)\uE003$/, `# {{- toYaml .Values.$1 | nindent ${indent} }}`)
         .replaceAll(/\uE000([^\uE001]*)\uE001/g, '{{ $1 }}')
     })
     .join('\n')
+}
+
+/** One item, on a line of its own, between the lines that decide on it. */
+function listItemWhen(before: string, path: string, item: string): string {
+  return `${before}# {{- if .Values.${path} }}\n${before}- ${item}\n${before}# {{- end }}`
 }
 
 /** Further items at the end of a list; nothing at all when there are none. */

@@ -212,6 +212,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "discoveryUrl"), has(self, "registrationEndpoint")),
   "has(self.fallbackRoleArn) || (has(self.roleMappings) && size(self.roleMappings) > 0)": (self) =>
     or(() => has(self, "fallbackRoleArn"), () => and(() => has(self, "roleMappings"), () => greater(size(select(self, "roleMappings")), 0n))),
+  "has(self.gateway) != has(self.ingress)": (self) =>
+    notEqual(has(self, "gateway"), has(self, "ingress")),
   "has(self.headerValue) != has(self.headerValueEnv)": (self) =>
     notEqual(has(self, "headerValue"), has(self, "headerValueEnv")),
   "has(self.issuer) || has(self.jwksUrl) || has(self.introspectionUrl)": (self) =>

@@ -659,6 +659,36 @@ export type EnvVar = {
   readonly value: string
 }
 
+/** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+export type Exposure = {
+  /** Name that clients use, of this server alone. */
+  readonly hostname: string
+  /** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
+  readonly gateway?: ExposureGateway
+  /** Makes an Ingress. */
+  readonly ingress?: ExposureIngress
+}
+
+/** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
+export type ExposureGateway = {
+  /** Name of the Gateway. */
+  readonly name: string
+  /** Its namespace; default: the one of this object. The Gateway decides whose routes it takes. */
+  readonly namespace?: string
+  /** One of its listeners. */
+  readonly sectionName?: string
+}
+
+/** Makes an Ingress. */
+export type ExposureIngress = {
+  /** Its IngressClass; default: that of the cluster. */
+  readonly className?: string
+  /** Secret with the certificate of the host name. Unset: the controller's default certificate. */
+  readonly tlsSecretName?: string
+  /** Annotations, for the controller or for cert-manager. */
+  readonly annotations?: { readonly [name: string]: string }
+}
+
 /** Health checks and failures. */
 export type FailureHandling = {
   /** Time between health checks. */
@@ -1017,6 +1047,8 @@ export type MCPRemoteProxySpec = {
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy. Unset: left to an autoscaler. */
   readonly replicas?: number
+  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  readonly exposure?: Exposure
   /** Lets a HorizontalPodAutoscaler decide the number of pods. */
   readonly autoscaling?: Autoscaling
   /** Where sessions are stored. */
@@ -1033,7 +1065,7 @@ export type MCPRemoteProxyStatus = {
   readonly message?: string
   /** Address of the proxy inside the cluster. */
   readonly url?: string
-  /** Address of the proxy outside the cluster. */
+  /** Address of the proxy outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
   readonly externalUrl?: string
   /** Observed replicas, for the scale subresource. */
   readonly replicas?: number
@@ -1176,6 +1208,8 @@ export type MCPServerSpec = {
   readonly replicas?: number
   /** Lets a HorizontalPodAutoscaler decide the number of proxies. Not for transport stdio. */
   readonly autoscaling?: Autoscaling
+  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  readonly exposure?: Exposure
   /** Replicas of the server itself. Unset: left to an autoscaler. */
   readonly backendReplicas?: number
   /** Where sessions are stored. */
@@ -1192,6 +1226,8 @@ export type MCPServerStatus = {
   readonly message?: string
   /** Address of the proxy inside the cluster, with the path of the MCP endpoint. */
   readonly url?: string
+  /** Address for clients outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
+  readonly externalUrl?: string
   /** Pods of the proxy that are ready. */
   readonly readyReplicas?: number
   /** Observed replicas of the proxy, for the scale subresource. */
@@ -2490,6 +2526,8 @@ export type VirtualMCPServerSpec = {
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
   /** Number of replicas. Unset: the count is left to an autoscaler or another controller. */
   readonly replicas?: number
+  /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
+  readonly exposure?: Exposure
   /** Lets a HorizontalPodAutoscaler decide the number of pods. */
   readonly autoscaling?: ServerAutoscaling
   /** Existing service account; one is generated when unset. */
@@ -2512,6 +2550,8 @@ export type VirtualMCPServerStatus = {
   readonly message?: string
   /** Address for clients inside the cluster, with the path of the MCP endpoint. */
   readonly url?: string
+  /** Address for clients outside the cluster, with the path of the MCP endpoint; while spec.exposure is set. */
+  readonly externalUrl?: string
   /** Routable backends: ready plus unauthenticated. */
   readonly backendCount?: number
   /** Observed replicas, for the scale subresource. */

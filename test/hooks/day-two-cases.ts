@@ -1,5 +1,5 @@
 /** Golden cases of what servers have for several pods, and of how they are reached from outside. */
-import { redis, remote, server, virtual, world } from './resources.ts'
+import { redis, remote, secret, server, virtual, world } from './resources.ts'
 import type { Stored, World } from './world.ts'
 
 type Request = Record<string, unknown>
@@ -11,6 +11,16 @@ const crm = asked('MCPRemoteProxy', 'crm')
 const running = (...objects: Stored[]) => world(...objects).ready()
 
 const autoscaling = { minReplicas: 2, maxReplicas: 6 }
+
+const exposure = {
+  hostname: 'tools.example.com',
+  ingress: {
+    className: 'nginx',
+    tlsSecretName: 'tools-tls',
+    annotations: { 'cert-manager.io/issuer': 'public' },
+  },
+}
+const certificate = secret('tools-tls', { 'tls.crt': 'c', 'tls.key': 'k' })
 
 export const dayTwo: Record<string, () => Request> = {
   'VirtualMCPServer/replicas': () => door(running(virtual({ replicas: 3, ...redis }))),
@@ -58,5 +68,12 @@ export const dayTwo: Record<string, () => Request> = {
     ),
   'MCPServer/autoscaled': () => files(running(server('files', { autoscaling, ...redis }))),
   'MCPServer/stdio-autoscaled': () => files(running(server('files', { transport: 'stdio', autoscaling }))),
+  'VirtualMCPServer/exposed': () => door(running(certificate, virtual({ exposure }))),
+  'VirtualMCPServer/gateway-not-enabled': () =>
+    door(running(virtual({ exposure: { hostname: 'tools.example.com', gateway: { name: 'public' } } }))),
+  'MCPServer/hostname-claimed': () =>
+    files(running(certificate, remote('crm', { exposure }), server('files', { exposure }))),
+  'MCPRemoteProxy/exposed': () =>
+    crm(running(remote('crm', { exposure: { hostname: 'crm.example.com', ingress: {} } }))),
   'MCPRemoteProxy/autoscaled': () => crm(running(remote('crm', { autoscaling, ...redis }))),
 }

@@ -3,7 +3,7 @@
  */
 import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { mostReplicas } from '../../children/availability.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -11,6 +11,7 @@ import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
+import { exposureChildren, externalUrl } from '../common/exposure.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { specFailure, templateFailure } from '../../references/resolve.ts'
@@ -36,6 +37,11 @@ export function addressOf({ name, namespace, settings, parent }: Context): strin
   return base + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
 }
 
+/** The same for clients outside the cluster; undefined where nothing leads to it. */
+export function externalAddressOf(context: Context): string | undefined {
+  return externalUrl(context, context.spec.exposure, addressOf(context))
+}
+
 export function build(context: Context): BuiltRemoteProxy {
   const { conditions, parent } = context
   const { spec } = parent
@@ -57,7 +63,7 @@ export function build(context: Context): BuiltRemoteProxy {
     proxyMode: spec.transport,
     targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
   }
-  const proxy = front(context, target, addressOf(context), needs)
+  const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
   const headers = checkHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
@@ -115,18 +121,25 @@ function proxyOptions(context: Context) {
   const { name, namespace, parent, settings } = context
   const { spec } = parent
   const names = remoteProxyNames(name)
+  const labels = ownLabels(app, name)
   return {
     settings,
     namespace,
     owner: name,
     name: names.proxy,
     configName: names.proxyConfig,
-    labels: ownLabels(app, name),
+    labels,
     selector: selectorLabels(app, name),
     port: spec.proxyPort,
     sessionAffinity: spec.sessionAffinity,
     replicas: spec.replicas,
     autoscaling: spec.autoscaling,
+    exposed: exposureChildren(
+      context,
+      spec.exposure,
+      { name: names.proxy, namespace, labels },
+      spec.proxyPort,
+    ),
     observed: context.child('Deployment', names.proxy),
     serviceAccount: spec.serviceAccount,
     resources: spec.resources,

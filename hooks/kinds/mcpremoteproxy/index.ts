@@ -1,11 +1,12 @@
 /**
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
-import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
+import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf, listOf } from '../../kube.ts'
+import { fieldsOf, listOf, textOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
+import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -24,10 +25,10 @@ export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
     childKinds.ConfigMap,
     childKinds.Deployment,
     childKinds.Service,
-    ...availabilityKinds,
+    ...servedKinds,
   ],
   relatedKinds: [
-    ...ownRelatedKinds(proxyKinds),
+    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Deployment,
@@ -42,11 +43,13 @@ export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
 function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const names = remoteProxyNames(parent.metadata.name)
   const spec = fieldsOf(parent['spec'])
+  const exposure = exposureRelated(spec)
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
-    kinds: proxyKinds,
+    kinds: [...proxyKinds, ...exposure.kinds],
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
+      textOf(exposure.secret),
       ...secretNamesIn(spec['headerForward']),
       ...secretNamesIn(spec['authzConfig']),
     ],

@@ -1,7 +1,7 @@
 /**
  * The response of an MCPRemoteProxy's sync. The phase comes from the Deployment's status, never from pods.
  */
-import { checkAutoscaler } from '../../children/availability.ts'
+import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -10,11 +10,13 @@ import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
+import { checkExposure } from '../common/exposure.ts'
+import { toldUrls } from '../common/proxy/references.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { addressOf, app, type BuiltRemoteProxy } from './build.ts'
+import { addressOf, externalAddressOf, app, type BuiltRemoteProxy } from './build.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
@@ -30,11 +32,13 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   const { phase, message, reason } = phaseOf(context, proxy, failures)
   context.conditions.set('Ready', statusOf(phase === 'Ready' || phase === 'Degraded'), reason, message)
   checkAutoscaler(context, name, context.spec.autoscaling)
+  checkExposure(context, context.spec.exposure, name, toldUrls(context))
   reportProgress(context, { failures, workloads: [proxy] })
   return {
     status: definedFields({
       phase,
       message,
+      externalUrl: context.violations.length === 0 ? externalAddressOf(context) : undefined,
       url: context.violations.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
       replicas: proxy?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),

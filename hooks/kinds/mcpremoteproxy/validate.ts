@@ -10,6 +10,7 @@ import {
 import { authzViolations } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 import { sizeViolations } from '../../children/size.ts'
+import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { proxyContainer } from '../common/proxy/paths.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
@@ -24,6 +25,7 @@ export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
     ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...resourcesViolations(spec.resources, 'spec.resources'),
+    ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
     ...(spec.resourceOverrides?.proxyDeployment?.podTemplateSpec === undefined
       ? []

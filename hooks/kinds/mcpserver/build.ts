@@ -3,7 +3,7 @@
  */
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
-import { mostReplicas } from '../../children/availability.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -12,6 +12,7 @@ import { serverNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
+import { exposureChildren, externalUrl } from '../common/exposure.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { specFailure, templateFailure } from '../../references/resolve.ts'
 import { bridgeOf } from './bridge.ts'
@@ -39,6 +40,11 @@ export function addressOf(context: Context): string {
   return base + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
 }
 
+/** The same for clients outside the cluster; undefined where nothing leads to it. */
+export function externalAddressOf(context: Context): string | undefined {
+  return externalUrl(context, context.spec.exposure, addressOf(context))
+}
+
 export function build(context: Context): BuiltServer {
   const { conditions, parent } = context
   const invalid = specFailure(context.violations, 'ConfigInvalid')
@@ -60,7 +66,7 @@ export function build(context: Context): BuiltServer {
     proxyMode: transport,
     ...(parent.spec.transport === 'stdio' ? { identifyCallers: true } : {}),
   }
-  const proxy = front(context, target, addressOf(context), needs)
+  const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
   const { sessionStorage, backendReplicas } = parent.spec
   const { autoscaling } = parent.spec
   const most = Math.max(mostReplicas({ replicas: proxyReplicas(parent), autoscaling }), backendReplicas ?? 0)
@@ -106,18 +112,25 @@ function proxyOptions(context: Context) {
   const { name, namespace, parent, settings } = context
   const { spec } = parent
   const names = serverNames(name)
+  const labels = ownLabels(app, name, 'proxy')
   return {
     settings,
     namespace,
     owner: name,
     name: names.proxy,
     configName: names.proxyConfig,
-    labels: ownLabels(app, name, 'proxy'),
+    labels,
     selector: selectorLabels(app, name, 'proxy'),
     port: spec.proxyPort,
     sessionAffinity: spec.sessionAffinity,
     replicas: proxyReplicas(parent),
     autoscaling: spec.autoscaling,
+    exposed: exposureChildren(
+      context,
+      spec.exposure,
+      { name: names.proxy, namespace, labels },
+      spec.proxyPort,
+    ),
     observed: context.child('Deployment', names.proxy),
     deploymentOverrides: spec.resourceOverrides?.proxyDeployment,
     serviceOverrides: spec.resourceOverrides?.proxyService,

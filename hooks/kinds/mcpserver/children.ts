@@ -3,7 +3,7 @@
  * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own.
  */
 import type { MCPServer } from '../../../schemas/index.ts'
-import { availability, spread } from '../../children/availability.ts'
+import { availability, spread } from '../../children/serving/availability.ts'
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../children/objects.ts'
 import {

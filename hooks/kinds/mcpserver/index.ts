@@ -4,11 +4,12 @@
  * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
  * are checked all at once; a broken one keeps what runs.
  */
-import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
+import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, textOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
+import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -29,10 +30,10 @@ export const mcpServer: KindHooks<'MCPServer'> = {
     childKinds.Service,
     childKinds.StatefulSet,
     childKinds.Deployment,
-    ...availabilityKinds,
+    ...servedKinds,
   ],
   relatedKinds: [
-    ...ownRelatedKinds(proxyKinds),
+    ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Service,
@@ -48,14 +49,16 @@ export const mcpServer: KindHooks<'MCPServer'> = {
 function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const names = serverNames(parent.metadata.name)
   const spec = fieldsOf(parent['spec'])
+  const exposure = exposureRelated(spec)
   const profile = fieldsOf(spec['permissionProfile'])
   const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
-    kinds: proxyKinds,
+    kinds: [...proxyKinds, ...exposure.kinds],
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(spec['authzConfig']),
+      textOf(exposure.secret),
     ],
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),

@@ -1,7 +1,7 @@
 /**
  * The response of an MCPServer's sync. Phases come from the two workloads' status, never from pods.
  */
-import { checkAutoscaler } from '../../children/availability.ts'
+import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -10,11 +10,13 @@ import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
+import { checkExposure } from '../common/exposure.ts'
+import { toldUrls } from '../common/proxy/references.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { addressOf, type BuiltServer } from './build.ts'
+import { addressOf, externalAddressOf, type BuiltServer } from './build.ts'
 import { app } from './children.ts'
 
 type Context = SyncContext<'MCPServer'>
@@ -28,11 +30,13 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   const { phase, message, ready } = phaseOf(context, workloads, failures)
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
+  checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, toldUrls(context))
   reportProgress(context, { failures, workloads })
   return {
     status: definedFields({
       phase,
       message,
+      externalUrl: context.violations.length === 0 ? externalAddressOf(context) : undefined,
       url: context.violations.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
       readyReplicas: proxy?.readyReplicas ?? 0,
       replicas: proxy?.replicas ?? 0,

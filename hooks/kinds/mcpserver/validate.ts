@@ -4,6 +4,7 @@
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
+import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { proxyContainer } from '../common/proxy/paths.ts'
 import { serverContainer } from './container.ts'
@@ -22,6 +23,7 @@ export function serverViolations({ spec }: MCPServer): Violation[] {
     ...environmentViolations(spec),
     ...imageViolations(spec.image, 'spec.image'),
     ...resourcesViolations(spec.resources, 'spec.resources'),
+    ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
     ...proxyTemplateViolations(spec),
     ...volumeViolations(spec),

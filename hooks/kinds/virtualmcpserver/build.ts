@@ -14,6 +14,7 @@ import type { KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { specFailure, templateFailure } from '../../references/resolve.ts'
+import { externalUrl } from '../common/exposure.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
 import { checkBackendNames } from './config/backend-names.ts'
@@ -46,6 +47,11 @@ export interface BuiltVirtualServer {
 /** Address of the virtual server, with the path of its MCP endpoint. */
 export function addressOf({ name, namespace, settings }: Context): string {
   return `${serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)}/mcp`
+}
+
+/** The same for clients outside the cluster; undefined where nothing leads to it. */
+export function externalAddressOf(context: Context): string | undefined {
+  return externalUrl(context, context.spec.exposure, addressOf(context))
 }
 
 export function build(context: Context): BuiltVirtualServer {
@@ -95,7 +101,7 @@ function check(context: Context, needs: PodNeeds) {
   const search = optimizer(context)
   const shown = aggregation(context)
   const observed = telemetry(context, needs)
-  const incoming = incomingAuth(context, needs, addressOf(context))
+  const incoming = incomingAuth(context, needs, externalAddressOf(context) ?? addressOf(context))
   const server = checkAuthServer(context, incoming)
   const password = checkSessionSecret(context, needs)
   const consoleSecret = checkConsoleSecret(context, needs)

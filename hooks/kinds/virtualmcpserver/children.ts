@@ -9,7 +9,7 @@ import {
   shutdownGrace,
   spread,
   terminationSeconds,
-} from '../../children/availability.ts'
+} from '../../children/serving/availability.ts'
 import { ownLabels, reportLabels, selectorLabels } from '../../children/labels.ts'
 import { configMap, role, roleBinding, service, serviceAccount } from '../../children/objects.ts'
 import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../children/pod.ts'
@@ -20,6 +20,7 @@ import type { SyncContext } from '../../sync/context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
+import { exposureChildren } from '../common/exposure.ts'
 import { consolePorts } from './config/console.ts'
 import { app, configDirectory, configFile, container, port } from './paths.ts'
 
@@ -133,6 +134,7 @@ export function childrenOf(
       { name: names.server, namespace, labels },
       { kind: 'Deployment', selector, container, observed, ...spec },
     ),
+    ...exposureChildren(context, spec.exposure, { name: names.server, namespace, labels }, port),
     service(
       { name: names.server, namespace, labels },
       {

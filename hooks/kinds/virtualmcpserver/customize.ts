@@ -2,10 +2,11 @@
  * What a virtual server's sync looks at: every kind that a reference can reach, in the namespace, and by name the
  * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the response is cached.
  */
-import { fieldsOf, listOf } from '../../kube.ts'
+import { fieldsOf, listOf, textOf } from '../../kube.ts'
 import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
+import { exposureRelated } from '../common/exposure.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -26,14 +27,16 @@ export const relatedKinds = [
 
 export function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
+  const exposure = exposureRelated(spec)
   const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
   const map = fieldsOf(authz['configMap'])['name']
   const names = virtualServerNames(parent.metadata.name)
   return relatedRules(parent, {
-    kinds: relatedKinds,
+    kinds: [...new Set([...relatedKinds, ...exposure.kinds])],
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(authz),
+      textOf(exposure.secret),
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],

@@ -4,13 +4,14 @@
  * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import { availabilityKinds, childKinds } from '../../sync/child-kinds.ts'
+import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
 import type { HookEvent } from '../../server/events.ts'
 import type { KubeObject } from '../../kube.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import type { CheckObject, KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds } from '../../sync/rules.ts'
 import type { SyncContext } from '../../sync/context.ts'
+import { exposedKinds } from '../common/exposure.ts'
 import { customize, relatedKinds } from './customize.ts'
 import { build } from './build.ts'
 import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './config/incoming.ts'
@@ -27,10 +28,10 @@ export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
     childKinds.ConfigMap,
     childKinds.Deployment,
     childKinds.Service,
-    ...availabilityKinds,
+    ...servedKinds,
   ],
   relatedKinds: [
-    ...ownRelatedKinds(relatedKinds),
+    ...ownRelatedKinds([...new Set([...relatedKinds, ...exposedKinds])]),
     coreRelated.Secret,
     coreRelated.ConfigMap,
     coreRelated.Deployment,

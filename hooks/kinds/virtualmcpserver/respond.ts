@@ -2,7 +2,7 @@
  * The response of a virtual server's sync: status from what was built and from what the pods report.
  */
 import { parseDuration } from '../../../schemas/index.ts'
-import { checkAutoscaler } from '../../children/availability.ts'
+import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -11,12 +11,13 @@ import type { SyncContext } from '../../sync/context.ts'
 import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, type KubeObject, listOf } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
+import { checkExposure } from '../common/exposure.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
 import type { ResolvedBackend } from './config/backends.ts'
-import { addressOf, type BuiltVirtualServer } from './build.ts'
+import { addressOf, externalAddressOf, type BuiltVirtualServer } from './build.ts'
 import { backendStatuses, type Phase, phaseOf, routableCount } from './status/health.ts'
 import { app } from './paths.ts'
 import { checkExcluded } from './status/excluded.ts'
@@ -48,6 +49,10 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const { phase, message, ready, reason } = failures[0] ? blocked(failures) : phaseOf(pods, backends as never)
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
+  checkExposure(context, context.spec.exposure, names.server, {
+    'the resourceUrl of oidcConfigRef': context.spec.incomingAuth.oidcConfigRef?.resourceUrl,
+    'the issuer of authServerConfig': context.spec.authServerConfig?.issuer,
+  })
   reportProgress(context, { failures, workloads: [pods] })
   setDiscovery(context, backends.length, built)
   checkReport(context, pods, report)
@@ -57,6 +62,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
       phase,
       message,
       url: addressOf(context),
+      externalUrl: externalAddressOf(context),
       backendCount: routableCount(backends as never),
       replicas: pods?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),

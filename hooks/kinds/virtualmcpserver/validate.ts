@@ -17,6 +17,7 @@ import { overrideViolations } from '../common/checks/tools.ts'
 import { definedFields } from '../../children/defined.ts'
 import { maxBytes, sizeViolations } from '../../children/size.ts'
 import { toYaml } from '../../children/yaml.ts'
+import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { podTemplateViolations } from '../../children/pod-template.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
@@ -34,6 +35,7 @@ export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[]
     ...compositeViolations(spec),
     ...addressViolations(spec),
     ...consoleViolations(spec),
+    ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...tooLarge(spec),
   ]
 }

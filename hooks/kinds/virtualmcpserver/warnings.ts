@@ -1,7 +1,7 @@
 /** VirtualMCPServer: what the author of a valid one should know. */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
-import { mostReplicas } from '../../children/availability.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { replicaFailure } from '../../runtime-config/auth-server.ts'
 import { authServerWarnings } from '../../externalauth/index.ts'

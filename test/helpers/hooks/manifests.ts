@@ -73,6 +73,10 @@ function render(template: string, context: RenderContext): string {
   const body = condition ? (condition[2] ?? '') : template
   const text = body
     .replaceAll(
+      /^ *# \{\{- if (.+) \}\}\n([^]*?)^ *# \{\{- end \}\}\n/gm,
+      (_all, inner: string, lines: string) => (holds(inner, context) ? lines : ''),
+    )
+    .replaceAll(
       /# \{\{- with \.Values\.([\w.]+) \}\}\{\{- toYaml \. \| nindent (\d+) \}\}\{\{- end \}\}/g,
       (_all, path: string, by: string) => {
         const list = lookup(context.values, path)

@@ -153,3 +153,18 @@ await t.test('chart: version and app version are the project’s', async (t) => 
     apiVersion: 'v2',
   })
 })
+
+await t.test(
+  'chart: HTTPRoutes only with integrations.gatewayAPI, as with the kustomize component',
+  async (t) => {
+    const routed = (set: Record<string, unknown>) => {
+      const text = JSON.stringify(renderedChart(set))
+      return { managed: text.split('"httproutes"').length - 1, told: text.includes('GATEHOUSE_GATEWAY_API') }
+    }
+    t.strictSame(routed({}), { managed: 0, told: false })
+    t.strictSame(routed({ 'integrations.gatewayAPI': true }), { managed: 3, told: true })
+    const component = readFileSync(join(manifestsFolder, 'gateway-api/kustomization.yaml'), 'utf8')
+    t.equal(component.split('httproutes').length - 1, 3)
+    t.match(component, 'GATEHOUSE_GATEWAY_API')
+  },
+)

@@ -15,7 +15,7 @@ import {
   shutdownGrace,
   spread,
   terminationSeconds,
-} from '../../../children/availability.ts'
+} from '../../../children/serving/availability.ts'
 import type { ObjectLabels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
 import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../../children/pod.ts'
@@ -45,6 +45,8 @@ export interface ProxyChildrenOptions {
   readonly replicas: number | undefined
   readonly autoscaling: Scaling | undefined
   readonly observed: KubeObject | undefined
+  /** The way from outside. */
+  readonly exposed: readonly KubeObject[]
   /** Existing service account. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
@@ -109,6 +111,7 @@ export function proxyChildren(
       { name, namespace, labels },
       { ...options, kind: 'Deployment', container: proxyContainer },
     ),
+    ...options.exposed,
     service(withOverrides({ name, namespace, labels }, serviceOverrides), {
       selector,
       port,

@@ -10,7 +10,7 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
-import { mostReplicas } from '../../../children/availability.ts'
+import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
@@ -21,6 +21,7 @@ import { checkSessionPassword, sessionStoragePart } from '../../../runtime-confi
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
 import { authServerReference, authz, externalAuth, checkGroup, oidc, telemetry, tools } from './references.ts'
+import { exposureOf } from '../exposure.ts'
 import type { ProxyContext } from './spec.ts'
 
 type Context = ProxyContext
@@ -73,7 +74,9 @@ export function front(
     host: '0.0.0.0',
     port: spec.proxyPort,
     resourceUrl: incoming.value ? incoming.value.oidc.resource : undefined,
-    trustProxyHeaders: spec.trustProxyHeaders || undefined,
+    // Whoever exposes it has a proxy in front.
+    trustProxyHeaders:
+      spec.trustProxyHeaders || exposureOf(context, spec.exposure) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc: incoming.value?.oidc,
     authz: policies.value,
@@ -181,6 +184,7 @@ function authServerOf(
     scopes: context.spec.oidcConfigRef?.scopes ?? [],
     primaryUpstreamProvider: undefined,
     clusterDomain: context.settings.clusterDomain,
+    behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
     needs,
   })
 }

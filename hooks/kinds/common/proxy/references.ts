@@ -28,6 +28,7 @@ import {
   toolCondition,
 } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
+import type { ToldUrls } from '../exposure.ts'
 import type { ProxyContext } from './spec.ts'
 
 type Context = ProxyContext
@@ -155,6 +156,16 @@ export function externalAuth(context: Context): Optional<MCPExternalAuthConfig> 
     'The MCPExternalAuthConfig is valid',
   )
   return part
+}
+
+/** URLs by which clients know this server, for the check of its host name. */
+export function toldUrls(context: Context): ToldUrls {
+  const { authServerRef, oidcConfigRef } = context.spec
+  const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)
+  return {
+    'the resourceUrl of oidcConfigRef': oidcConfigRef?.resourceUrl,
+    'the issuer of authServerRef': server?.spec.embeddedAuthServer?.issuer,
+  }
 }
 
 /** The MCPExternalAuthConfig of authServerRef, which must be an embedded authorization server. */

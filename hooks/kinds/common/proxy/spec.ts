@@ -12,6 +12,7 @@ export type ProxySpec = Pick<
   | 'authzConfigRef'
   | 'autoscaling'
   | 'endpointPrefix'
+  | 'exposure'
   | 'externalAuthConfigRef'
   | 'groupRef'
   | 'oidcConfigRef'

@@ -9,7 +9,7 @@ import {
   type RuntimeAuthz,
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
-import { mostReplicas } from '../../../children/availability.ts'
+import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
@@ -20,6 +20,7 @@ import {
   authServerSecrets,
   checkAuthServerReplicas,
 } from '../../../runtime-config/auth-server.ts'
+import { exposureOf } from '../../common/exposure.ts'
 import type { Incoming } from './incoming.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -157,6 +158,7 @@ export function authServerFileOf(
     scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
     primaryUpstreamProvider: incoming.auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
     clusterDomain: context.settings.clusterDomain,
+    behindEdge: exposureOf(context, context.spec.exposure) !== undefined,
     needs,
   })
 }

@@ -1,7 +1,7 @@
 /**
  * Session storage of a virtual server: its Secret, and a word about several replicas without one.
  */
-import { mostReplicas } from '../../../children/availability.ts'
+import { mostReplicas } from '../../../children/serving/availability.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'

@@ -24,6 +24,7 @@ function fileOf(more: object, target: object = {}) {
     scopes: [],
     primaryUpstreamProvider: undefined,
     clusterDomain: 'cluster.local',
+    behindEdge: false,
     needs,
     ...target,
   })

@@ -6,10 +6,10 @@
  * every field that the API server would fill in, for they are compared whole.
  * Source: Kubernetes policy/v1, autoscaling/v2.
  */
-import type { Autoscaling, ServerAutoscaling } from '../../schemas/index.ts'
-import { fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
-import type { SyncContext } from '../sync/context.ts'
-import { type ChildMeta, childMeta } from './objects.ts'
+import type { Autoscaling, ServerAutoscaling } from '../../../schemas/index.ts'
+import { fieldsOf, type KubeObject, type StringMap } from '../../kube.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { type ChildMeta, childMeta } from '../objects.ts'
 
 /** Either kind of autoscaling. */
 export type Scaling = Pick<ServerAutoscaling, 'targetSessions'> & Autoscaling
