@@ -77,6 +77,7 @@ export const errors = {
     text: 'too many event streams are open: close other windows of the console',
   },
   TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: end one of them first' },
+  TRY_IS_READ: { status: 409, text: 'another page reads the events of this try' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
   RESOURCE_NOT_FOUND: { status: 400, rpc: -32602, text: 'Resource not found' },
   SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },

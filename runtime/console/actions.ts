@@ -1,6 +1,5 @@
 /** The rows of the API about sessions, settings and tries, and everything that does something. */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { ListedSession } from './api.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { backendRows } from './data/backends.ts'
 import { configView } from './data/config.ts'
@@ -11,7 +10,7 @@ import { policiesPage } from './data/policies.ts'
 import { sessionRow } from './data/sessions.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
 import type { Tries } from './tries/tries.ts'
-import type { ConsoleView } from './view.ts'
+import type { ConsoleView, ConsoleSessionFacts } from './view.ts'
 
 export interface ActionParts {
   readonly view: ConsoleView
@@ -29,18 +28,23 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
       handle: (request) => {
         const { query } = request
         const page = { cursor: query.get('cursor') ?? undefined, limit: limitOf(query) }
-        return pageOf(sessionsOf(view, request), page, ({ hash }) => hash, {
-          replica: recorder.replica,
-          now: now(),
-        })
+        const facts = { replica: recorder.replica, now: now() }
+        const found = pageOf(sessionsOf(view, request), page, ({ hash }) => hash, facts)
+        return { ...found, items: found.items.map((one) => sessionRow(one, request.visitor.caller.key)) }
       },
     },
-    { method: 'DELETE', path: 'sessions/{}', handle: (request) => endSession(view, request) },
+    {
+      method: 'DELETE',
+      path: 'sessions/{}',
+      action: 'console_session_ended',
+      handle: (request) => endSession(view, request),
+    },
     { method: 'GET', path: 'policies', needs: 'policies', handle: () => policiesPage(view, recorder) },
     {
       method: 'POST',
       path: 'policies/explain',
       needs: 'explain',
+      action: 'console_decision_explained',
       handle: (request) => explained(explain, request),
     },
     { method: 'GET', path: 'config', needs: 'config', handle: () => configView(view) },
@@ -54,9 +58,16 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
       path: 'backends/{}/recheck',
       needs: 'recheck',
       fresh: true,
+      action: 'console_backend_rechecked',
       handle: (request) => recheck(view, recorder, request),
     },
-    { method: 'POST', path: 'tries', needs: 'try', handle: (request) => tries.start(request) },
+    {
+      method: 'POST',
+      path: 'tries',
+      needs: 'try',
+      action: 'console_tool_tried',
+      handle: (request) => tries.start(request),
+    },
     { method: 'GET', path: 'tries/{}/events', needs: 'try', handle: (request) => tries.events(request) },
     {
       method: 'POST',
@@ -69,10 +80,11 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
 }
 
 /** Those of the visitor, or all, in the order of their hashes. */
-function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ListedSession[] {
-  const rows = view.sessions().map((facts) => sessionRow(facts, visitor.caller.key))
-  return rows
-    .filter(({ mine }) => mine || permissions.has('sessions.all'))
+function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ConsoleSessionFacts[] {
+  const seesAll = permissions.has('sessions.all')
+  return view
+    .sessions()
+    .filter(({ owner }) => seesAll || owner === visitor.caller.key)
     .sort((a, b) => (a.hash < b.hash ? -1 : 1))
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the console's API says, for the server and for the pages: the browser's bundle imports this file and nothing else of
- * the runtime.
+ * What the console's API says, for the server and for the pages: the browser's bundle imports this file, `calls/filter.ts`
+ * and nothing else of the runtime.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. Times are ISO 8601 in
  * UTC. Texts of backends are as they came: the pages show them as text, never as markup.
@@ -184,7 +184,7 @@ export interface CallView {
   readonly outcome: CallResultKind
   readonly denied?: { readonly by: DeniedBy; readonly policies?: readonly string[] }
   readonly error?: { readonly code?: number; readonly message?: string }
-  readonly payload: 'none' | 'recorded' | 'withheld' | 'evicted'
+  readonly payload: 'none' | 'recorded' | 'withheld' | 'evicted' | 'elsewhere'
   readonly trace?: string
 }
 
@@ -219,7 +219,8 @@ export interface Policies {
     readonly id: string
     readonly effect: 'permit' | 'forbid'
     readonly text: string
-    readonly shadow?: boolean
+    /** Decides nothing; `decided` counts when it would have decided otherwise. */
+    readonly shadow: boolean
     readonly decided: number
   }[]
   readonly problems: readonly string[]

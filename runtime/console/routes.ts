@@ -1,5 +1,4 @@
 /** The console's API, row by row: what answers it is made of the server's view. */
-import type { Log } from '../net/index.ts'
 import type { VisitorAccess } from './access/visitor.ts'
 import { permissionsOf, type Visitor } from './access/visitor.ts'
 import { actionRoutes } from './actions.ts'
@@ -24,7 +23,6 @@ export interface ConsoleRouteParts {
   readonly view: ConsoleView
   readonly access: VisitorAccess
   readonly version: string
-  readonly log: Log
   readonly now: () => number
 }
 
@@ -85,11 +83,8 @@ export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
       method: 'GET',
       path: 'calls/{}/payload',
       needs: 'calls.own',
-      handle: (request) => {
-        const payload = payloadOf(recorder, request)
-        parts.log.info('a payload was shown', { user: request.visitor.caller.subject, call: payload.id })
-        return payload
-      },
+      action: 'console_payload_viewed',
+      handle: (request) => payloadOf(recorder, request),
     },
     ...actionRoutes(parts),
     {

@@ -5,8 +5,9 @@
  * the API that does not exist is told only to somebody who is signed in.
  */
 import type { IncomingMessage } from 'node:http'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../schemas/index.ts'
 import { Exchange, listen, type Log, pipeline, readBody, sendJson, sendProblem } from '../net/index.ts'
+import type { Acted } from './acted.ts'
 import type { VisitorAccess, Visitor } from './access/visitor.ts'
 import { permissionsOf } from './access/visitor.ts'
 import { type ApiRoute, findRoute, type FoundRoute } from './http/api-route.ts'
@@ -27,6 +28,7 @@ export interface ConsoleServerOptions {
   readonly publicUrl: string | undefined
   readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
+  readonly acted: Acted
   /** Folder with the files of the pages. */
   readonly assets: string
   readonly log: Log
@@ -69,6 +71,7 @@ export async function serveConsole(options: ConsoleServerOptions): Promise<Runni
       parse: readJson,
       authorize,
       dispatch: (exchange) => dispatch(exchange, options, assets),
+      audit: (exchange, error) => tell(exchange, error, options.acted),
       recover(exchange, error) {
         if (!(error instanceof GatehouseError) || error.status >= 500)
           log.warn('a request of the console failed', { err: error })
@@ -88,6 +91,15 @@ export async function serveConsole(options: ConsoleServerOptions): Promise<Runni
       await access.close()
     },
   }
+}
+
+function tell(exchange: ConsoleExchange, error: unknown, acted: Acted): void {
+  const { found, visitor, json } = exchange
+  const type = found?.route.action
+  if (!found || !visitor || type === undefined) return
+  const named = isFields(json) ? json['name'] : undefined
+  const target = found.names[0] ?? (typeof named === 'string' ? named : undefined)
+  acted(exchange, { type, caller: visitor.caller, target, error })
 }
 
 /** Path below the base path; undefined for one that is not. */

@@ -4,12 +4,15 @@ import { fileURLToPath } from 'node:url'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, type Fetch, isLoopbackHost, type Log } from '../net/index.ts'
 import type { Events } from '../observe/index.ts'
+import type { RecordStream } from '../store/index.ts'
+import { type Acted, actedIn } from './acted.ts'
 import { anonymousAccess } from './access/anonymous.ts'
 import { Issuer } from './access/issuer.ts'
 import { loginAccess } from './access/login.ts'
 import type { RoleRule } from './access/roles.ts'
 import type { VisitorAccess } from './access/visitor.ts'
 import type { CallRecorder } from './calls/recorder.ts'
+import { SharedCalls } from './calls/shared-calls.ts'
 import type { Explain } from './data/explain.ts'
 import { apiRoutes } from './routes.ts'
 import { type RunningConsole, serveConsole } from './server.ts'
@@ -24,6 +27,8 @@ export interface ConsoleOptions {
   /** Has recorded since the server started. Closed with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
+  /** Shared with the other replicas; closed with the console. Undefined: only calls of this one are shown. */
+  readonly shared?: RecordStream | undefined
   readonly version: string
   readonly host: string
   /** 0 lets the kernel choose. */
@@ -62,9 +67,12 @@ export interface OidcOptions {
 export async function startConsole(options: ConsoleOptions): Promise<RunningConsole> {
   const { view, recorder, events, version, host, port, assets = builtAssets(), log } = options
   const { basePath = '', publicUrl } = options
-  const access = accessOf(options)
+  const acted = actedIn(view, events)
+  const access = accessOf(options, acted)
+  recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
+  const shared = options.shared && new SharedCalls(options.shared, recorder)
   const tries = new Tries(view, (tried) => recorder.tried(tried))
   const routes = apiRoutes({
     view,
@@ -74,7 +82,6 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
     explain: options.explain,
     access,
     version,
-    log,
     now: Date.now,
   })
   const served = await serveConsole({
@@ -84,6 +91,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
     publicUrl,
     access,
     routes,
+    acted,
     assets,
     log,
   })
@@ -93,6 +101,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
       tries.close()
       readers.close()
       hub.close()
+      shared?.close()
       recorder.close()
       await served.close()
     },
@@ -100,7 +109,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
 }
 
 /** Throws INVALID_CONFIG for a login without the address that it comes back to. */
-function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions): VisitorAccess {
+function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions, acted: Acted): VisitorAccess {
   if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
   if (publicUrl === undefined)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl: is required with console.auth' })
@@ -116,7 +125,7 @@ function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions): Vi
     fetch,
     now,
   })
-  return loginAccess({ issuer: provider, issuerName: issuer, roles, publicUrl: home, now, log })
+  return loginAccess({ issuer: provider, issuerName: issuer, roles, publicUrl: home, now, log, acted })
 }
 
 /** In a build, the folder beside that of the program; from source, what the last build made. */

@@ -4,8 +4,8 @@
  */
 import type { Ask, AskReply, Era } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
-import type { OpenProblem } from '../observe/index.ts'
-import type { Health, CallResultKind, TryRequest } from './api.ts'
+import type { ConsoleRecord, PolicyRecord, OpenProblem } from '../observe/index.ts'
+import type { Health, CallResultKind, Policies, TryRequest } from './api.ts'
 
 export interface ConsoleBackend {
   readonly name: string
@@ -21,11 +21,7 @@ export interface ConsoleBackend {
     readonly lastError: { readonly category: string; readonly at: number } | undefined
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
-  readonly calls: {
-    readonly calls: number
-    readonly failed: number
-    readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined
-  }
+  readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }
   /** Why the backend is not served; undefined when it is. */
   readonly excluded: readonly string[] | undefined
 }
@@ -58,10 +54,11 @@ export interface ConsoleSessionFacts {
   readonly streams: number
 }
 
-export interface PolicyDecision {
-  readonly decision: 'allow' | 'deny'
-  /** Ids of the policies that decided. */
-  readonly reason: readonly string[]
+export interface PolicySetFacts {
+  /** `setDigest` of the decisions that it makes. */
+  readonly digest: string
+  readonly items: readonly Omit<Policies['items'][number], 'decided'>[]
+  readonly problems: readonly string[]
 }
 
 /** A tool call as whoever is signed in. */
@@ -76,7 +73,7 @@ export interface TriedCall {
   readonly progress: (params: Buffer) => void
   readonly log: (params: Buffer) => void
   /** Told what the policies decided. */
-  readonly decided: (policy: PolicyDecision) => void
+  readonly decided: (policy: PolicyRecord) => void
   readonly routed: (backend: string) => void
   readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
 }
@@ -89,7 +86,7 @@ export interface Tried {
   readonly ms: number
   readonly outcome: CallResultKind
   /** Undefined where no policy was asked. */
-  readonly policy: PolicyDecision | undefined
+  readonly policy: PolicyRecord | undefined
   readonly error?: { readonly code?: number; readonly message: string }
 }
 
@@ -106,8 +103,8 @@ export interface ConsoleView {
   endSession(hash: string): Promise<boolean>
   /** The configuration in force. */
   config(): unknown
-  /** Texts of the policies in force; undefined without policies. */
-  policies(): readonly string[] | undefined
+  /** The policies in force, the same object as long as they are; undefined without policies. */
+  policies(): PolicySetFacts | undefined
   /** URL of the external decision point that decides in their place. */
   decisionPoint?(): string | undefined
   /** `accounts`: the page of connected accounts of an embedded authorization server. */
@@ -118,6 +115,8 @@ export interface ConsoleView {
   call(call: TriedCall): Promise<{ readonly kind: 'result' | 'error'; readonly json: Buffer }>
   /** What this caller could name, and what is hidden from everybody; sorted by name. Never rejects. */
   tools(caller: Caller, signal: AbortSignal): Promise<readonly ToolFacts[]>
+  /** Audits what somebody did here. */
+  acted(record: ConsoleRecord): void
   /** What differs between the approved and the offered definition, part by part. */
   toolDrift(
     backend: string,

@@ -23,21 +23,36 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
     ]
     return { decision: decisionOf(snapshot, steps), steps }
   }
-  const item = snapshot.items.find((one) => one.action === action && one.name === name)
+  const item = itemOf(snapshot, question)
   if (!item) return { decision: 'not_found', steps: missingSteps(snapshot, question) }
   const { backend, original } = item
   const steps = [
-    pass('name', backend === '' ? `${name} is a workflow` : `${name} is ${original} of backend ${backend}`),
+    pass('name', nameText(item, name)),
     ...snapshot.conflicts
       .filter((conflict) => conflict.name === name)
       .map(({ message }) => note('conflict', message)),
     ...filterSteps(snapshot, item),
-    ...pinSteps(item),
+    ...pinSteps(snapshot, item),
     ...(await policySteps(snapshot, question, item)),
     ...limitSteps(snapshot, name),
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
   ]
   return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
+}
+
+function itemOf(
+  { items, resourceKey }: Snapshot,
+  { action, name }: ExplainQuestion,
+): ExplainedItem | undefined {
+  const key = action === 'read_resource' ? resourceKey(name) : name
+  return items.find((one) => one.action === action && one.name === key)
+}
+
+function nameText({ backend, original, name: key }: ExplainedItem, name: string): string {
+  if (backend === '') return `${name} is a workflow`
+  return key === name
+    ? `${name} is ${original} of backend ${backend}`
+    : `${name} fits the template ${key} of backend ${backend}`
 }
 
 function decisionOf(
@@ -106,15 +121,31 @@ const refusals: Readonly<Record<string, string>> = {
   no_lock: 'its backend has no lock, and backends without one are blocked',
 }
 
-function pinSteps({ refused }: ExplainedItem): ExplainedStep[] {
-  return refused === undefined ? [] : [stop('pin', refusals[refused] ?? refused)]
+function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): ExplainedStep[] {
+  if (refused !== undefined) return [stop('pin', refusals[refused] ?? refused)]
+  if (!locked.includes(backend)) return []
+  return [
+    note(
+      'pin',
+      `backend ${backend} has a tool lock, which is compared by a running server only: ask it with --url, or run gatehouse lock --check`,
+    ),
+  ]
 }
 
 async function policySteps(
-  { policies, decisionPoint, own }: Snapshot,
+  { policies, decisionPoint, own, claimsOf }: Snapshot,
   { name, action, claims, subject, arguments: args }: ExplainQuestion,
   item: ExplainedItem | undefined,
 ): Promise<ExplainedStep[]> {
+  const upstream =
+    claimsOf === undefined
+      ? []
+      : [
+          note(
+            'policy',
+            `the policies see the claims of the upstream provider ${claimsOf}, not those of the presented token: the claims of the question stand for them`,
+          ),
+        ]
   const about = {
     action,
     id: name,
@@ -130,8 +161,10 @@ async function policySteps(
   if (!policies) return [pass('policy', 'there are no policies: everybody may do everything')]
   const call = await explainDecision(policies, { ...about, arguments: args })
   const isGranted = call.decision === 'unmentioned' && own.includes(name)
-  if (isGranted) return [pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]
+  if (isGranted)
+    return [...upstream, pass('policy', 'tools of the server itself are permitted, and no policy forbids it')]
   const steps: ExplainedStep[] = [
+    ...upstream,
     { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
   ]
   if (args === undefined) return steps

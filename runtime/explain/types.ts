@@ -44,6 +44,12 @@ export interface Snapshot {
   readonly policies?: PolicySet | undefined
   /** Asked about each request in place of policies. */
   readonly decisionPoint?: RuntimePoint | undefined
+  /** Name of the item that a URI leads to: its own, or that of a template. */
+  readonly resourceKey: (uri: string) => string | undefined
+  /** Upstream provider whose claims the policies see in place of those of the token. */
+  readonly claimsOf?: string | undefined
+  /** Backends with a tool lock that nothing was compared with. */
+  readonly locked: readonly string[]
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
   /** True when clients see the tools of a search in place of all others. */
   readonly searchOnly: boolean

@@ -1,5 +1,5 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
-export { type AuditTrail, makeAudit } from './audit/audit.ts'
+export { type AuditTrail, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export {
   backendLabel,
   countEvents,

@@ -3,6 +3,7 @@ export { makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
 export { externalViolations, isExternal, makeExternalGate } from './external/gate.ts'
 export { explainExternal, type RuntimePoint } from './external/explain.ts'
 export type { PointEvent } from './external/point.ts'
+export { type DescribedPolicies, describePolicies } from './cedar/described.ts'
 export type { UpstreamTokenSource } from './claims.ts'
 export { type DecisionReport, type FactsResponse, type Gate, makeGate } from './gate.ts'
 export {

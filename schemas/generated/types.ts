@@ -42,7 +42,7 @@ export type Audit = {
 }
 
 /** Kind of audit event. */
-export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused"
+export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_tool_tried" | "console_decision_explained"
 
 /** Audit logging. */
 export type AuditSwitch = {
@@ -404,6 +404,8 @@ export type Console = {
   readonly publicUrl?: string
   /** Path in front of all paths of the console, for a reverse proxy that serves others beside it. */
   readonly basePath?: string
+  /** Address under which clients reach the MCP server, for the page that says how to connect; when unset the resource of incomingAuth, in a cluster status.url. */
+  readonly mcpUrl?: string
   /** Where people sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
   readonly auth?: ConsoleAuth
   /** Which calls are stored with arguments and result, in memory, redacted and cut to 16 KiB a side. Auditors see them, and everybody those of their own calls. */

@@ -3,7 +3,7 @@ import t from 'tap'
 import { startTestConsole } from '../helpers/console/console.ts'
 import { startLoginRig } from '../helpers/console/login.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
-import { stateless } from '../helpers/mcp/wire.ts'
+import { post, stateless } from '../helpers/mcp/wire.ts'
 
 const secret = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789'
 
@@ -38,6 +38,18 @@ t.test('what is stored is redacted, and cut', async (t) => {
   const large = await console.api(`calls/${second}/payload`)
   t.match(large.json, { truncated: true })
   t.ok(large.text.length < 80_000)
+})
+
+t.test('what nobody signed in for is not stored with payloads', async (t) => {
+  const console = await startTestConsole({}, {}, { payloads: 'all' })
+  t.teardown(() => console.close())
+  const origin = { origin: 'https://evil.example' }
+  for (let i = 0; i < 3; i++) await post(console.vmcp.url, '{"jsonrpc":"2.0"}', origin)
+  const items = (await console.api('calls')).json['items'] as Items
+  t.same(
+    items.map(({ payload }) => payload),
+    ['none', 'none', 'none'],
+  )
 })
 
 t.test('viewers see that there is a payload, auditors see it', async (t) => {

@@ -139,6 +139,7 @@ function check(context: Context, needs: PodNeeds) {
     telemetry: observed.telemetry.value,
     defaultStrategy,
     backends,
+    address: addressOf(context),
   }
   const files: Files = { config: configOf(context, values, needs), authServer }
   const checked = checkFiles(context, files, backends)

@@ -7,6 +7,7 @@ import { exitCode, print } from '../output.ts'
 import { collect } from '../commands/validate.ts'
 import { jsonObject } from '../policy/command.ts'
 import { readServers } from '../policy/sources.ts'
+import { oneLine } from '../plain-text.ts'
 import { explainLive } from './live.ts'
 import { readState } from './state.ts'
 
@@ -57,7 +58,7 @@ export function addExplainCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse explain -f manifests/ --claims \'{"sub":"ada"}\' --tool github_search\n' +
-        '  gatehouse explain --url http://127.0.0.1:4484/ --token-file token --tool github_search\n' +
+        '  gatehouse explain --url http://127.0.0.1:21875/ --token-file token --tool github_search\n' +
         '\nExit codes: 0 it can be used, 1 it cannot, 2 wrong usage or input that cannot be used.',
     )
     .action(async (options: Options) => {
@@ -87,6 +88,10 @@ async function answer(options: Options, question: ExplainQuestion): Promise<Expl
     const { claims: _nobody, ...rest } = question
     return explainLive(url, token, { ...rest, ...(claims ? { claims } : {}) })
   }
+  if (question.action !== 'call_tool')
+    throw invalidConfig(
+      'prompts and resources are known to a running server only: ask its console with --url',
+    )
   const servers = await readServers(filename)
   const found = server === undefined ? servers : servers.filter(({ name }) => name === server)
   const [config] = found
@@ -96,6 +101,9 @@ async function answer(options: Options, question: ExplainQuestion): Promise<Expl
   const { snapshotOffline } = await import('../../vmcp/index.ts')
   return explain(snapshotOffline(config, readState(state)), question)
 }
+
+/** Names and messages hold texts of backends. */
+const maxLine = 1_000
 
 const marks = { pass: 'ok  ', stop: 'STOP', note: 'note' } as const
 
@@ -108,10 +116,10 @@ function textOf({ decision, steps }: Explanation): string {
     not_found: `there is no such thing: ${reason?.message ?? ''}`,
   }[decision]
   return [
-    head,
+    oneLine(head, maxLine),
     ...steps.flatMap(({ stage, verdict, message, details = [] }) => [
-      `  ${marks[verdict]} ${stage.padEnd(10)} ${message}`,
-      ...details.map((line) => `                  ${line}`),
+      `  ${marks[verdict]} ${stage.padEnd(10)} ${oneLine(message, maxLine)}`,
+      ...details.map((line) => `                  ${oneLine(line, maxLine)}`),
     ]),
   ].join('\n')
 }

@@ -13,7 +13,7 @@ type Asked = Omit<ExplainQuestion, 'claims'> & Partial<Pick<ExplainQuestion, 'cl
 export async function explainLive(url: string, token: string, question: Asked): Promise<Explanation> {
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (!base || !isLoopbackHost(base.hostname))
-    throw invalidConfig(`--url must be an address of this machine, such as http://127.0.0.1:4484/`)
+    throw invalidConfig(`--url must be an address of this machine, such as http://127.0.0.1:21875/`)
   const me = await ask(new URL('api/v1/me', base), token, {})
   const csrf = isFields(me) && typeof me['csrf'] === 'string' ? me['csrf'] : ''
   const { arguments: args, ...rest } = question

@@ -12,6 +12,7 @@ import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/inde
 import type { Log } from '../../net/index.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
 import { cookie } from './cookies.ts'
+import type { Acted } from '../acted.ts'
 import type { Issuer, SignedInUser } from './issuer.ts'
 import { type ConsoleSession, LoginSessions } from './login-sessions.ts'
 import { type PendingLogin, PendingLogins } from './pending-logins.ts'
@@ -31,10 +32,11 @@ export interface LoginOptions {
   readonly publicUrl: string
   readonly now: () => number
   readonly log: Log
+  readonly acted: Acted
 }
 
 export function loginAccess(options: LoginOptions): VisitorAccess {
-  const { issuer, publicUrl, now, log } = options
+  const { issuer, publicUrl, now, log, acted } = options
   const secure = publicUrl.startsWith('https:')
   const sessions = new LoginSessions(now)
   const pending = new PendingLogins(now)
@@ -83,7 +85,9 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     const signedIn = await issuer.finish(query, login.secrets)
     const before = sessionCookie.read(exchange)
     if (before !== undefined) sessions.end(before)
-    sessionCookie.write(exchange, sessions.open(sessionFacts(signedIn, login, options)))
+    const facts = sessionFacts(signedIn, login, options)
+    sessionCookie.write(exchange, sessions.open(facts))
+    acted(exchange, { type: 'console_login_completed', caller: facts.caller })
     redirect(exchange, `${publicUrl}${login.to}`)
   }
 
@@ -96,6 +100,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     checkWrite(exchange, visitorOf(id, session))
     sessions.end(id)
     sessionCookie.clear(exchange)
+    acted(exchange, { type: 'console_logout', caller: session.caller })
     const location = await issuer.logoutUrl(session.idToken, `${publicUrl}/`)
     sendJson(exchange.res, 200, { location: location ?? `${publicUrl}/` })
   }
@@ -109,6 +114,8 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
         if (!(error instanceof OAuthClientError)) throw error
         log.warn('a login to the console failed', { err: error })
         const isRefused = error.kind === 'refused'
+        const failure = isRefused ? new GatehouseError('FORBIDDEN') : error
+        acted(exchange, { type: 'console_login_failed', caller: undefined, error: failure })
         refuse(
           exchange,
           isRefused ? 403 : 502,

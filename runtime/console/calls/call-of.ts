@@ -3,10 +3,9 @@
  * short hashes.
  */
 import type { ErrorCode } from '../../../schemas/index.ts'
-import { type ExchangeRecord, sessionHash } from '../../observe/index.ts'
+import { type ExchangeRecord, type PolicyRecord, sessionHash } from '../../observe/index.ts'
 import type { CallView, DeniedBy, CallResultKind } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
-import type { PolicyDecision } from '../view.ts'
 
 const clientLeft = 499
 const maxName = 512
@@ -80,7 +79,7 @@ function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined
 }
 
 /** Those that denied: policies that permitted a call say nothing about why something else refused it. */
-export function denyingPolicies({ decision, reason }: PolicyDecision): readonly string[] | undefined {
+export function denyingPolicies({ decision, reason }: PolicyRecord): readonly string[] | undefined {
   return decision === 'deny' ? reason.slice(0, maxPolicies) : undefined
 }
 

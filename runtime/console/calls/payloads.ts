@@ -27,9 +27,9 @@ export class Payloads {
     this.responseBytes = mode === 'none' ? 0 : maxSideBytes + marginBytes
   }
 
-  /** True when the call has a payload now. */
-  store(seq: number, { rpc, response, outcome }: ExchangeRecord): boolean {
-    if (this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false
+  /** True when the call has a payload now. What nobody signed in for must not push out what people did. */
+  store(seq: number, { caller, rpc, response, outcome }: ExchangeRecord): boolean {
+    if (!caller || this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false
     const sent =
       rpc?.toolArguments &&
       sideOf(rpc.toolArguments.toString('utf8', 0, this.responseBytes), {

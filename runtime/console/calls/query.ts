@@ -4,6 +4,7 @@ import { type CallView, outcomes, type ListPage, type PayloadView } from '../api
 import { limitOf } from '../data/pages.ts'
 import { given, iso } from '../data/texts.ts'
 import type { ApiRequest } from '../http/api-route.ts'
+import { type CallFilter, callTest } from './filter.ts'
 import type { CallRecorder, StoredCall } from './recorder.ts'
 
 const known: ReadonlySet<string> = new Set(outcomes)
@@ -19,8 +20,9 @@ export function asSeenBy(
   recorder: CallRecorder,
   { visitor, permissions }: Pick<ApiRequest, 'visitor' | 'permissions'>,
 ) {
-  return ({ seq, call, owner }: StoredCall): CallView => {
+  return ({ seq, call, owner, isRemote }: StoredCall): CallView => {
     if (call.payload !== 'recorded') return call
+    if (isRemote) return { ...call, payload: 'elsewhere' }
     const may = permissions.has('payloads') || owner === visitor.caller.key
     if (!may) return { ...call, payload: 'withheld' }
     return recorder.payloads.find(seq) ? call : { ...call, payload: 'evicted' }
@@ -32,6 +34,7 @@ export function payloadOf(recorder: CallRecorder, request: ApiRequest): PayloadV
   const stored = findCall(recorder, request)
   const { payload, id } = asSeenBy(recorder, request)(stored)
   if (payload === 'none') throw new GatehouseError('PAYLOAD_NOT_RECORDED')
+  if (payload === 'elsewhere') throw new GatehouseError('WRONG_REPLICA')
   if (payload === 'withheld') throw new GatehouseError('PAYLOAD_NEEDS_AUDITOR')
   const found = recorder.payloads.find(stored.seq)
   if (!found) throw new GatehouseError('PAYLOAD_EVICTED')
@@ -60,7 +63,7 @@ export function callsPage(recorder: CallRecorder, request: ApiRequest, now: numb
   const isGap = cursor !== null && oldest !== undefined && from < oldest.seq
   return {
     items: found.map(asSeenBy(recorder, request)),
-    ...given('next', more ? found.at(-1)?.call.id : undefined),
+    ...given('next', more ? recorder.idOf(found.at(-1)?.seq ?? 0) : undefined),
     replica: recorder.replica,
     asOf: iso(now),
     ...given('oldest', oldest?.call.at),
@@ -70,11 +73,23 @@ export function callsPage(recorder: CallRecorder, request: ApiRequest, now: numb
 
 /** Throws NOT_FOUND, also for what the visitor may not see. */
 export function findCall(recorder: CallRecorder, request: ApiRequest): StoredCall {
-  const seq = seqOf(request.names[0] ?? '', recorder.replica)
-  const stored = recorder.all.find(seq) ?? recorder.notable.find(seq)
+  const id = request.names[0] ?? ''
+  const stored = remoteCall(recorder, id) ?? ownCall(recorder, seqOf(id, recorder.replica))
   if (!stored || !visibleTo(request)(stored))
     throw new GatehouseError('NOT_FOUND', { detail: 'there is no such call, or it is not stored any more' })
   return stored
+}
+
+function ownCall({ all, notable }: CallRecorder, seq: number): StoredCall | undefined {
+  return all.find(seq) ?? notable.find(seq)
+}
+
+/** A call of another replica has the id that it has there. */
+function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined {
+  if (id.startsWith(`${recorder.replica}.`)) return undefined
+  for (const stored of newestFirst(recorder, Number.MAX_SAFE_INTEGER))
+    if (stored.isRemote && stored.call.id === id) return stored
+  return undefined
 }
 
 /** The notable calls go on where the others end. */
@@ -93,27 +108,28 @@ function seqOf(id: string, replica: string): number {
 
 /** Throws BAD_REQUEST. */
 function filterOf(query: URLSearchParams): (call: CallView) => boolean {
-  const text = query.get('text')?.toLowerCase() || undefined
-  const caller = query.get('caller')?.toLowerCase() || undefined
-  const backend = query.get('backend') || undefined
-  const tool = query.get('tool') || undefined
-  const outcome = query.get('outcome') || undefined
-  if (outcome !== undefined && !known.has(outcome))
+  const value = (name: keyof CallFilter): string => query.get(name) ?? ''
+  const outcome = value('outcome')
+  if (outcome !== '' && !known.has(outcome))
     throw new GatehouseError('BAD_REQUEST', { detail: `outcome must be one of ${outcomes.join(', ')}` })
-  const from = timeOf(query, 'from') ?? Number.NEGATIVE_INFINITY
-  const to = timeOf(query, 'to') ?? Number.POSITIVE_INFINITY
+  const from = timeOf(query, 'from')
+  const to = timeOf(query, 'to')
+  const fits = callTest({
+    caller: value('caller'),
+    backend: value('backend'),
+    tool: value('tool'),
+    outcome,
+    text: value('text'),
+  })
+  if (from === undefined && to === undefined) return fits
+  const isInTime = within(from, to)
+  return (call) => fits(call) && isInTime(call)
+}
+
+function within(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): (call: CallView) => boolean {
   return (call) => {
-    if (backend !== undefined && call.backend !== backend) return false
-    if (tool !== undefined && call.name !== tool) return false
-    if (outcome !== undefined && call.outcome !== outcome) return false
     const at = Date.parse(call.at)
-    if (at < from || at > to) return false
-    const who = `${call.caller?.sub ?? ''}\n${call.caller?.name ?? ''}`
-    if (caller !== undefined && !who.toLowerCase().includes(caller)) return false
-    if (text === undefined) return true
-    const { client = '' } = call.caller ?? {}
-    const words = [call.method, call.name ?? '', call.backend ?? '', who, client, call.error?.message ?? '']
-    return words.join('\n').toLowerCase().includes(text)
+    return at >= from && at <= to
   }
 }
 

@@ -9,18 +9,18 @@ import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
 import type { CallView } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
-import type { Tried } from '../view.ts'
+import type { ConsoleView, Tried } from '../view.ts'
 import { callOf, denyingPolicies } from './call-of.ts'
 import { type PayloadMode, Payloads } from './payloads.ts'
+import { PolicyCounts } from './policy-counts.ts'
 import { Ring } from './ring.ts'
 import { Series } from './series.ts'
 
 const ringBytes = 8 * 1024 * 1024
 const slowMs = 5_000
-const maxPolicies = 1_000
 const maxText = 128
-/** What an entry takes beside its texts. */
-const entryBytes = 400
+/** What an entry takes beside texts of any length: the objects, id, times, session and trace. */
+const entryBytes = 600
 
 export interface StoredCall {
   readonly seq: number
@@ -28,6 +28,10 @@ export interface StoredCall {
   readonly call: CallView
   /** `Caller.key` of whoever made it; undefined when nobody was signed in. */
   readonly owner: string | undefined
+  /** True for a call that was made from the console. */
+  readonly isTry: boolean
+  /** True for a call of another replica. */
+  readonly isRemote: boolean
 }
 
 export interface CallRecorderOptions {
@@ -48,11 +52,12 @@ export class CallRecorder implements ExchangeRecorder {
   readonly all: Ring<StoredCall>
   readonly notable: Ring<StoredCall>
   readonly series: Series
+  readonly policies = new PolicyCounts(() => this.#view?.policies())
   readonly #now: () => number
   readonly #stop: () => void
   readonly #listeners = new Set<(stored: StoredCall) => void>()
-  readonly #decided = new Map<string, number>()
   #seq = 0
+  #view: Pick<ConsoleView, 'policies'> | undefined
 
   constructor({
     events,
@@ -82,23 +87,23 @@ export class CallRecorder implements ExchangeRecorder {
     return () => this.#listeners.delete(listener)
   }
 
-  /** How many requests a policy decided. */
-  decidedBy(policy: string): number {
-    return this.#decided.get(policy) ?? 0
+  /** Tells whose policies decide. */
+  serves(view: Pick<ConsoleView, 'policies'>): void {
+    this.#view = view
   }
 
-  /** The time of the first call that a caller made, of those that are stored. */
+  /** The time of the first call that a client of a caller made, of those that are stored. */
   firstCallOf(owner: string): string | undefined {
     let first: string | undefined
     for (const stored of this.all.before(Number.MAX_SAFE_INTEGER))
-      if (stored.owner === owner && countsAsCall(stored.call.method)) first = stored.call.at
+      if (stored.owner === owner && !stored.isTry && countsAsCall(stored.call.method)) first = stored.call.at
     return first
   }
 
   exchange(record: ExchangeRecord): void {
-    for (const id of record.policy?.reason ?? []) this.#count(id)
+    if (record.policy) this.policies.count(record.policy)
     if (!isStored(record)) return
-    this.#store(record.caller?.key, (id, seq) =>
+    this.#store(record.caller?.key, false, (id, seq) =>
       callOf(record, id, this.#now(), this.payloads.store(seq, record) ? 'recorded' : 'none'),
     )
   }
@@ -106,8 +111,8 @@ export class CallRecorder implements ExchangeRecorder {
   /** Records a call that was made from the console itself. */
   tried(tried: Tried): void {
     const { request, caller, backend, ms, outcome, policy, error } = tried
-    for (const id of policy?.reason ?? []) this.#count(id)
-    this.#store(caller.key, (id) => ({
+    if (policy) this.policies.count(policy)
+    this.#store(caller.key, true, (id) => ({
       id,
       at: iso(this.#now() - ms),
       method: 'tools/call',
@@ -127,20 +132,28 @@ export class CallRecorder implements ExchangeRecorder {
     }))
   }
 
-  #count(policy: string): void {
-    const count = this.#decided.get(policy)
-    if (count === undefined && this.#decided.size >= maxPolicies) return
-    this.#decided.set(policy, (count ?? 0) + 1)
+  /** Records a call of another replica. */
+  remote(call: CallView, owner: string | undefined, isTry: boolean): void {
+    this.#push({ seq: ++this.#seq, call, owner, isTry, isRemote: true, bytes: sizeOf(call) })
   }
 
-  #store(owner: string | undefined, make: (id: string, seq: number) => CallView): void {
+  #store(owner: string | undefined, isTry: boolean, make: (id: string, seq: number) => CallView): void {
     const seq = ++this.#seq
-    const call = make(`${this.replica}.${seq.toString(36)}`, seq)
-    const stored: StoredCall = { seq, call, owner, bytes: sizeOf(call) }
+    const call = make(this.idOf(seq), seq)
+    this.#push({ seq, call, owner, isTry, isRemote: false, bytes: sizeOf(call) })
+  }
+
+  /** Names a place in the rings of this process. */
+  idOf(seq: number): string {
+    return `${this.replica}.${seq.toString(36)}`
+  }
+
+  #push(stored: StoredCall): void {
+    const { call, isRemote } = stored
     this.all.push(stored)
     if (isNotable(stored)) this.notable.push(stored)
-    const result = resultOf(call.outcome)
-    if (countsAsCall(call.method)) this.series.add({ backend: call.backend ?? '', ms: call.ms, result })
+    const sample = { backend: call.backend ?? '', ms: call.ms, result: resultOf(call.outcome) }
+    if (countsAsCall(call.method)) this.series.add(sample, isRemote ? Date.parse(call.at) : this.#now())
     for (const listener of this.#listeners) listener(stored)
   }
 
@@ -180,14 +193,10 @@ function deniedOf({ outcome, policy, error }: Tried): CallView['denied'] {
 }
 
 /** Texts need at most two bytes a character. */
-function sizeOf({ name = '', caller, error, backend = '' }: CallView): number {
-  const texts = [
-    name,
-    backend,
-    caller?.sub ?? '',
-    caller?.name ?? '',
-    caller?.client ?? '',
-    error?.message ?? '',
-  ]
-  return texts.reduce((sum, text) => sum + text.length * 2, entryBytes)
+function sizeOf({ method, name, original, backend, caller, era, error, denied }: CallView): number {
+  const texts = [method, name, original, backend, era, error?.message, ...Object.values(caller ?? {})]
+  return [...texts, ...(denied?.policies ?? [])].reduce(
+    (sum, text) => sum + 2 * (text?.length ?? 0),
+    entryBytes + 16 * (denied?.policies?.length ?? 0),
+  )
 }

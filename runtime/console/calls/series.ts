@@ -82,8 +82,11 @@ export class Series {
     this.#now = now
   }
 
-  add(sample: CallSample): void {
-    const minute = Math.floor(this.#now() / minuteMs)
+  /** `at` is when the call ended, milliseconds since the epoch; what is not of the last hour is left out. */
+  add(sample: CallSample, at: number): void {
+    const minute = Math.floor(at / minuteMs)
+    const present = Math.floor(this.#now() / minuteMs)
+    if (!(minute > present - minutes && minute <= present)) return
     this.#all.add(minute, sample)
     if (sample.backend !== '') this.#hourOf(sample.backend).add(minute, sample)
   }

@@ -2,28 +2,25 @@
 import type { Policies } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ConsoleView } from '../view.ts'
+import { given } from './texts.ts'
 
-export function policiesPage(view: ConsoleView, recorder: CallRecorder): Policies {
-  const texts = view.policies()
+export function policiesPage(view: ConsoleView, { policies: counts }: CallRecorder): Policies {
+  const set = view.policies()
   const decisionPoint = view.decisionPoint?.()
+  const items = set?.items ?? []
+  const failing = items.flatMap(({ id, text }) => {
+    const failed = counts.failed(text)
+    return failed > 0 ? [`${id} could not be evaluated ${failed} times: the log of this server says why`] : []
+  })
+  const refused = view.problems().filter(({ type }) => type === 'config_refused' || type === 'decision_point')
   return {
-    enabled: texts !== undefined || decisionPoint !== undefined,
-    ...(decisionPoint === undefined ? {} : { decisionPoint }),
-    items: (texts ?? []).map((text, i) => {
-      const id = `policies[${i}]`
-      return { id, effect: effectOf(text), text, decided: recorder.decidedBy(id) }
-    }),
-    problems: view
-      .problems()
-      .filter(({ type }) => type === 'policy_engine_failed' || type === 'decision_point')
-      .map(({ message }) => message),
+    enabled: set !== undefined || decisionPoint !== undefined,
+    ...given('decisionPoint', decisionPoint),
+    items: items.map((policy) => ({ ...policy, decided: counts.decided(policy.text) })),
+    problems: [
+      ...(set?.problems ?? []),
+      ...refused.map(({ message, fix }) => `${message}: ${fix}`),
+      ...failing,
+    ],
   }
-}
-
-/** Comments and annotations may stand before it. */
-function effectOf(text: string): 'permit' | 'forbid' {
-  const bare = text.replaceAll(/\/\/[^\n]*/g, '')
-  const permit = bare.search(/\bpermit\s*\(/)
-  const forbid = bare.search(/\bforbid\s*\(/)
-  return forbid >= 0 && (permit < 0 || forbid < permit) ? 'forbid' : 'permit'
 }

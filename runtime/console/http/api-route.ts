@@ -2,6 +2,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
+import type { ActionType } from '../acted.ts'
 import type { Api, Permission } from '../api.ts'
 
 export interface ApiRequest {
@@ -23,6 +24,8 @@ export interface ApiRoute {
   readonly needs?: Permission
   /** True for actions that need a recent login. */
   readonly fresh?: boolean
+  /** Audited under this type, refusals included; about the first name of the path. */
+  readonly action?: ActionType
   /** Sends what it returns as JSON; undefined: 204, or it has answered by itself. */
   handle(request: ApiRequest): unknown
 }

@@ -23,7 +23,7 @@ const contentSecurityPolicy = [
   'trusted-types gh-worker',
 ].join('; ')
 
-const responseHeaders: Readonly<Record<string, string>> = {
+export const responseHeaders: Readonly<Record<string, string>> = {
   'Content-Security-Policy': contentSecurityPolicy,
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',

@@ -32,9 +32,14 @@ export interface HubOptions {
 
 /** After these the lists of tools may be others. */
 const catalogEvents: ReadonlySet<string> = new Set([
+  'lists_changed',
   'lists_failed',
   'lists_recovered',
   'backends_changed',
+  'backend_excluded',
+  'backend_included',
+  'tools_drifted',
+  'tool_lock',
   'config_reloaded',
   'name_conflict',
 ])

@@ -13,6 +13,7 @@ import type { ApiRequest } from '../http/api-route.ts'
 import { type Hub, type LoggedEvent, type Topic, topics } from './hub.ts'
 
 const maxReaders = 32
+const maxPerVisitor = 8
 const maxBehindBytes = 256 * 1024
 const heartbeatMs = 15_000
 /** Heartbeats that a reader may be behind. */
@@ -22,7 +23,8 @@ const retryMs = 2_000
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  readonly #ends = new Set<() => void>()
+  /** How each open stream is ended, and whose it is. */
+  readonly #ends = new Map<() => void, string>()
 
   constructor(hub: Hub, recorder: CallRecorder) {
     this.#hub = hub
@@ -32,7 +34,9 @@ export class Readers {
   /** Answers `stream`. Throws BAD_REQUEST or TOO_MANY_STREAMS. */
   open(request: ApiRequest): void {
     const wanted = wantedTopics(request)
-    if (this.#ends.size >= maxReaders)
+    const owner = request.visitor.caller.key
+    const own = [...this.#ends.values()].filter((one) => one === owner).length
+    if (own >= maxPerVisitor || this.#ends.size >= maxReaders)
       throw new GatehouseError('TOO_MANY_STREAMS', { headers: { 'retry-after': '10' } })
     const { req, res } = request.exchange
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
@@ -74,7 +78,7 @@ export class Readers {
     this.#resume(req.headers['last-event-id'], tell, write)
     const stop = this.#hub.listen(tell)
     const timer = setInterval(beat, heartbeatMs).unref()
-    this.#ends.add(end)
+    this.#ends.set(end, owner)
     res.on('drain', onDrain)
     holdsStream(res, end)
     res.once('close', () => {
@@ -101,7 +105,7 @@ export class Readers {
   }
 
   close(): void {
-    for (const end of this.#ends) end()
+    for (const end of this.#ends.keys()) end()
   }
 }
 
@@ -113,7 +117,7 @@ function asSeen(
 ): StreamEvent | undefined {
   if (logged.topic !== 'calls') return logged.event
   const items = logged.stored.filter(isVisible).map(seen)
-  return items.length > 0 ? { type: 'calls', items: items.toReversed() } : undefined
+  return items.length > 0 ? { type: 'calls', items } : undefined
 }
 
 const neededFor = { health: 'overview', sessions: 'overview', catalog: 'tools', calls: 'calls.own' } as const

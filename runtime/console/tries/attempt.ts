@@ -5,10 +5,10 @@
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Ask, type AskReply, JsonObject } from '../../mcp/index.ts'
-import { redactText } from '../../observe/index.ts'
+import { type PolicyRecord, redactText } from '../../observe/index.ts'
 import type { AskAnswer, CallResultKind, TryEvent, TryRequest } from '../api.ts'
 import { given } from '../data/texts.ts'
-import type { ConsoleView, PolicyDecision, Tried } from '../view.ts'
+import type { ConsoleView, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
 
 const maxMs = 15 * 60_000
@@ -18,6 +18,8 @@ const maxEvents = 200
 const maxLogText = 4_096
 const maxResultText = 256 * 1024
 const maxAsks = 16
+const maxSchemaBytes = 64 * 1024
+const maxUrl = 8_192
 
 export class Attempt {
   readonly id = randomUUID()
@@ -27,11 +29,11 @@ export class Attempt {
   readonly #controller = new AbortController()
   readonly #startedAt = performance.now()
   readonly #asks = new Map<string, (reply: AskReply) => void>()
-  #events: TryEvent[] = []
+  readonly #events: TryEvent[] = []
   #listener: (() => void) | undefined
   #quiet: NodeJS.Timeout | undefined
   #backend = ''
-  #policy: PolicyDecision | undefined
+  #policy: PolicyRecord | undefined
   #isDone = false
 
   constructor(view: ConsoleView, visitor: Visitor, request: TryRequest, onDone: (tried: Tried) => void) {
@@ -75,11 +77,13 @@ export class Attempt {
     resolve({ result: Buffer.from(`{"action":"${action}"${given}}`) })
   }
 
-  /** Takes the events that wait. */
-  take(): readonly TryEvent[] {
-    const events = this.#events
-    this.#events = []
-    return events
+  /** Takes the event that has waited longest. */
+  take(): TryEvent | undefined {
+    return this.#events.shift()
+  }
+
+  get isRead(): boolean {
+    return this.#listener !== undefined
   }
 
   /** Called when there are events; one reader at a time. */
@@ -128,12 +132,11 @@ export class Attempt {
   #log(params: Buffer): void {
     this.#awake()
     const read = new JsonObject(params)
-    const data: unknown = read.value('data')
-    const text = typeof data === 'string' ? data : JSON.stringify(data)
+    const text = read.text('data') ?? read.raw('data')?.toString('utf8', 0, 4 * maxLogText) ?? ''
     this.#push({
       type: 'log',
       level: (read.text('level') ?? 'info').slice(0, 16),
-      text: (text ?? '').slice(0, maxLogText),
+      text: text.slice(0, maxLogText),
     })
   }
 
@@ -143,11 +146,18 @@ export class Attempt {
     const read = new JsonObject(params)
     const id = randomUUID()
     const mode = read.text('mode') === 'url' ? 'url' : 'form'
+    const schema = read.raw('requestedSchema')
+    const url = mode === 'url' ? read.text('url') : undefined
+    if ((schema?.length ?? 0) > maxSchemaBytes || (url?.length ?? 0) > maxUrl)
+      throw new GatehouseError('CAPABILITY_REQUIRED', {
+        detail: `the console shows questions with a schema of at most ${maxSchemaBytes} bytes and a url of at most ${maxUrl} characters`,
+      })
     clearTimeout(this.#quiet)
     const reply = new Promise<AskReply>((resolve, reject) => {
       this.#asks.set(id, resolve)
       signal.addEventListener('abort', () => {
         this.#asks.delete(id)
+        this.#drop((event) => event.type === 'ask' && event.id === id)
         reject(new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'nobody answered the question' }))
       })
     })
@@ -157,8 +167,8 @@ export class Attempt {
       backend: this.#backend,
       message: (read.text('message') ?? '').slice(0, maxLogText),
       mode,
-      ...given('schema', read.raw('requestedSchema')?.toString()),
-      ...given('url', mode === 'url' ? read.text('url') : undefined),
+      ...given('schema', schema?.toString()),
+      ...given('url', url),
     })
     return reply.finally(() => this.#awake())
   }
@@ -170,12 +180,15 @@ export class Attempt {
   }
 
   #push(event: TryEvent): void {
-    if (this.#events.length >= maxEvents) {
-      const at = this.#events.findIndex(({ type }) => type === 'progress' || type === 'log')
-      if (at >= 0) this.#events.splice(at, 1)
-    }
+    if (this.#events.length >= maxEvents) this.#drop(({ type }) => type === 'progress' || type === 'log')
     this.#events.push(event)
     this.#listener?.()
+  }
+
+  /** Takes away the oldest event of a kind that nobody has read. */
+  #drop(isMeant: (event: TryEvent) => boolean): void {
+    const at = this.#events.findIndex(isMeant)
+    if (at >= 0) this.#events.splice(at, 1)
   }
 }
 

@@ -30,10 +30,15 @@ export class Tries {
   /** Throws BAD_REQUEST or TOO_MANY_TRIES. */
   start({ visitor, body }: ApiRequest): { id: string } {
     const request = readTry(body)
-    const running = [...this.#attempts.values()].filter(({ isDone }) => !isDone)
-    const own = running.filter(({ owner }) => owner === visitor.caller.key)
-    if (own.length >= maxPerVisitor || this.#attempts.size >= maxAll)
+    const own = [...this.#attempts.values()].filter(({ owner }) => owner === visitor.caller.key)
+    if (own.filter(({ isDone }) => !isDone).length >= maxPerVisitor)
       throw new GatehouseError('TOO_MANY_TRIES')
+    // What has ended and was not read makes space for what comes.
+    if (own.length >= maxPerVisitor) {
+      const ended = own.find(({ isDone }) => isDone)
+      if (ended) this.#attempts.delete(ended.id)
+    }
+    if (this.#attempts.size >= maxAll) throw new GatehouseError('TOO_MANY_TRIES')
     const attempt = new Attempt(this.#view, visitor, request, this.#onDone)
     this.#attempts.set(attempt.id, attempt)
     void attempt.ended.then(() => {
@@ -59,14 +64,17 @@ export class Tries {
     this.#find(request).answer(request.names[1] ?? '', readAnswer(request.body))
   }
 
-  /** Sends what happens until the end. */
+  /** Sends what happens until the end, as fast as the page reads it. Throws TRY_IS_READ when another page does. */
   events(request: ApiRequest): void {
     const attempt = this.#find(request)
+    if (attempt.isRead) throw new GatehouseError('TRY_IS_READ')
     const { res } = request.exchange
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
     res.flushHeaders()
     const send = (): void => {
-      for (const event of attempt.take()) {
+      while (!res.writableNeedDrain && !res.writableEnded) {
+        const event = attempt.take()
+        if (!event) return
         res.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
         if (event.type !== 'done') continue
         this.#attempts.delete(attempt.id)
@@ -75,6 +83,7 @@ export class Tries {
     }
     attempt.onEvents(send)
     holdsStream(res, () => res.end())
+    res.on('drain', send)
     res.once('close', () => {
       attempt.onEvents(undefined)
       // Nobody sees how it goes on.

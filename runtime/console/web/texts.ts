@@ -182,6 +182,7 @@ export const texts = {
     payload: {
       none: 'Arguments and result are not recorded.',
       withheld: 'Arguments and result are for auditors. Ask for the role auditor.',
+      elsewhere: 'Another replica has arguments and result, if they are recorded.',
       evicted: 'Arguments and result are no longer here; newer ones took their place.',
     },
   },
@@ -207,6 +208,8 @@ export const texts = {
     external: 'An external decision point decides about each request:',
     effect: { permit: 'permit', forbid: 'forbid' },
     decided: (shown: string, n: number) => (n === 1 ? 'decided 1 call' : `decided ${shown} calls`),
+    shadowDecided: (shown: string, n: number) =>
+      n === 1 ? 'would have decided 1 call otherwise' : `would have decided ${shown} calls otherwise`,
     shadow: 'only observed, not enforced',
     textOf: (id: string) => `Text of ${id}`,
   },

@@ -18,6 +18,7 @@ import type { LineStream } from '../log.ts'
 import { delegationOf } from './delegation.ts'
 import {
   type AuthorizationEventType,
+  type ConsoleEventType,
   type AuditOutcome,
   selectedTypes,
   type WorkflowEventType,
@@ -66,6 +67,18 @@ export interface AuthorizationRecord {
   readonly reason?: string | undefined
 }
 
+/** What somebody did in the console. */
+export interface ConsoleRecord {
+  readonly type: ConsoleEventType
+  readonly outcome: AuditOutcome
+  /** Network address of the browser. */
+  readonly source: string
+  /** Undefined: nobody was signed in. */
+  readonly caller: Caller | undefined
+  /** What it was done to: a backend, a tool, the id of a call, the hash of a session. */
+  readonly target?: string | undefined
+}
+
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
@@ -87,6 +100,7 @@ export interface AuditTrail {
   call(record: CallRecord): void
   workflow(record: WorkflowRecord): void
   authorization(record: AuthorizationRecord): void
+  console(record: ConsoleRecord): void
   /** Writes out what is buffered. */
   flush(): void
   close(): void
@@ -95,6 +109,9 @@ export interface AuditTrail {
 const workflowComponent = 'vmcp-composer'
 const exchangeComponent = 'gatehouse-api'
 const authorizationComponent = 'gatehouse-authserver'
+const consoleComponent = 'gatehouse-console'
+/** Of what a browser named. */
+const maxTarget = 256
 /** Beyond what may be recorded, so that a credential at the edge is seen whole. */
 const marginBytes = 4_096
 
@@ -108,6 +125,7 @@ const off: AuditTrail = {
   call() {},
   workflow() {},
   authorization() {},
+  console() {},
   flush() {},
   close() {},
 }
@@ -227,6 +245,16 @@ export function makeAudit(config: Audit | undefined, options: AuditOptions = {})
         subjects: { user_id: userId, client_id: clientId },
         target: { type: 'auth_server' },
         metadata: { extra: { session, upstream, reason } },
+      })
+    },
+
+    console({ type, outcome, source, caller, target }) {
+      if (!types.has(type)) return
+      write(type, outcome, consoleComponent, {
+        source: { type: 'network', value: source },
+        subjects: subjectsOf(caller, undefined),
+        delegation: delegation(caller),
+        target: { type: 'console', name: target?.slice(0, maxTarget) },
       })
     },
 

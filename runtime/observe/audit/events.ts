@@ -60,10 +60,21 @@ export const auditEvents = {
   },
   auth_upstream_refreshed: { when: 'a token of an upstream provider was renewed' },
   auth_upstream_refused: { when: 'an upstream provider ended a connection' },
+  console_login_completed: { when: 'a user signed in to the console' },
+  console_login_failed: { when: 'a login to the console failed or was refused' },
+  console_logout: { when: 'a user signed out of the console' },
+  console_payload_viewed: { when: 'arguments and result of a call were shown in the console' },
+  console_session_ended: { when: 'a session was ended from the console' },
+  console_backend_rechecked: { when: 'a backend was checked from the console' },
+  console_tool_tried: { when: 'a tool was tried from the console; the call has a line of its own' },
+  console_decision_explained: { when: 'a decision of policies was explained in the console' },
 } as const satisfies Record<AuditEventType, EventRow>
 
 /** What an embedded authorization server did. */
 export type AuthorizationEventType = Extract<AuditEventType, `auth_${string}`>
+
+/** What somebody did in the console. */
+export type ConsoleEventType = Extract<AuditEventType, `console_${string}`>
 
 export type WorkflowEventType = Extract<AuditEventType, `vmcp_workflow_${string}`>
 

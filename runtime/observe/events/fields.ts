@@ -42,6 +42,8 @@ export interface EventFields {
   }
   /** The lists of a backend can be read again. */
   readonly lists_recovered: { readonly backend: string }
+  /** A backend offers something else than before. */
+  readonly lists_changed: { readonly backend: string }
   /** Items of the lists that were read just now are malformed; both counts 0: none is any more. */
   readonly items_malformed: {
     readonly backend: string
@@ -132,6 +134,13 @@ export interface EventFields {
     readonly err?: unknown
   }
   readonly token_obtained: { readonly strategy: string }
+  /** Somebody did something in the console; `user` is their subject. */
+  readonly console_action: {
+    readonly operation: string
+    readonly outcome: string
+    readonly user?: string | undefined
+    readonly target?: string | undefined
+  }
   readonly session_storage: { readonly up: boolean; readonly err?: unknown }
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Lines of the audit log were lost. */

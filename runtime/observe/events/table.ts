@@ -120,6 +120,7 @@ export const eventTable: Table = {
     level: 'info',
     condition: ({ backend }) => ({ id: `lists_failed/${backend}`, backend, open: undefined }),
   },
+  lists_changed: { message: 'the lists of a backend changed', level: 'debug' },
   items_malformed: {
     message: ({ repaired, left_out }) =>
       repaired + left_out > 0
@@ -302,6 +303,11 @@ export const eventTable: Table = {
     repeats: ({ strategy, reason, backend = '' }) => `${strategy} ${reason} ${backend}`,
   },
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
+  console_action: {
+    message: 'an action in the console',
+    level: ({ outcome }) => (outcome === 'success' ? 'info' : 'warn'),
+    repeats: ({ operation, outcome, user = '', target = '' }) => `${operation} ${outcome} ${user} ${target}`,
+  },
   session_storage: {
     message: ({ up }) => (up ? 'session storage is back' : 'session storage cannot be reached'),
     level: ({ up }) => (up ? 'info' : 'warn'),

@@ -152,7 +152,10 @@ export class VmcpEngine {
           this.#notifier.notify()
         },
       },
-      onListing: () => this.#notifier.notify(),
+      onListing: ({ name }) => {
+        events.emit('lists_changed', { backend: name })
+        this.#notifier.notify()
+      },
       pinsReady: (name) => this.#pins.book.ready(name),
       onState: () => {
         this.core.parts.views.changed()

@@ -178,8 +178,22 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
 }
 
 /** What is legal in a configuration and seldom meant; one line for each. */
-export function startWarnings({ compositeTools = [] }: VmcpConfig): string[] {
-  return compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
+export function startWarnings({ compositeTools = [], console, incomingAuth }: VmcpConfig): string[] {
+  const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
+  return [...workflows, ...consoleWarnings(console, incomingAuth)]
+}
+
+/** Who a user is includes the issuer: of another one, the same person is somebody else to policies and to "own calls". */
+function consoleWarnings(
+  console: VmcpConfig['console'],
+  { type, oidc }: VmcpConfig['incomingAuth'],
+): string[] {
+  const issuer = console?.enabled ? console.auth?.issuer : undefined
+  const incoming = oidc?.issuer
+  if (issuer === undefined || type === 'anonymous' || incoming === undefined || issuer === incoming) return []
+  return [
+    `console.auth.issuer: ${issuer} is not the issuer of incomingAuth (${incoming}): whoever signs in to the console is another user there than at the server, so own calls and sessions are not shown, and policies see other claims of a try`,
+  ]
 }
 
 function incomingViolations(config: VmcpConfig, env: Environment): string[] {

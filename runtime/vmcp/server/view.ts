@@ -4,7 +4,8 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import { abortable, type Caller } from '../../net/index.ts'
-import { type AuditTrail, type OpenProblem, sessionHash } from '../../observe/index.ts'
+import { type AuditTrail, type ConsoleRecord, type OpenProblem, sessionHash } from '../../observe/index.ts'
+import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
 import { statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -49,8 +50,8 @@ export interface ServerView {
   endSession(hash: string): Promise<boolean>
   /** The configuration in force, as the file has it, with defaults. */
   config(): unknown
-  /** Texts of the policies in force, in order; undefined without policies. */
-  policies(): readonly string[] | undefined
+  /** The policies in force, the same object as long as they are; undefined without policies. */
+  policies(): DescribedPolicies | undefined
   /** URL of the external decision point that decides in their place. */
   decisionPoint(): string | undefined
   /** Where clients connect to. */
@@ -65,6 +66,8 @@ export interface ServerView {
   tools(caller: Caller): Promise<readonly ToolView[]>
   /** What differs between the approved and the offered definition of a tool, part by part; empty when nothing does. */
   toolDrift(backend: string, original: string): readonly PartDiff[]
+  /** Audits what somebody did in the console. */
+  acted(record: ConsoleRecord): void
   /** The server as data, as this caller meets it. Never rejects. */
   snapshot(caller: Caller): Promise<ServerSnapshot>
 }
@@ -104,16 +107,17 @@ export function viewOf(parts: ViewParts): ServerView {
     sessionCount: () => sessions.size,
     sessions: () => [...sessions.all()].map(sessionView),
     async endSession(hash) {
-      const found = [...sessions.all()].find(({ id }) => sessionHash(id) === hash)
+      const found = [...sessions.all()].find((session) => hashOf(session) === hash)
       if (found) await sessions.end(found.id, found.caller)
       return found !== undefined
     },
     config,
-    policies: () => config().incomingAuth.authz?.policies,
+    policies: () => policiesOf(config()),
     decisionPoint: () => config().incomingAuth.authz?.httpv1?.http.url,
     connection() {
-      const { type, oidc } = config().incomingAuth
-      return { url: oidc?.resource ?? parts.url(), auth: type !== 'anonymous', accounts: parts.accountsUrl }
+      const { console, incomingAuth } = config()
+      const url = console?.mcpUrl ?? incomingAuth.oidc?.resource ?? parts.url()
+      return { url, auth: incomingAuth.type !== 'anonymous', accounts: parts.accountsUrl }
     },
     pageFacts() {
       const { name, incomingAuth } = config()
@@ -144,13 +148,34 @@ export function viewOf(parts: ViewParts): ServerView {
         }))
         .sort((a, b) => (a.name < b.name ? -1 : 1))
     },
+    acted: (record) => parts.audit.console(record),
     toolDrift: (backend, original) => engine.pins.detail(backend, 'tool', original)?.diff ?? [],
   }
 }
 
-function sessionView({ id, caller, facts, openedAt, usedAt, openStreams }: ServerSession): SessionView {
+/** Read once for each configuration: its parts are never changed in place. */
+const described = new WeakMap<VmcpConfig['incomingAuth'], DescribedPolicies>()
+
+function policiesOf({ incomingAuth, name }: VmcpConfig): DescribedPolicies | undefined {
+  const { authz } = incomingAuth
+  if (authz?.type !== 'cedar') return undefined
+  const found = described.get(incomingAuth) ?? describePolicies(authz, name)
+  described.set(incomingAuth, found)
+  return found
+}
+
+const hashes = new WeakMap<ServerSession, string>()
+
+function hashOf(session: ServerSession): string {
+  const found = hashes.get(session) ?? sessionHash(session.id)
+  hashes.set(session, found)
+  return found
+}
+
+function sessionView(session: ServerSession): SessionView {
+  const { caller, facts, openedAt, usedAt, openStreams } = session
   return {
-    hash: sessionHash(id),
+    hash: hashOf(session),
     owner: facts.owner,
     subject: caller.subject,
     displayName: caller.displayName,

@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
-import { makeRedisStore, sealStore, type Store } from '../../store/index.ts'
+import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../store/index.ts'
 
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
@@ -26,21 +26,11 @@ export function openSessionStorage(
   env: Readonly<Record<string, string | undefined>>,
   events: Events,
 ): SessionStorage | undefined {
-  const { sessionStorage } = config
-  if (sessionStorage?.provider !== 'redis') return undefined
-  const { address, db, keyPrefix } = sessionStorage
-  const password = env[vmcpEnvironment.redisPassword]
-  const plain = makeRedisStore(
-    {
-      ...(address === undefined ? {} : { addr: address }),
-      db,
-      keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? defaultKeyPrefix : keyPrefix),
-      ...(password === undefined || password === '' ? {} : { password }),
-    },
-    {
-      onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
-    },
-  )
+  const settings = sessionRedis(config, env)
+  if (!settings) return undefined
+  const plain = makeRedisStore(settings, {
+    onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
+  })
   const secret = env[vmcpEnvironment.stateKey]
   const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
   return {
@@ -53,6 +43,22 @@ export function openSessionStorage(
       return found
     },
     close: () => plain.close(),
+  }
+}
+
+/** The Redis of the sessions, with the prefix of every key; undefined when sessions are stored in memory. */
+export function sessionRedis(
+  { sessionStorage }: VmcpConfig,
+  env: Readonly<Record<string, string | undefined>>,
+): RedisStoreConfig | undefined {
+  if (sessionStorage?.provider !== 'redis') return undefined
+  const { address, db, keyPrefix } = sessionStorage
+  const password = env[vmcpEnvironment.redisPassword]
+  return {
+    ...(address === undefined ? {} : { addr: address }),
+    db,
+    keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? defaultKeyPrefix : keyPrefix),
+    ...(password === undefined || password === '' ? {} : { password }),
   }
 }
 

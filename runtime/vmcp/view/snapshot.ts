@@ -22,13 +22,16 @@ export interface SnapshotParts {
   readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
   /** Names of the backends whose lists are known. */
   readonly listed: ReadonlySet<string>
+  /** True: what backends offer was given, and was not compared with their locks. */
+  readonly offline?: boolean
 }
 
-export function snapshotOf({ config, catalog, states, listed }: SnapshotParts) {
+export function snapshotOf({ config, catalog, states, listed, offline = false }: SnapshotParts) {
   const { authz } = config.incomingAuth
   return {
     server: config.name,
     items: itemsOf(config, catalog),
+    resourceKey: (uri: string) => catalog.findResource(uri)?.key,
     conflicts: catalog.problems.map(({ subject, message }) => ({ name: subject, message })),
     own: [...reservedTools(config)],
     backends: states.map(({ name, authType, health, excluded }) => ({
@@ -43,6 +46,8 @@ export function snapshotOf({ config, catalog, states, listed }: SnapshotParts) {
       excluded,
       listed: listed.has(name),
     })),
+    claimsOf: authz?.type === 'cedar' ? authz.primaryUpstreamProvider : undefined,
+    locked: offline ? lockedBackends(config) : [],
     policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
     decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
     limits: limitsOf(config),
@@ -75,8 +80,27 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       refused,
     })),
     ...plain('get_prompt', catalog.promptList),
+    ...[...catalog.refusedPrompts.values()].map(({ key, backend, original, refused }) => ({
+      action: 'get_prompt' as const,
+      name: key,
+      backend,
+      original,
+      refused,
+    })),
     ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
+    ...unlistedWorkflows(config, catalog),
   ]
+}
+
+/** Workflows of a server whose catalog is not known: where they lead can be said, whether their steps can be called cannot. */
+function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
+  return compositeTools
+    .filter(({ name }) => !tools.has(name))
+    .map(({ name }) => ({ action: 'call_tool' as const, name, backend: '', original: name }))
+}
+
+function lockedBackends({ toolLocks = [] }: VmcpConfig): readonly string[] {
+  return [...new Set(toolLocks.map(({ backend }) => backend))]
 }
 
 function limitsOf({ rateLimiting }: VmcpConfig) {
@@ -142,7 +166,13 @@ export function snapshotOffline(
       },
     }
   })
-  return snapshotOf({ config, catalog, states, listed: new Set(listings.map(({ backend }) => backend)) })
+  return snapshotOf({
+    config,
+    catalog,
+    states,
+    listed: new Set(listings.map(({ backend }) => backend)),
+    offline: true,
+  })
 }
 
 function listingOf(backend: string, serial: number, tools: readonly string[]) {

@@ -3,6 +3,7 @@ import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { openSession, stateless } from '../../helpers/mcp/wire.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const authz = {
   type: 'cedar',
@@ -45,6 +46,62 @@ t.test('policies with what they decided; the calls that they denied name them', 
       { id: 'policies[1]', effect: 'forbid', decided: 1 },
     ],
   })
+})
+
+t.test(
+  'policies are read by the engine: several in a text, shadow ones, counts that follow a text',
+  async (t) => {
+    const fixture = await startFixture()
+    const both = `// forbid( everything)
+    permit(principal, action, resource);
+    forbid(principal, action, resource == Tool::"notes_fail");`
+    const config = (policies: readonly string[]) => ({
+      incomingAuth: {
+        type: 'anonymous',
+        authz: {
+          type: 'cedar',
+          policies,
+          shadowPolicies: ['forbid(principal, action, resource == Tool::"notes_echo");'],
+          entitiesJson: '[]',
+        },
+      },
+    })
+    const console = await startTestConsole({ notes: fixture.url }, config([both]))
+    t.teardown(() => Promise.all([console.close(), fixture.close()]))
+    const call = (name: string) =>
+      stateless(console.vmcp.url, 'tools/call', { name, arguments: { text: 'x' } })
+    await call('notes_fail')
+    await call('notes_echo')
+    const { json } = await console.api('policies')
+    t.match(json['items'], [
+      { id: 'policies[0].0', effect: 'permit', shadow: false, decided: 1 },
+      { id: 'policies[0].1', effect: 'forbid', shadow: false, decided: 1 },
+      { id: 'shadowPolicies[0]', effect: 'forbid', shadow: true, decided: 1 },
+    ])
+    const other = 'permit(principal == Client::"nobody", action, resource);'
+    console.vmcp.reload(vmcpConfig({ notes: fixture.url }, config([other, both])))
+    await call('notes_fail')
+    t.match((await console.api('policies')).json['items'], [
+      { id: 'policies[0]', decided: 0 },
+      { id: 'policies[1].0', decided: 1 },
+      { id: 'policies[1].1', decided: 2 },
+      { id: 'shadowPolicies[0]' },
+    ])
+    t.throws(() => console.vmcp.reload(vmcpConfig({ notes: fixture.url }, config(['nonsense']))))
+    t.match((await console.api('policies')).json['problems'], [/cannot be used.*vmcp validate/])
+  },
+)
+
+t.test('a policy that cannot be evaluated is among the problems', async (t) => {
+  const fixture = await startFixture()
+  const policies = [...authz.policies, 'forbid(principal, action, resource) when { context.arg_n > "a" };']
+  const console = await startTestConsole(
+    { notes: fixture.url },
+    { incomingAuth: { type: 'anonymous', authz: { ...authz, policies } } },
+  )
+  t.teardown(() => Promise.all([console.close(), fixture.close()]))
+  await stateless(console.vmcp.url, 'tools/call', { name: 'notes_echo', arguments: { text: 'x', n: 1 } })
+  t.match((await console.api('policies')).json['problems'], [/^policies\[2\] could not be evaluated 1 times/])
 })
 
 t.test('the configuration is shown without anything that looks like a secret', async (t) => {

@@ -2,6 +2,8 @@
 import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { until } from '../../helpers/redis.ts'
 import { openSession, post, stateless } from '../../helpers/mcp/wire.ts'
 
 type Items = { name?: string; id: string; outcome: string; method: string }[]
@@ -62,15 +64,20 @@ t.test('filters and pages', async (t) => {
 
 t.test('a full ring drops the oldest, and says so', async (t) => {
   const fixture = await startFixture()
-  const console = await startTestConsole({ notes: fixture.url }, {}, { ringBytes: 2_000 })
+  const console = await startTestConsole({ notes: fixture.url }, {}, { ringBytes: 3_000 })
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
   const call = (name: string) => stateless(console.vmcp.url, 'tools/call', { name, arguments: { text: 'x' } })
   await call('missing')
   for (let i = 0; i < 20; i++) await call('notes_echo')
   const { json } = await console.api('calls?limit=200')
   const items = json['items'] as Items
-  t.ok(items.length < 6)
   t.equal(items.at(-1)?.name, 'missing', 'what failed stays longer')
+  t.same(
+    items.slice(0, -1).map(({ name, id }) => `${name} ${id.split('.')[1]}`),
+    Array.from({ length: items.length - 1 }, (_, i) => `notes_echo ${(21 - i).toString(36)}`),
+    'the latest without a gap',
+  )
+  t.ok(items.length > 1 && items.length < 6, `${items.length} fit`)
   const oldest = items.at(-2)?.id ?? ''
   for (let i = 0; i < 5; i++) await call('notes_echo')
   t.match((await console.api(`calls?cursor=${oldest}`)).json, { gap: true })
@@ -100,10 +107,32 @@ t.test(
   },
 )
 
-t.test('streams are bounded in number, and end with the server', async (t) => {
+t.test('a backend that offers something else is told to pages that are open', async (t) => {
+  const names = ['echo']
+  const backend = await startRawBackend({
+    tools: () => names.map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
+  })
+  const console = await startTestConsole({ b: backend.url })
+  t.teardown(() => Promise.all([console.close(), backend.close()]))
+  const session = await openSession(console.vmcp.url)
+  await session.request('tools/list')
+  const stream = await console.events('stream?topics=catalog')
+  await until(() => backend.streams.size > 0)
+  names.push('another')
+  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+  await stream.next('catalog')
+  stream.close()
+  await until(async () => (await console.api('tools')).text.includes('b_another'))
+})
+
+t.test('streams are bounded for each visitor, and end with the server', async (t) => {
   const console = await startTestConsole({})
-  const open = await Promise.all(Array.from({ length: 32 }, () => console.events('stream')))
-  t.equal((await console.events('stream')).status, 503)
+  const open = await Promise.all(Array.from({ length: 8 }, () => console.events('stream')))
+  t.same(
+    open.map(({ status }) => status),
+    open.map(() => 200),
+  )
+  t.match(await console.api('stream'), { status: 503, json: { code: 'TOO_MANY_STREAMS' } })
   const byes = Promise.all(open.map((stream) => stream.next('bye')))
   await console.close()
   t.match((await byes)[0]?.data, { retryMs: Number })

@@ -2,6 +2,8 @@
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { formatViolations } from '../../../schemas/index.ts'
+import { startWarnings } from '../../../runtime/vmcp/index.ts'
+import { startTestConsole } from '../../helpers/console/console.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const good = {
@@ -51,4 +53,21 @@ t.test('a console that can be served is taken, with its defaults', async (t) => 
   })
   t.equal(refusals({ enabled: false }), '')
   t.equal(refusals({ ...good, publicUrl: 'http://127.0.0.1:4484' }), '')
+})
+
+t.test('an issuer that is not the one of the server is told, with what follows', async (t) => {
+  const oidc = (issuer: string) => ({
+    incomingAuth: { type: 'oidc', oidc: { issuer, audience: 'a', resource: 'https://mcp.example/mcp' } },
+  })
+  const warnings = (more: object) => startWarnings(vmcpConfig({}, { console: good, ...more }))
+  t.match(warnings(oidc('https://other.example')), [/^console\.auth\.issuer: .*another user/])
+  t.same(warnings(oidc(good.auth.issuer)), [])
+  t.same(warnings({}), [])
+})
+
+t.test('clients are told the address that the settings name', async (t) => {
+  const mcpUrl = 'https://mcp.example.com/team/mcp'
+  const console = await startTestConsole({}, { console: { mcpUrl } })
+  t.teardown(() => console.close())
+  t.match((await console.api('connect')).json, { url: mcpUrl })
 })

@@ -5,6 +5,7 @@ import { explain } from '../../../runtime/explain/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
+import type { RecordStream } from '../../../runtime/store/index.ts'
 import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
 import { type BackendInput, startTestVmcp } from '../vmcp/vmcp.ts'
 import { type EventReader, readEvents } from './events.ts'
@@ -38,6 +39,7 @@ export async function startTestConsole(
   options: {
     readonly ringBytes?: number
     readonly assets?: string
+    readonly shared?: RecordStream
     readonly payloads?: 'none' | 'failures' | 'all'
     readonly login?: { readonly port: number; readonly access: ConsoleOptions['access'] }
   } = {},
@@ -54,6 +56,7 @@ export async function startTestConsole(
     view: vmcp.view,
     explain: async (question, caller) => explain(await vmcp.view.snapshot(caller), question),
     recorder,
+    shared: options.shared,
     events,
     version: '1.2.3',
     host: '127.0.0.1',

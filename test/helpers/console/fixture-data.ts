@@ -309,12 +309,14 @@ const policies: Policies = {
   items: [
     {
       id: 'policies[0]',
+      shadow: false,
       effect: 'permit',
       text: 'permit(principal, action, resource) when { principal.claims.groups.contains("engineers") };',
       decided: 4179,
     },
     {
       id: 'policies[2]',
+      shadow: false,
       effect: 'forbid',
       text: 'forbid(principal, action == Action::"call_tool", resource == Tool::"jira_search")\nwhen { principal.claims.groups.contains("contractors") };',
       decided: 28,

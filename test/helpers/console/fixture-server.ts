@@ -9,21 +9,8 @@ import { extname, join, resolve } from 'node:path'
 import type { Test } from 'tap'
 import { bundleConsole, type ConsoleSizes } from '../../../manifests/bundle/console.ts'
 import type { StreamEvent, TryEvent } from '../../../runtime/console/api.ts'
+import { responseHeaders } from '../../../runtime/console/http/security.ts'
 import type { FixtureData } from './fixture-data.ts'
-
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  'trusted-types gh-worker',
-].join('; ')
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -88,8 +75,7 @@ export async function startConsoleFixture(
   async function respond(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const url = new URL(req.url ?? '/', 'http://fixture')
     const path = url.pathname.slice(basePath.length)
-    res.setHeader('content-security-policy', policy)
-    res.setHeader('cache-control', 'no-store')
+    for (const [name, value] of Object.entries(responseHeaders)) res.setHeader(name, value)
     if (path.startsWith('/api/v1/')) {
       let body = ''
       for await (const chunk of req.setEncoding('utf8')) body += chunk

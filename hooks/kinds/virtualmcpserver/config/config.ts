@@ -21,6 +21,8 @@ export interface ConfigParts {
   readonly telemetry: input.VmcpFile['telemetry'] | undefined
   readonly defaultStrategy: input.OutgoingStrategy | undefined
   readonly backends: readonly ResolvedBackend[]
+  /** Where clients reach the server. */
+  readonly address: string
 }
 
 /** The file; its session storage may add to `needs`. */
@@ -49,7 +51,7 @@ export function configOf(
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
     backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
-    console: consolePart(own.console),
+    console: consolePart(own.console, parts.address),
     compositeTools:
       parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
     operational: own.operational,

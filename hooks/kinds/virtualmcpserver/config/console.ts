@@ -14,9 +14,12 @@ import { port } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** In a pod the console is reached through the Service. */
-export function consolePart(console: input.VirtualMCPConfig['console']): input.VmcpFile['console'] {
-  return console && { ...console, host: console.host ?? '0.0.0.0' }
+/** In a pod the console is reached through the Service, and so is the server that it tells of; `address` is the server's. */
+export function consolePart(
+  console: input.VirtualMCPConfig['console'],
+  address: string,
+): input.VmcpFile['console'] {
+  return console && { ...console, host: console.host ?? '0.0.0.0', mcpUrl: console.mcpUrl ?? address }
 }
 
 /** Puts the client's secret into the environment, rolls the pods when it changes, and says when it is not there. */

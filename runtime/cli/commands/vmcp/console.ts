@@ -4,7 +4,8 @@ import type { CallRecorder, RunningConsole, ConsoleOptions } from '../../../cons
 import { anonymousCaller } from '../../../incoming/index.ts'
 import { type Log, makeFetch } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
-import type { VmcpServer } from '../../../vmcp/index.ts'
+import { makeRecordStream, type RecordStream } from '../../../store/index.ts'
+import { sessionRedis, type VmcpServer } from '../../../vmcp/index.ts'
 import { version } from '../../version.ts'
 
 export interface ConsoleParts {
@@ -39,11 +40,18 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
         explain: async (question, caller) =>
           (await import('../../../explain/index.ts')).explain(await view.snapshot(caller), question),
         recorder,
+        shared: sharedCalls(parts),
         events,
         version,
         log,
       }),
   }
+}
+
+/** Where replicas share sessions they share the console's calls. */
+function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
+  const redis = sessionRedis(config, env)
+  return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
 }
 
 interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl' | 'access'> {

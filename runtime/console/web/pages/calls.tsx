@@ -1,7 +1,8 @@
 /** Calls: the latest first, narrowed by filters; new ones wait behind a button unless the list follows them. */
 import { useEffect, useState } from 'preact/hooks'
 import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
-import { type CallFilter, type CallList, withEvents, withWaiting } from '../data/call-list.ts'
+import type { CallFilter } from '../../calls/filter.ts'
+import { type CallList, withEvents, withWaiting } from '../data/call-list.ts'
 import { get, queryOf } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'

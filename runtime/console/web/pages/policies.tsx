@@ -83,7 +83,7 @@ function Policy({
         <Foreign text={id} most={100} />
         <span class="soft small">
           {' '}
-          {texts.policies.decided(count(decided), decided)}
+          {(shadow ? texts.policies.shadowDecided : texts.policies.decided)(count(decided), decided)}
           {shadow ? ` · ${texts.policies.shadow}` : ''}
         </span>
       </h3>

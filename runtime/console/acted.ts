@@ -1,0 +1,39 @@
+/** Tells of what people do in the console: a line of the audit log, and an event. */
+import { GatehouseError } from '../../schemas/index.ts'
+import { type Caller, type Exchange, peerAddress } from '../net/index.ts'
+import type { ConsoleRecord, Events } from '../observe/index.ts'
+import type { ConsoleView } from './view.ts'
+
+export type ActionType = ConsoleRecord['type']
+
+export interface Action {
+  readonly type: ActionType
+  readonly caller: Caller | undefined
+  readonly target?: string | undefined
+  /** What it failed with, if it did. */
+  readonly error?: unknown
+}
+
+export type Acted = (exchange: Exchange, action: Action) => void
+
+const maxText = 128
+
+export function actedIn(view: Pick<ConsoleView, 'acted'>, events: Events): Acted {
+  return function acted({ req }, { type, caller, target, error }) {
+    const outcome = outcomeOf(error)
+    view.acted({ type, outcome, source: peerAddress(req), caller, target })
+    events.emit('console_action', {
+      operation: type.slice('console_'.length),
+      outcome,
+      user: caller?.subject.slice(0, maxText),
+      target: target?.slice(0, maxText),
+    })
+  }
+}
+
+function outcomeOf(error: unknown): ConsoleRecord['outcome'] {
+  if (error === undefined) return 'success'
+  if (!(error instanceof GatehouseError)) return 'error'
+  if (error.status === 401 || error.status === 403) return 'denied'
+  return error.status < 500 ? 'failure' : 'error'
+}
