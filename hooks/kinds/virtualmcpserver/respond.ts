@@ -21,6 +21,7 @@ import { addressOf, externalAddressOf, type BuiltVirtualServer } from './build.t
 import { backendStatuses, type Phase, phaseOf, routableCount } from './status/health.ts'
 import { app } from './paths.ts'
 import { checkExcluded } from './status/excluded.ts'
+import { checkProblems } from './status/problems.ts'
 import { readReports } from './status/report.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -56,6 +57,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   reportProgress(context, { failures, workloads: [pods] })
   setDiscovery(context, backends.length, built)
   checkReport(context, pods, report)
+  checkProblems(context, reports.problems)
   if (built.checksum !== undefined) checkExcluded(context, built.backends, backends as never)
   return {
     status: definedFields({

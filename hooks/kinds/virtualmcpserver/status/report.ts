@@ -13,6 +13,7 @@
  */
 import type { DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
+import { problemsIn } from './problems.ts'
 import { jsonIn } from '../../../json-bounds.ts'
 import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
 
@@ -26,6 +27,8 @@ export interface Reports {
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the present configuration. */
   readonly fresh: boolean
+  /** What they say is wrong with the server as such, with the next step. */
+  readonly problems: readonly string[]
 }
 
 /** Reports that a pod may miss before it is taken for dead. */
@@ -43,7 +46,7 @@ export function readReports(report: KubeObject | undefined, checksum: string, in
     const other = current.get(backend.name)
     current.set(backend.name, other ? worse(other, backend) : backend)
   }
-  return { current, fresh: reports.length > 0 }
+  return { current, fresh: reports.length > 0, problems: problemsIn(reports) }
 }
 
 /**

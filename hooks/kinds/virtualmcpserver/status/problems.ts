@@ -1,0 +1,37 @@
+/**
+ * The condition about what the running pods say is wrong with the server as such: settings that were refused, a store that
+ * cannot be reached, names in conflict. Present only while there is something. What concerns the health of single
+ * backends stands in `discoveredBackends` and in BackendsValidated.
+ */
+import type { SyncContext } from '../../../sync/context.ts'
+import { type Fields, isFields, listOf } from '../../../kube.ts'
+
+const maxProblems = 20
+const maxText = 240
+const ofBackends = new Set(['backend_health', 'backend_circuit', 'backend_excluded'])
+
+/** One line for each problem, whichever pods report it. Reports are data of a pod: every member is checked. */
+export function problemsIn(reports: readonly Fields[]): readonly string[] {
+  const lines = reports
+    .flatMap((report) => listOf(report['problems']))
+    .filter(isFields)
+    .flatMap(({ type, message, fix }) => {
+      if (typeof type !== 'string' || ofBackends.has(type) || typeof message !== 'string') return []
+      return [`${clip(message)}${typeof fix === 'string' ? `: ${clip(fix)}` : ''}`]
+    })
+  return [...new Set(lines)].sort()
+}
+
+export function checkProblems(
+  { conditions }: SyncContext<'VirtualMCPServer'>,
+  problems: readonly string[],
+): void {
+  if (problems.length === 0) return
+  const more = problems.length - maxProblems
+  const message = [...problems.slice(0, maxProblems), ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+  conditions.set('ServesWithoutProblems', 'False', 'ProblemsReported', message)
+}
+
+function clip(text: string): string {
+  return text.length > maxText ? `${text.slice(0, maxText - 1)}…` : text
+}
