@@ -1,5 +1,13 @@
 /** Public API of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
-export { hintFor, isProviderId, type ProviderId, providerIds } from './provider-hints.ts'
+export {
+  hintedClient,
+  hintedParams,
+  hintedScopes,
+  hintFor,
+  isProviderId,
+  type ProviderId,
+  providerIds,
+} from './provider-hints.ts'
 export { oauthCode, sendOAuthError } from './response.ts'
 export {
   authorizationUrl,

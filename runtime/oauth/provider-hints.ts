@@ -1,29 +1,40 @@
 /**
  * What a login at certain identity providers needs beyond the standards. Only quirks that need an action stand here; what is
- * merely worth knowing is in runtime/doctor/profiles. Documented one by one in docs/guides/proxy.md.
+ * merely worth knowing is in runtime/doctor/profiles. Used by the proxy (--remote-auth-provider) and by upstreams of the
+ * authorization server (provider). Documented one by one in docs/guides/proxy.md and docs/authorization-server.md.
  */
+import type { ClientAuthMethod, OAuthClient } from './client.ts'
 
 export interface ProviderHint {
   /** `audience`: the resource is sent under that name instead. Default: `resource` is sent (RFC 8707). */
   readonly resource?: 'omit' | 'audience'
   /** Parameters of the authorization request. */
   readonly authorizeParams?: Readonly<Record<string, string>>
-  /** Without it there is no refresh token, and metadata does not always say so. */
-  readonly offlineAccess?: true
+  /** The scope without which there is no refresh token; `none`: there is no such scope, offline_access is refused. */
+  readonly offlineScope?: 'offline_access' | 'refresh_token' | 'none'
+  /** Carries the scopes in place of `scope`. */
+  readonly scopeParamName?: string
+  /** How a client with a secret authenticates at the token endpoint. */
+  readonly clientAuth?: ClientAuthMethod
   /** Supports PKCE with S256 and does not announce it. */
   readonly silentPkce?: true
 }
 
 const providerHints = {
-  entra: { resource: 'omit', offlineAccess: true, silentPkce: true },
-  okta: { offlineAccess: true },
-  auth0: { resource: 'audience', offlineAccess: true },
-  google: { authorizeParams: { access_type: 'offline', prompt: 'consent' } },
+  entra: { resource: 'omit', offlineScope: 'offline_access', silentPkce: true },
+  okta: { offlineScope: 'offline_access' },
+  auth0: { resource: 'audience', offlineScope: 'offline_access' },
+  google: { authorizeParams: { access_type: 'offline', prompt: 'consent' }, offlineScope: 'none' },
+  github: { clientAuth: 'client_secret_post' },
   atlassian: {
     authorizeParams: { audience: 'api.atlassian.com', prompt: 'consent' },
-    offlineAccess: true,
+    offlineScope: 'offline_access',
+    clientAuth: 'client_secret_post',
   },
-  cognito: { silentPkce: true },
+  slack: { scopeParamName: 'user_scope', offlineScope: 'none' },
+  salesforce: { offlineScope: 'refresh_token' },
+  snowflake: { offlineScope: 'refresh_token' },
+  cognito: { silentPkce: true, offlineScope: 'none' },
 } as const satisfies Readonly<Record<string, ProviderHint>>
 
 export type ProviderId = keyof typeof providerHints
@@ -36,4 +47,28 @@ export function hintFor(id: string | undefined): ProviderHint | undefined {
 
 export function isProviderId(id: string): id is ProviderId {
   return Object.hasOwn(providerHints, id)
+}
+
+/** With the provider's own scope for refresh tokens. No scopes at all stay none: the provider chooses. */
+export function hintedScopes(hint: ProviderHint | undefined, scopes: readonly string[]): readonly string[] {
+  const { offlineScope } = hint ?? {}
+  if (offlineScope === undefined || scopes.length === 0) return scopes
+  const others = scopes.filter((scope) => scope !== 'offline_access' && scope !== offlineScope)
+  return offlineScope === 'none' ? others : [...others, offlineScope]
+}
+
+/** Parameters of an authorization request. Of `prompt` both hold: what the client asks for and what the provider needs. */
+export function hintedParams(
+  hint: ProviderHint | undefined,
+  asked: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const own = hint?.authorizeParams ?? {}
+  const prompts = new Set([asked['prompt'], own['prompt']].flatMap((prompt) => prompt?.split(' ') ?? []))
+  return { ...asked, ...own, ...(prompts.size > 0 && { prompt: [...prompts].join(' ') }) }
+}
+
+/** A client as the provider wants it; a method that is fixed already, by registration, stays. */
+export function hintedClient(hint: ProviderHint | undefined, client: OAuthClient): OAuthClient {
+  const authMethod = client.authMethod ?? hint?.clientAuth
+  return client.clientSecret === undefined || authMethod === undefined ? client : { ...client, authMethod }
 }

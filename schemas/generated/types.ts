@@ -750,6 +750,9 @@ export type IdentityFromToken = {
   readonly emailPath?: string
 }
 
+/** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" | "atlassian" | "slack" | "salesforce" | "snowflake" | "cognito"
+
 /** How clients are authenticated; set type anonymous explicitly when no authentication is wanted. */
 export type IncomingAuth = {
   /** anonymous lets everybody in; oidc validates tokens against oidcConfigRef. */
@@ -1362,6 +1365,8 @@ export type OAuth2UpstreamConfig = {
   readonly redirectUri?: string
   /** Scopes asked for at the upstream. */
   readonly scopes?: readonly string[]
+  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
@@ -1388,6 +1393,8 @@ export type OAuth2UpstreamFile = {
   readonly redirectUri?: string
   /** Scopes asked for at the upstream. */
   readonly scopes?: readonly string[]
+  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
@@ -1414,6 +1421,8 @@ export type OIDCUpstreamConfig = {
   readonly redirectUri?: string
   /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
   readonly scopes: readonly string[]
+  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Top-level ID-token claim used as the subject; default sub. Changing it on a live deployment re-keys existing users. */
@@ -1434,6 +1443,8 @@ export type OIDCUpstreamFile = {
   readonly redirectUri?: string
   /** Scopes requested; set them explicitly when a provider-specific parameter asks for offline access. */
   readonly scopes: readonly string[]
+  /** The identity provider, when its login needs something beyond the standards: parameters, the scope for refresh tokens, the parameter of the scopes, the authentication at the token endpoint. additionalAuthorizationParams wins. */
+  readonly provider?: IdentityProvider
   /** Extra query parameters of the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Top-level ID-token claim used as the subject; default sub. Changing it on a live deployment re-keys existing users. */

@@ -288,6 +288,42 @@ const virtualServers: Record<string, () => Request> = {
         }),
       ).ready(),
     ),
+  'VirtualMCPServer/identity-providers': () =>
+    door(
+      world(
+        oidcConfig(),
+        entry('plain'),
+        virtual({
+          incomingAuth: audienceDoor,
+          authServerConfig: embedded({
+            upstreamProviders: [
+              {
+                name: 'staff',
+                type: 'oidc',
+                oidcConfig: {
+                  issuerUrl: 'https://accounts.google.com',
+                  clientId: 'door',
+                  clientSecretRef: { name: 'tokens', key: 'client' },
+                  provider: 'google',
+                },
+              },
+              {
+                name: 'chat',
+                type: 'oauth2',
+                oauth2Config: {
+                  authorizationEndpoint: 'https://slack.com/oauth/v2_user/authorize',
+                  tokenEndpoint: 'https://slack.com/api/oauth.v2.user.access',
+                  clientId: 'door',
+                  clientSecretRef: { name: 'tokens', key: 'client' },
+                  scopes: ['channels:history'],
+                  provider: 'slack',
+                },
+              },
+            ],
+          }),
+        }),
+      ).ready(),
+    ),
   'VirtualMCPServer/embedded-auth-server': () =>
     door(
       world(

@@ -18,6 +18,10 @@ import type { Fetch } from '../../net/index.ts'
 import {
   authorizationUrl,
   codeGrant,
+  hintedClient,
+  hintedParams,
+  hintedScopes,
+  hintFor,
   type JsonRecord,
   type OAuthClient,
   OAuthClientError,
@@ -49,7 +53,9 @@ const freshMs = 3_600_000
 /** After a failed registration. */
 const registrationPauseMs = 5_000
 
-export function makeOAuth2Upstream(config: OAuth2UpstreamSettings, parts: RegistrationParts): Upstream {
+export function makeOAuth2Upstream(given: OAuth2UpstreamSettings, parts: RegistrationParts): Upstream {
+  const hint = hintFor(given.provider)
+  const config = { ...given, scopes: hintedScopes(hint, given.scopes) }
   const { now } = parts
   const log = parts.log.child({ upstream: config.name })
   const endpoints = new Retried<Endpoints>({
@@ -106,8 +112,9 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamSettings, parts: Regist
       }
     }
     const secret = config.clientSecret?.()
+    const clientId = config.clientId ?? ''
     return {
-      client: { clientId: config.clientId ?? '', ...(secret === undefined ? {} : { clientSecret: secret }) },
+      client: hintedClient(hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) }),
     }
   }
 
@@ -219,7 +226,8 @@ export function makeOAuth2Upstream(config: OAuth2UpstreamSettings, parts: Regist
         scopes: config.scopes.length > 0 ? config.scopes : registration?.scopes,
         state: login.state,
         codeChallenge: login.codeChallenge,
-        extra: config.additionalAuthorizationParams,
+        scopeParamName: hint?.scopeParamName,
+        extra: { ...hintedParams(hint, {}), ...config.additionalAuthorizationParams },
       }).href
     },
 

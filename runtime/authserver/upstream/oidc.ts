@@ -13,6 +13,10 @@ import {
   authorizationUrl,
   codeGrant,
   discoverServer,
+  hintedClient,
+  hintedParams,
+  hintedScopes,
+  hintFor,
   type OAuthClient,
   OAuthClientError,
   readAuthorizationCode,
@@ -45,7 +49,9 @@ type OidcMetadata = ServerMetadata & {
 /** Endpoints move rarely; an hour is soon enough to follow. */
 const freshMs = 3_600_000
 
-export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamParts): Upstream {
+export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts): Upstream {
+  const hint = hintFor(given.provider)
+  const config = { ...given, scopes: hintedScopes(hint, given.scopes) }
   const { fetch, now } = parts
   const log = parts.log.child({ upstream: config.name })
   const subjectClaim = config.subjectClaim === '' ? 'sub' : config.subjectClaim
@@ -60,7 +66,8 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
 
   function client(): OAuthClient {
     const secret = config.clientSecret?.()
-    return { clientId: config.clientId, ...(secret === undefined ? {} : { clientSecret: secret }) }
+    const { clientId } = config
+    return hintedClient(hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) })
   }
 
   async function verify(
@@ -183,11 +190,12 @@ export function makeOidcUpstream(config: OidcUpstreamConfig, parts: UpstreamPart
         clientId: config.clientId,
         redirectUri: config.redirectUri,
         scopes: config.scopes,
+        scopeParamName: hint?.scopeParamName,
         state: login.state,
         codeChallenge: login.codeChallenge,
         nonce: login.nonce,
         // What the operator wrote counts more than what a client asks for.
-        extra: { ...defined(asked), ...config.additionalAuthorizationParams },
+        extra: { ...hintedParams(hint, defined(asked)), ...config.additionalAuthorizationParams },
       }).href
     },
 

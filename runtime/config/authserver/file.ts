@@ -230,6 +230,10 @@ function upstreamOf(
   throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
 }
 
+function providerPart({ provider }: Pick<OIDCUpstreamFile, 'provider'>): Pick<UpstreamConfig, 'provider'> {
+  return provider === undefined ? {} : { provider }
+}
+
 function oidcOf(
   name: string,
   from: OIDCUpstreamFile,
@@ -242,6 +246,7 @@ function oidcOf(
     name,
     type: 'oidc',
     redirectUri: from.redirectUri ?? fallback,
+    ...providerPart(from),
     scopes: from.scopes,
     additionalAuthorizationParams: from.additionalAuthorizationParams ?? {},
     issuerUrl: from.issuerUrl,
@@ -273,6 +278,7 @@ function oauth2Of(
     name,
     type: 'oauth2',
     redirectUri: from.redirectUri ?? fallback,
+    ...providerPart(from),
     scopes: from.scopes ?? [],
     additionalAuthorizationParams: from.additionalAuthorizationParams ?? {},
     authorizationEndpoint: from.authorizationEndpoint,

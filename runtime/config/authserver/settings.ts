@@ -5,6 +5,7 @@
  * Errors of the network (an upstream or the store that does not answer) are readiness, not start-up failures.
  * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC 8414 section 2 (issuer).
  */
+import type { ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
 /** Reads a secret at the moment of use, so that a rotated file counts at once. Throws INVALID_CONFIG without a value. */
@@ -71,6 +72,7 @@ interface UpstreamBase {
   readonly name: string
   readonly redirectUri: string
   readonly scopes: readonly string[]
+  readonly provider?: ProviderId
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
 }
 

@@ -125,7 +125,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'id',
     group: outgoing,
-    help: 'identity provider whose login needs something of its own: entra, okta, auth0, google, atlassian or cognito',
+    help: 'identity provider whose login needs something of its own: entra, okta, auth0, google, github, atlassian, slack, salesforce, snowflake or cognito',
     added: true,
   },
   remoteAuthSkipBrowser: {

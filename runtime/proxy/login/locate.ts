@@ -16,6 +16,7 @@ import {
   discoverResource,
   discoverServer,
   type Fetch,
+  hintedScopes,
   hintFor,
   OAuthClientError,
   type ResourceMetadata,
@@ -56,14 +57,19 @@ export async function locate(options: LocateOptions): Promise<Located> {
 function withHint(located: Located, { provider, scopes, resource }: OAuthSettings): Located {
   const hint = hintFor(provider)
   if (!hint) return located
-  const isOffline = hint.offlineAccess && scopes === undefined && !located.scopes.includes('offline_access')
   const audience = hint.resource === 'audience' ? located.resource : undefined
   return {
     ...located,
     resource: hint.resource !== undefined && resource === undefined ? undefined : located.resource,
-    scopes: isOffline ? [...located.scopes, 'offline_access'] : located.scopes,
+    scopes: scopes === undefined ? offlineScopes(hint, located.scopes) : located.scopes,
     authorizeParams: { ...hint.authorizeParams, ...(audience !== undefined && { audience }) },
   }
+}
+
+/** The scope for a refresh token is asked for even when the target names no scopes. */
+function offlineScopes(hint: ReturnType<typeof hintFor>, scopes: readonly string[]): readonly string[] {
+  const own = hint?.offlineScope
+  return scopes.length === 0 && own !== undefined && own !== 'none' ? [own] : hintedScopes(hint, scopes)
 }
 
 async function locateServer(options: LocateOptions): Promise<Located> {

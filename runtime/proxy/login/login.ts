@@ -12,6 +12,8 @@ import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
+  hintedClient,
+  hintFor,
   isGrantRefused,
   isTransient,
   type OAuthClient,
@@ -98,8 +100,9 @@ export class TargetLogin implements TokenSource {
 
   /** The configured client; its secret may have changed since the login was persisted. */
   #configuredClient(): OAuthClient | undefined {
-    const { clientId, clientSecret } = this.#parts.settings
-    return clientId === undefined ? undefined : { clientId, clientSecret: clientSecret?.reveal() }
+    const { clientId, clientSecret, provider } = this.#parts.settings
+    if (clientId === undefined) return undefined
+    return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
   }
 
   async #reload(persisted: LoginState): Promise<boolean> {

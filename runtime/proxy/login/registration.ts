@@ -14,6 +14,8 @@ import type { Log } from '../../net/index.ts'
 import {
   type RegistrationRequest,
   type Fetch,
+  hintedClient,
+  hintFor,
   nativeClient,
   type OAuthClient,
   OAuthClientError,
@@ -70,7 +72,8 @@ export async function* clientCandidates(
   const endpoint = server.registration_endpoint
   const hasFallback = endpoint !== undefined
   if (settings.clientId !== undefined) {
-    const client = { clientId: settings.clientId, clientSecret: settings.clientSecret?.reveal() }
+    const clientSecret = settings.clientSecret?.reveal()
+    const client = hintedClient(hintFor(settings.provider), { clientId: settings.clientId, clientSecret })
     yield { client, hasFallback: false }
     return
   }

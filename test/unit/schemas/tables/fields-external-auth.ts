@@ -97,6 +97,7 @@ export const authServerFields: Fields = {
     clientSecretRef object
     redirectUri string
     scopes list of string
+    provider string
     additionalAuthorizationParams map to string
     subjectClaim string
     userInfoOverride object`),
@@ -108,6 +109,7 @@ export const authServerFields: Fields = {
     dcrConfig object
     redirectUri string
     scopes list of string
+    provider string
     additionalAuthorizationParams map to string
     tokenResponseMapping object
     identityFromToken object
