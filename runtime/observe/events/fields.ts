@@ -113,7 +113,12 @@ export interface EventFields {
   /** The external decision point gave no decision about one question, which is refused. */
   readonly decision_failed: { readonly reason: string; readonly err?: unknown }
   /** It gave none several times in a row, or gives decisions again. */
-  readonly decision_point: { readonly up: boolean; readonly reason?: string | undefined }
+  readonly decision_point: {
+    readonly up: boolean
+    readonly reason?: string | undefined
+    /** It is not asked any more. */
+    readonly replaced?: boolean | undefined
+  }
   readonly policy_engine_failed: { readonly err?: unknown }
   readonly config_reloaded: { readonly backends: number }
   readonly config_refused: { readonly err?: unknown }

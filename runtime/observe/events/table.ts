@@ -242,8 +242,12 @@ export const eventTable: Table = {
     repeats: ({ reason }) => reason,
   },
   decision_point: {
-    message: ({ up }) =>
-      up ? 'the decision point decides again' : 'the decision point gives no decisions: requests are refused',
+    message: ({ up, replaced }) => {
+      if (replaced) return 'the decision point that gave no decisions is not asked any more'
+      return up
+        ? 'the decision point decides again'
+        : 'the decision point gives no decisions: requests are refused'
+    },
     level: ({ up }) => (up ? 'info' : 'error'),
     condition: ({ up, reason = '' }) => ({
       id: 'decision_point',

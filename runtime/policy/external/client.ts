@@ -23,6 +23,7 @@ export type FailureReason =
   | 'malformed'
   | 'circuit_open'
   | 'busy'
+  | 'list_timeout'
 
 /** The decision point gave no decision. The message holds nothing of its response but the status. */
 export class DecisionFailure extends ModuleError {

@@ -144,6 +144,12 @@ export function makeExternalGate(
     }
     await Promise.all(Array.from({ length: Math.min(questionsAtOnce, items.length) }, askInTurn))
     given?.throwIfAborted()
+    if (budget.aborted && verdicts.size < items.length) {
+      const error = new Error(
+        `${items.length - verdicts.size} items of a list were not decided about in time`,
+      )
+      observe({ kind: 'failure', reason: 'list_timeout', error, ms: 0 })
+    }
     return {
       allowed: items.filter((item) => verdicts.get(item) === true),
       undecided: items.length - verdicts.size,

@@ -19,7 +19,7 @@ export type PointEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
   /** No question was answered for some time, or one is again. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
-  | { readonly kind: 'up' }
+  | { readonly kind: 'up'; readonly replaced?: boolean }
 
 export interface DecisionPoint {
   /** True when it allows; `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
@@ -124,6 +124,9 @@ export function makeDecisionPoint(
       known.set(key, allow)
       return allow
     },
-    close: () => client.close(),
+    async close() {
+      if (failures >= failuresToTell) observe({ kind: 'up', replaced: true })
+      await client.close()
+    },
   }
 }

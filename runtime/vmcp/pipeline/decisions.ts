@@ -52,7 +52,8 @@ export function tellDecisionPoint(
 ): (event: PointEvent) => void {
   return function tell(event) {
     if (event.kind === 'up' || event.kind === 'down') {
-      events.emit('decision_point', { up: event.kind === 'up', reason: reasonOf(event) })
+      const replaced = event.kind === 'up' ? event.replaced : undefined
+      events.emit('decision_point', { up: event.kind === 'up', reason: reasonOf(event), replaced })
       return
     }
     if (event.kind === 'failure') events.emit('decision_failed', { reason: event.reason, err: event.error })

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { post } from '../../helpers/mcp/wire.ts'
+import { post, stateless } from '../../helpers/mcp/wire.ts'
 import { makeCertificates } from '../../helpers/redis.ts'
 import { type Answer, sendJson, startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
 import { type Ask, eras, startDecisionRig } from '../../helpers/vmcp/decision-rig.ts'
-import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
+import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const echo = (ask: Ask) => ask('tools/call', { name: 'echo', arguments: { text: 'hello' } })
 const unavailable = 'the authorization decision could not be made: try again later'
@@ -239,4 +239,48 @@ t.test('settings that cannot be used keep the server from starting', async (t) =
   ]
   for (const [http, message] of wrong) await t.rejects(async () => start(http), { message })
   await t.rejects(async () => start({ url }, { claimMapping: 'other' }), { message: /claimMapping/ })
+})
+
+t.test(
+  'a changed file: another decision point is asked, and what was wrong with the former one is over',
+  async (t) => {
+    const [down, up] = await Promise.all([startDecisionPoint(), startDecisionPoint()])
+    await down.close()
+    t.teardown(() => up.close())
+    const settings = (url: string) => ({
+      incomingAuth: {
+        type: 'anonymous',
+        authz: { type: 'httpv1', httpv1: { http: { url }, claimMapping: 'standard', cache: {} } },
+      },
+    })
+    const vmcp = await startTestVmcp({}, settings(down.url))
+    t.teardown(() => vmcp.close())
+    const call = () => stateless(vmcp.url, 'tools/call', { name: 'x' })
+    const status = async () => (await fetch(`${vmcp.origin}/status`)).text()
+    for (let i = 0; i < 3; i++) await call()
+    t.match(await status(), 'the decision point gives no decisions')
+    vmcp.reload(vmcpConfig({}, settings(up.url)))
+    t.notMatch(await status(), 'the decision point gives no decisions')
+    t.match((await call()).text, 'not found')
+    t.equal(up.asked.length, 1)
+    vmcp.reload(vmcpConfig({}, { ...settings(up.url), passthroughHeaders: ['x-other'] }))
+    await call()
+    t.equal(up.asked.length, 1, 'settings that stayed keep what is known')
+  },
+)
+
+t.test('a list ends in time, without what nobody decided about', async (t) => {
+  let held = 0
+  const point = await startDecisionPoint(({ resource }) => resource.endsWith(':echo') || (() => void held++))
+  t.teardown(() => point.close())
+  const rig = await startDecisionRig(t, {
+    http: { url: point.url, timeout: '300ms' },
+    claimMapping: 'standard',
+    circuitBreaker: { failureThreshold: 1000 },
+  })
+  const ask = await rig.as('stateless', 'alice')
+  const { response } = await ask('tools/list')
+  t.match(response?.result?.['tools'], [{ name: 'echo' }])
+  t.ok(held > 0)
+  t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="timeout"/)
 })

@@ -1,0 +1,48 @@
+/** The gate of an external decision point, by itself: a list longer than its time allows. */
+import { setTimeout } from 'node:timers/promises'
+import t from 'tap'
+import { isExternal, makeExternalGate, type PointEvent } from '../../../runtime/policy/index.ts'
+import { makeCaller } from '../../../runtime/net/index.ts'
+import { sendJson, startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
+
+t.test('items that nobody decided about in time are left out, and that is told', async (t) => {
+  const point = await startDecisionPoint(
+    () => (res) => void setTimeout(80).then(() => sendJson(res, { allow: true })),
+  )
+  const { authz } = vmcpConfig(
+    {},
+    {
+      incomingAuth: {
+        type: 'anonymous',
+        authz: {
+          type: 'httpv1',
+          httpv1: { http: { url: point.url, timeout: '100ms' }, claimMapping: 'standard' },
+        },
+      },
+    },
+  ).incomingAuth
+  if (!isExternal(authz)) throw new Error('no decision point')
+  const events: PointEvent[] = []
+  const gate = makeExternalGate(authz, { serverName: 'x', observe: (event) => events.push(event) })
+  t.teardown(() => Promise.all([gate.close?.(), point.close()]))
+  const caller = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } })
+  const tools = Array.from({ length: 500 }, (_, i) => ({
+    name: `tool_${i}`,
+    inputSchema: { type: 'object' },
+  }))
+  const list = Buffer.from(JSON.stringify({ tools }))
+  await t.rejects(
+    gate.filter(caller, 'tools/list', list, { signal: AbortSignal.abort(new Error('gone')) }),
+    { message: 'gone' },
+    'a client that went away',
+  )
+  const outcome = await gate.filter(caller, 'tools/list', list).then(
+    (result) => JSON.parse(result.toString()) as { tools: unknown[] },
+    (error: Error) => error,
+  )
+  // On a slow machine every single response may come too late: then the list is refused.
+  if (outcome instanceof Error) t.match(outcome, { code: 'DECISION_UNAVAILABLE' })
+  else t.ok(outcome.tools.length < tools.length)
+  t.ok(events.some((event) => event.kind === 'failure' && event.reason === 'list_timeout'))
+})
