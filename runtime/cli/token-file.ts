@@ -6,12 +6,13 @@ import { standardText } from './input.ts'
 /** More is no token and no certificate bundle. */
 const maxFileBytes = 1024 * 1024
 
-/** The token in a file; `-` is standard input. Throws INVALID_CONFIG naming the flag, never the content. */
+/** The token or secret in a file; `-` is standard input. Throws INVALID_CONFIG naming the flag, never the content. */
 export function readToken(flag: string, path: string): string {
   const token = readBounded(flag, path).trim()
   // A header value: anything else would be refused by the HTTP client, with the token in the message.
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw invalidConfig(`${flag}: ${path} must hold one token of visible ASCII characters`)
+    const what = flag.endsWith('token-file') ? 'token' : 'secret'
+    throw invalidConfig(`${flag}: ${path} must hold one ${what} of visible ASCII characters`)
   }
   return token
 }

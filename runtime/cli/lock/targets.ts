@@ -37,15 +37,10 @@ export function targetsOf(
 ): Known {
   const targets: LockTarget[] = []
   const unreachable: string[] = []
-  const locks: ToolLockSpec[] = []
-  for (const { doc, file, line } of manifests) {
+  const locks = locksIn(manifests, violationsOf)
+  for (const { doc } of manifests) {
     const { kind } = doc
     const name = fieldsOf(doc['metadata'])['name']
-    if (kind === 'MCPToolLock') {
-      const violations = violationsOf(doc)
-      if (violations.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(violations)}`)
-      locks.push(withDefaults(doc as { readonly kind: 'MCPToolLock' }).spec)
-    }
     const member = memberKinds.find((one) => one === kind)
     if (!member || typeof name !== 'string') continue
     const target = targetOf(member, name, fieldsOf(doc['spec']), urls.get(name))
@@ -56,6 +51,19 @@ export function targetsOf(
   for (const [name, url] of urls)
     if (!named.has(name)) targets.push({ kind: kindOf(name, locks), name, url, transport: 'streamable-http' })
   return { targets, unreachable, locks }
+}
+
+/** The locks among manifests. Throws INVALID_CONFIG for one that is not valid. */
+export function locksIn(
+  manifests: readonly Manifest[],
+  violationsOf: (doc: unknown) => readonly Violation[],
+): readonly ToolLockSpec[] {
+  return manifests.flatMap(({ doc, file, line }) => {
+    if (doc.kind !== 'MCPToolLock') return []
+    const violations = violationsOf(doc)
+    if (violations.length > 0) throw invalidConfig(`${file}:${line}: ${formatViolations(violations)}`)
+    return [withDefaults(doc as { readonly kind: 'MCPToolLock' }).spec]
+  })
 }
 
 /** Of a backend that only a flag names: that of its lock. Throws INVALID_CONFIG where the locks disagree. */

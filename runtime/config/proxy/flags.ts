@@ -58,6 +58,7 @@ export interface ProxyInput {
   readonly tokenExchangeScopes?: readonly string[]
   readonly tokenExchangeSubjectTokenType?: string
   readonly config?: string
+  readonly toolLock?: string
   readonly metricsPort?: string
   readonly workers?: string
 }
@@ -206,6 +207,14 @@ export const proxyFlags = {
     value: 'file',
     group: running,
     help: 'configuration file; flags that are given beside it win',
+    added: true,
+  },
+  toolLock: {
+    flag: '--tool-lock',
+    kind: 'string',
+    value: 'file',
+    group: running,
+    help: 'MCPToolLock of the target: clients get the tools that were approved, and no others',
     added: true,
   },
   metricsPort: {

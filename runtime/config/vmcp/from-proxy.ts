@@ -1,12 +1,18 @@
 /**
  * A proxy's file as the file of a virtual server with one backend, for proxies that must understand every message:
- * policies, tool filters, rate limits, audit, telemetry.
+ * policies, tool filters, rate limits, audit, telemetry, locks of tools.
  *
  * Names stay as the backend has them (priority with one entry never renames). What the transparent proxy alone can do
  * (a login of its own, a stdio target) is refused here rather than left out.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
-import { envName, GatehouseError, type input, type ProxyFile } from '../../../schemas/index.ts'
+import {
+  envName,
+  GatehouseError,
+  type input,
+  type ProxyFile,
+  type RuntimeToolLock,
+} from '../../../schemas/index.ts'
 import type { Environment } from '../proxy/env.ts'
 import { readSecretFile } from '../common/secrets.ts'
 import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
@@ -19,12 +25,16 @@ export interface VirtualServer {
 
 const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
 
-/** Throws INVALID_CONFIG naming every error. */
-export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServer {
+/** Throws INVALID_CONFIG naming every error. `toolLocks`: of the target, which is then served as they approve it. */
+export function virtualServerOf(
+  file: ProxyFile,
+  env: Environment,
+  toolLocks: readonly RuntimeToolLock[] = [],
+): VirtualServer {
   const { targetUri } = file
   const violations = [
     ...(targetUri === undefined
-      ? ['targetUri: is required beside policies, filters, limits, audit and telemetry']
+      ? ['targetUri: is required beside policies, filters, limits, audit, telemetry and tool locks']
       : []),
     ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
   ]
@@ -62,6 +72,7 @@ export function virtualServerOf(file: ProxyFile, env: Environment): VirtualServe
     ...(file.telemetry && { telemetry: file.telemetry }),
     ...(file.rateLimiting && { rateLimiting: file.rateLimiting }),
     ...(file.sessionStorage && { sessionStorage: file.sessionStorage }),
+    ...(toolLocks.length > 0 && { pinning: { noLock: 'block' as const }, toolLocks }),
   }
   // JSON is YAML; the one reader of that file checks and completes it.
   return { config: parseVmcpConfig(JSON.stringify(server)), env: { ...env, ...additions(file, env) } }

@@ -9,15 +9,22 @@
  */
 import cluster from 'node:cluster'
 import type { Command } from 'commander'
-import { GatehouseError, isSwitchedOn } from '../../../../schemas/index.ts'
+import {
+  GatehouseError,
+  isSwitchedOn,
+  type ProxyFile,
+  type RuntimeToolLock,
+} from '../../../../schemas/index.ts'
 import {
   environment,
   loadProxyFile,
   needsVirtualServer,
   offeredLogin,
+  pinnedProxyFile,
   type ProxySettings,
   type ProxyInput,
   readVariable,
+  requireNoOtherFlags,
   resolveProxyConfig,
   resolveProxyFile,
   shownUri,
@@ -83,6 +90,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --port 8080 notes\n' +
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth example\n' +
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
+        '  gatehouse proxy --target-uri http://127.0.0.1:9000 --tool-lock notes.lock.yaml notes\n' +
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
     )
     .action(async (name: string, input: ProxyInput) => {
@@ -100,23 +108,63 @@ async function run(
   features: ProxyFeatures,
 ): Promise<number> {
   const env = environment()
-  if (input.config === undefined)
-    return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+  const locks =
+    input.toolLock === undefined
+      ? []
+      : (await import('../../lock/proxy-locks.ts')).proxyLocks(input.toolLock, name)
+  if (input.config === undefined) {
+    if (locks.length === 0) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+    const pinned = pinnedProxyFile(name, input, env)
+    return serveDeep(pinned.file, {
+      input,
+      env: pinned.env,
+      locks,
+      sections: ['--tool-lock'],
+      debug,
+      features,
+    })
+  }
   const file = loadProxyFile(input.config)
+  if (file.stdio && locks.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--tool-lock: the target must be a URL, not a program',
+    })
   if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
-  const deep = needsVirtualServer(file)
+  const deep = [...needsVirtualServer(file), ...(locks.length > 0 ? ['--tool-lock'] : [])]
   if (deep.length === 0) {
     const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
     return serve(config, authServerFile)
   }
+  requireNoOtherFlags(input, deep)
+  if (locks.length > 0 && file.name !== name)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `--tool-lock: the file is that of ${file.name}, not of ${name}`,
+    })
+  return serveDeep(file, { input, env, locks, sections: deep, authServerFile, debug, features })
+}
+
+interface DeepOptions {
+  readonly input: ProxyInput
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly locks: readonly RuntimeToolLock[]
+  /** What asks for it. */
+  readonly sections: readonly string[]
+  readonly authServerFile?: string | undefined
+  readonly debug: boolean
+  readonly features: ProxyFeatures
+}
+
+/** Serves a proxy that must understand every message. */
+function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
+  const { input, env, locks, sections, authServerFile, debug, features } = options
   if (!features.virtualServer) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${deep.join(', ')}` })
+    throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
   }
-  const { config, env: extended } = virtualServerOf(file, env)
+  const { config, env: extended } = virtualServerOf(file, env, locks)
   return features.virtualServer({
     config,
-    sections: deep,
+    sections,
     env: extended,
     host: input.host ?? file.host,
     port: Number(input.port ?? file.port),

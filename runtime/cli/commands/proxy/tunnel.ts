@@ -31,7 +31,13 @@ type TunnelInput = ProxyInput & {
   readonly insecureUnauthenticated?: boolean
 }
 
-const notHere: ReadonlySet<string> = new Set(['--target-uri', '--host', '--workers', '--config'])
+const notHere: ReadonlySet<string> = new Set([
+  '--target-uri',
+  '--host',
+  '--workers',
+  '--config',
+  '--tool-lock',
+])
 
 export function addProxyTunnelCommand(proxy: Command): void {
   const command = proxy

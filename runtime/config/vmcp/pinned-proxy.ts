@@ -1,0 +1,121 @@
+/**
+ * The flags of a proxy whose tools are locked, as a proxy's file: such a proxy reads every message, so it is served as a
+ * virtual server with one backend. What that cannot do is refused here rather than left out.
+ */
+import { resolve } from 'node:path'
+import { invalidConfig, type ProxyFile } from '../../../schemas/index.ts'
+import { parseConfig } from '../common/config-file.ts'
+import type { Environment } from '../proxy/env.ts'
+import { flagOf, proxyFlags, type ProxyInput } from '../proxy/flags.ts'
+import { type ProxySettings, resolveProxyConfig } from '../proxy/settings.ts'
+
+/** Whatever else is given is refused. */
+const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
+  'targetUri',
+  'host',
+  'port',
+  'allowedOrigins',
+  'resourceUrl',
+  'oidcIssuer',
+  'oidcAudience',
+  'oidcClientId',
+  'oidcIntrospectionUrl',
+  'oidcJwksUrl',
+  'oidcScopes',
+  'oidcCaBundle',
+  'oidcAllowPrivateIp',
+  'oidcInsecureAllowHttp',
+  'remoteAuthBearerToken',
+  'remoteAuthBearerTokenFile',
+  'remoteCaBundle',
+  'remoteForwardHeaders',
+  'remoteForwardHeadersSecret',
+  'toolLock',
+])
+/** Flags that count beside the file of a proxy that reads every message. */
+const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
+  'config',
+  'host',
+  'port',
+  'allowedOrigins',
+  'toolLock',
+])
+const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
+
+/** Throws INVALID_CONFIG naming every flag that would have no effect beside such a file. */
+export function requireNoOtherFlags(input: ProxyInput, sections: readonly string[]): void {
+  refuse(input, besideFile, `has no effect beside a file with ${sections.join(', ')}: set it in the file`)
+}
+
+/** Throws INVALID_CONFIG naming every error. */
+export function pinnedProxyFile(
+  name: string,
+  input: ProxyInput,
+  env: Environment,
+): { readonly file: ProxyFile; readonly env: Environment } {
+  refuse(input, supported, 'cannot be combined with --tool-lock')
+  const settings = resolveProxyConfig(name, input, env)
+  const { remote, oidc } = settings
+  if (oidc?.clientSecret)
+    throw invalidConfig('--tool-lock: a client secret for introspection is read from a file (--config) only')
+  const token = remote.kind === 'bearer' ? remote.token().reveal() : undefined
+  const file = {
+    name,
+    targetUri: input.targetUri,
+    host: settings.host,
+    port: settings.port,
+    allowedOrigins: settings.allowedOrigins.length > 0 ? settings.allowedOrigins : undefined,
+    oidc: oidc && oidcOf(settings, input),
+    targetCaBundlePath: absolute(input.remoteCaBundle),
+    headerForward: {
+      addPlaintextHeaders: pairs(input.remoteForwardHeaders),
+      addHeadersFromSecret: pairs(input.remoteForwardHeadersSecret),
+    },
+    outgoingAuth:
+      token === undefined ? undefined : { type: 'bearer_token', bearerToken: { tokenEnv: tokenVariable } },
+  }
+  return {
+    file: parseConfig('proxy', JSON.stringify(file), '--tool-lock'),
+    env: token === undefined ? env : { ...env, [tokenVariable]: token },
+  }
+}
+
+function refuse(input: ProxyInput, known: ReadonlySet<string>, why: string): void {
+  const given = (Object.entries(input) as [keyof ProxyInput, unknown][]).filter(
+    ([key, value]) => value !== undefined && value !== false && !known.has(key) && isFlag(key),
+  )
+  if (given.length > 0) throw invalidConfig(given.map(([key]) => `${flagOf(key)}: ${why}`).join('\n'))
+}
+
+function isFlag(key: string): key is keyof ProxyInput {
+  return Object.hasOwn(proxyFlags, key)
+}
+
+function oidcOf({ resourceUrl }: ProxySettings, input: ProxyInput): Record<string, unknown> {
+  return {
+    issuer: input.oidcIssuer,
+    audience: input.oidcAudience,
+    resource: resourceUrl,
+    clientId: input.oidcClientId,
+    introspectionUrl: input.oidcIntrospectionUrl,
+    jwksUrl: input.oidcJwksUrl,
+    jwksAllowPrivateIp: input.oidcAllowPrivateIp,
+    protectedResourceAllowPrivateIp: input.oidcAllowPrivateIp,
+    insecureAllowHttp: input.oidcInsecureAllowHttp,
+    scopes: input.oidcScopes,
+    caBundlePath: absolute(input.oidcCaBundle),
+  }
+}
+
+function absolute(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : resolve(path)
+}
+
+/** `Name=value`, as the flags have it. */
+function pairs(given: readonly string[] = []): Record<string, string> | undefined {
+  const found = given.map((pair) => {
+    const at = pair.indexOf('=')
+    return [pair.slice(0, at), pair.slice(at + 1)] as const
+  })
+  return found.length > 0 ? Object.fromEntries(found) : undefined
+}
