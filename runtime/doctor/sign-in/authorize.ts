@@ -70,7 +70,7 @@ async function waitFor(
     signIn.code = readAuthorizationCode(redirect.params, server)
     return ok('the browser came back with a code')
   } catch (error) {
-    redirect.finish(false)
+    redirect.finish({ ok: false })
     if (!(error instanceof OAuthClientError)) throw error
     return refusal(error, redirect.params, facts)
   }

@@ -13,7 +13,7 @@ export async function giveBack(facts: RemoteFacts): Promise<CheckOutcome> {
   if (signIn?.ready === undefined) return skipped('nothing was made')
   const { ready, issued, redirect } = signIn
   await endSession(facts)
-  redirect?.finish(false)
+  redirect?.finish({ ok: false })
   await ready.callback.close()
   // Not with the signal of the login: this is what has to happen after Ctrl-C as well.
   const call = { fetch: peers.fetch }

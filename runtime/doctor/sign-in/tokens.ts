@@ -35,7 +35,7 @@ export async function checkCode(facts: RemoteFacts): Promise<CheckOutcome> {
     if (!(error instanceof OAuthClientError)) throw error
     return codeFailure(error, facts)
   } finally {
-    signIn?.redirect?.finish(isDone)
+    signIn?.redirect?.finish({ ok: isDone })
   }
 }
 

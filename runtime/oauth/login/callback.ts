@@ -12,7 +12,7 @@ import { showPage } from './pages.ts'
 export interface Redirect {
   readonly params: URLSearchParams
   /** Shows the browser how it ended, the first time. */
-  finish(ok: boolean): void
+  finish(outcome: { readonly ok: boolean }): void
 }
 
 export interface Callback {
@@ -54,7 +54,7 @@ export async function openCallback(
     waiting = undefined
     resolve({
       params,
-      finish(ok) {
+      finish({ ok }) {
         if (!res.headersSent) showPage(res, ok ? 'done' : 'failed')
       },
     })

@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { type RuntimeDecisionPoint, timerMs } from '../../../schemas/index.ts'
 import { Breaker } from '../../net/index.ts'
 import { DecisionFailure, type FailureReason, makeDecisionClient } from './client.ts'
-import { Slots } from './slots.ts'
+import { QuestionSlots } from './slots.ts'
 
 /** What came of one question. */
 export type PointEvent =
@@ -21,7 +21,7 @@ export type PointEvent =
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 
-export interface DecisionPoint {
+export interface AskedPoint {
   /** True when it allows; `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
   decide(question: string, caller: string, signal?: AbortSignal): Promise<boolean>
   close(): Promise<void>
@@ -37,7 +37,7 @@ const failuresToTell = 3
 export function makeDecisionPoint(
   { http, cache, circuitBreaker }: RuntimeDecisionPoint,
   observe: (event: PointEvent) => void,
-): DecisionPoint {
+): AskedPoint {
   const client = makeDecisionClient(http)
   const known = cache && new LRUCache<string, boolean>({ max: cache.maxEntries, ttl: timerMs(cache.ttl) })
   const breaker = new Breaker({
@@ -45,7 +45,7 @@ export function makeDecisionPoint(
     timeoutMs: timerMs(circuitBreaker.timeout),
     now: Date.now,
   })
-  const slots = new Slots(questionsAtOnce, questionsPerCaller)
+  const slots = new QuestionSlots(questionsAtOnce, questionsPerCaller)
   const timeoutMs = timerMs(http.timeout)
   let failures = 0
 

@@ -10,7 +10,7 @@ interface Waiting {
   started: boolean
 }
 
-export class Slots {
+export class QuestionSlots {
   readonly #most: number
   readonly #mostPerCaller: number
   /** Callers with open questions, each with their count. */

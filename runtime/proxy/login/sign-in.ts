@@ -158,7 +158,7 @@ async function codeFlow(
     }
     throw error
   } finally {
-    redirect.finish(ok)
+    redirect.finish({ ok })
   }
 }
 

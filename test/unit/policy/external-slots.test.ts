@@ -1,10 +1,10 @@
 /** Turns at the decision point: nobody's many questions keep the others out. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { Slots } from '../../../runtime/policy/external/slots.ts'
+import { QuestionSlots } from '../../../runtime/policy/external/slots.ts'
 
 t.test('callers have turns, within their own share and the share of all', async (t) => {
-  const slots = new Slots(3, 2)
+  const slots = new QuestionSlots(3, 2)
   const started: string[] = []
   const ends: (() => void)[] = []
   const signal = new AbortController().signal
