@@ -70,7 +70,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
           startupProbe: httpProbe('/health', 0, 2, 3, 60),
           livenessProbe: httpProbe('/health', 30, 10, 5, 3),
           readinessProbe: httpProbe('/readyz', 0, 5, 3, 3),
-          resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
+          resources: { requests: { cpu: '100m', memory: '160Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
           lifecycle: leaving,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),

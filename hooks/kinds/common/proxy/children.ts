@@ -183,8 +183,9 @@ function template(
           startupProbe: httpProbe('/health', 0, 2, 3, 60),
           livenessProbe: httpProbe('/health', 30, 10, 5, 3),
           readinessProbe: httpProbe('/health', 0, 5, 3, 3),
+          // A proxy that waits has about 100 MiB (docs/performance.md, "Start, size and memory").
           resources: options.resources ?? {
-            requests: { cpu: '50m', memory: '96Mi' },
+            requests: { cpu: '50m', memory: '128Mi' },
             limits: { cpu: '500m', memory: '256Mi' },
           },
           lifecycle: leaving,
