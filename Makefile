@@ -13,6 +13,7 @@ help: ## List the targets
 $(INSTALLED): package.json package-lock.json
 	@echo "Installing the packages of the lockfile (Node 24 is among them) ..."
 	@npm ci --no-fund --no-audit --loglevel=error
+	@tap build
 	@touch $@
 
 run: build ## Run the quickstart: three MCP servers behind one address
