@@ -7,6 +7,7 @@
  * rather than buffered without bound.
  */
 import { closeSync, writeSync } from 'node:fs'
+import { isMainThread } from 'node:worker_threads'
 
 const maxBufferedChars = 1_048_576
 const retryMs = 20
@@ -33,7 +34,7 @@ export interface LineFileOptions {
 export type LossListener = (lines: number, error?: unknown) => void
 
 export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFile {
-  const put = options.writeSync ?? writeSync
+  const put = options.writeSync ?? (isMainThread || fd > 2 ? writeSync : writeStream)
   let lines: string[] = []
   let chars = 0
   let rest: Buffer | undefined
@@ -100,6 +101,13 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
 
   process.once('exit', flushSync)
   return { write, flushSync, close }
+}
+
+/** In a thread the descriptors are those of the whole process; its own output is a stream. */
+function writeStream(fd: number, bytes: Buffer): number {
+  const stream = fd === 1 ? process.stdout : process.stderr
+  stream.write(bytes)
+  return bytes.length
 }
 
 function linesIn(bytes: Buffer): number {

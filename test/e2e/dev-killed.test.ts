@@ -29,7 +29,10 @@ await t.test('dev: kill -9 ends every child, and the next session removes the fi
   await dev.waitFor(/^MCPServer stubborn: ready/m)
   await dev.waitFor(/^MCPServer talk: ready/m)
   const children = descendantsOf(dev.child.pid ?? 0)
-  t.ok(children.length >= 5, 'the servers, what stands in front of them, and the shell that watches')
+  t.ok(
+    children.length >= 3,
+    'the servers, and the shell that watches; what stands in front of them runs in threads',
+  )
   const folder = readdirSync(temp).find((name) => name.startsWith('gatehouse-dev-')) ?? ''
   dev.child.kill('SIGKILL')
   // Nobody is told of the end of a process that is not its own child.

@@ -1,6 +1,6 @@
 /** `gatehouse logs NAME`: the output of one server of a running `gatehouse dev`. */
 import type { Command } from 'commander'
-import { stopSignal } from './proxy/shared.ts'
+import { stopSignal } from '../stop.ts'
 
 export function addLogsCommand(program: Command): void {
   program

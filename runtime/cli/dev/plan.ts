@@ -16,6 +16,8 @@ import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.
 
 export interface ProcessPlan {
   readonly argv: readonly string[]
+  /** How many of the words start this very program; 0: it is another one. */
+  readonly ownWords: number
   readonly env: Readonly<Record<string, string>>
   readonly port: number
   /** Set for the port that the user chooses. */
@@ -104,17 +106,21 @@ function commandOf(
   container: LocalContainer,
   parent: LocalObject,
   { port, mounts, context, localise, env }: CommandInput,
-): { argv: string[]; stdio: boolean } | string {
+): { argv: string[]; ownWords: number; stdio: boolean } | string {
   if (container.image === context.runtimeImage) {
     const args = (container.args ?? []).map((arg) => localPaths(localise(expand(arg, env)), mounts))
-    return { argv: [...context.self, ...listenLocally(args, port)], stdio: false }
+    return {
+      argv: [...context.self, ...listenLocally(args, port)],
+      ownWords: context.self.length,
+      stdio: false,
+    }
   }
   const line = parent.metadata.annotations?.[localCommandAnnotation]
   if (!line) return `annotate it with ${localCommandAnnotation} to run it here (its image needs a cluster)`
   const words = splitCommand(line.replaceAll('{port}', String(port)))
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
   const argv = words.map((word) => expand(word, env))
-  return { argv, stdio: parent.spec?.['transport'] === 'stdio' }
+  return { argv, ownWords: 0, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
 interface CommandInput {

@@ -3,7 +3,8 @@
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxyInput } from '../../config/index.ts'
-import { loginFailed, stopSignal } from '../commands/proxy/shared.ts'
+import { loginFailed } from '../commands/proxy/shared.ts'
+import { stopSignal } from '../stop.ts'
 import { commandLog } from '../log.ts'
 import { exitCode, printError } from '../output.ts'
 import type { ArgumentFlags } from './arguments.ts'

@@ -64,6 +64,8 @@ export interface ServerBridgeOptions extends PeerCommand {
   readonly now?: () => number
   /** Of this program, as servers are told. */
   readonly version?: string
+  /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
+  readonly ahead?: boolean
   /** How long a server may take to say which era it speaks. Default 10 s. */
   readonly probeMs?: number
 }

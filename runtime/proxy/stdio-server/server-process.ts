@@ -1,6 +1,6 @@
 /**
  * The processes of one stdio server: each is a conversation of its own, and one is started ahead, so that
- * no client waits for a start.
+ * no client waits for a start. Where memory counts more, only the first one is.
  *
  * A process that ends at once without having been used says that the command does not work.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
@@ -18,6 +18,8 @@ export interface ProcessesOptions extends PeerCommand {
   /** Called when a process ends by itself after it could be started, with the reason. */
   readonly onEnded?: (why: string) => void
   readonly now: () => number
+  /** False: after the first process none is started ahead. Default true. */
+  readonly ahead?: boolean | undefined
 }
 
 /** A process that ends sooner than this without having been used is taken for one that cannot start. */
@@ -46,9 +48,19 @@ export class Processes {
     const process = this.#spare ?? this.#start()
     this.#spare = undefined
     process.onMessage = onMessage
-    void process.ended.then((why) => this.#tellEnd(process, why))
-    this.keepSpare()
+    const startedAt = this.#options.now()
+    void process.ended.then((why) => {
+      if (this.#options.ahead === false && this.#cannotStart(process, startedAt)) this.#failed.resolve(why)
+      else this.#tellEnd(process, why)
+    })
+    if (this.#options.ahead !== false) this.keepSpare()
     return process
+  }
+
+  /** Without one ahead, whoever takes a process learns that the command does not work. */
+  #cannotStart(process: ServerProcess, startedAt: number): boolean {
+    const isQuick = this.#options.now() - startedAt < quickEndMs
+    return isQuick && !process.hasSpoken && !process.isClosing && !this.#closed
   }
 
   #start(): ServerProcess {
@@ -93,6 +105,7 @@ class ServerProcess implements ServerLink {
   onMessage: ((message: Message) => void) | undefined
   readonly ended: Promise<string>
   isClosing = false
+  hasSpoken = false
   readonly #peer: StdioPeer
   readonly #log: Log
 
@@ -120,6 +133,7 @@ class ServerProcess implements ServerLink {
   }
 
   #hand(message: Message): void {
+    this.hasSpoken = true
     try {
       this.onMessage?.(message)
     } catch (error) {

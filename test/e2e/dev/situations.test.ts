@@ -80,32 +80,33 @@ await t.test('dev: each child that is killed is started again, and told', async 
   const { dev } = await startDev(t, [group(), listening, virtualServer()])
   await dev.waitFor(/^v: behind it: web$/m)
   const children = descendantsOf(dev.child.pid ?? 0)
-  t.equal(children.length, 4, 'server, proxy, virtual server, and the shell that watches over them')
+  t.equal(children.length, 2, 'the server, and the shell that watches over it: our own run in threads')
   for (const child of children) process.kill(child, 'SIGKILL')
   await dev.waitFor(/^MCPServer web: failed: ended by SIGKILL; started again/m)
-  await dev.waitFor(/^VirtualMCPServer v: failed: ended by SIGKILL; started again/m)
-  await dev.waitFor(/^MCPServer web: ready on \S+; 2 restarts, the last one after: ended by SIGKILL$/m)
-  await dev.waitFor(/^VirtualMCPServer v: ready on \S+; 1 restart, the last one after: ended by SIGKILL$/m)
+  await dev.waitFor(/^MCPServer web: ready on \S+; 1 restart, the last one after: ended by SIGKILL$/m)
 })
 
 await t.test(
   'dev: a port that another program takes is told, and the server comes back when it is free',
   async (t) => {
-    const { dev, port } = await startDev(t, [group(), virtualServer()])
-    await dev.waitFor(/^VirtualMCPServer v: ready/m)
+    const { dev } = await startDev(t, [group(), listening])
+    await dev.waitFor(/^MCPServer web: ready/m)
+    const servers = () =>
+      descendantsOf(dev.child.pid ?? 0).filter((pid) => /--listen \d/.test(commandOf(pid)))
+    const port = Number(/--listen (\d+)/.exec(commandOf(servers()[0] ?? 0))?.[1])
     // The server is started again soon; the pause before grows, so the other program comes first at last.
     let thief: Server | undefined
     while (thief === undefined) {
-      const children = descendantsOf(dev.child.pid ?? 0)
+      const children = servers()
       for (const child of children) process.kill(child, 'SIGKILL')
       while (children.some(isAlive)) await new Promise(setImmediate)
       thief = await listenOn(port)
     }
     await dev.waitFor(
-      new RegExp(`^VirtualMCPServer v: failed: port ${port} is in use by another program; .*--port`, 'm'),
+      new RegExp(`^MCPServer web: failed: port ${port} is in use by another program; end that program`, 'm'),
     )
     thief.close()
-    await dev.waitFor(/^VirtualMCPServer v: ready on \S+; \d+ restarts?/m)
+    await dev.waitFor(/^MCPServer web: ready on \S+; \d+ restarts?/m)
   },
 )
 

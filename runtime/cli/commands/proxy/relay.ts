@@ -9,7 +9,7 @@ import { Secret } from '../../../observe/index.ts'
 import { startRelay } from '../../../proxy/index.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print } from '../../output.ts'
-import { stopSignal } from './shared.ts'
+import { stopSignal } from '../../stop.ts'
 
 interface RelayFlags {
   readonly host: string

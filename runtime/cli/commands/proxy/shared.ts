@@ -70,18 +70,3 @@ function systemError(error: unknown): string {
   }
   return ''
 }
-
-/** Resolves at the first SIGINT or SIGTERM; the second one ends the process at once. */
-export function stopSignal(
-  stop: AbortController,
-  signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],
-): Promise<void> {
-  return new Promise((resolve) => {
-    const onSignal = (): void => {
-      if (stop.signal.aborted) process.exit(exitCode.failed)
-      stop.abort(new Error('stopped by a signal'))
-      resolve()
-    }
-    for (const signal of signals) process.on(signal, onSignal)
-  })
-}

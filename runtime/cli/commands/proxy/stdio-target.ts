@@ -11,7 +11,7 @@ import { expand } from '../../dev/expand.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { version } from '../../version.ts'
-import { stopSignal } from './shared.ts'
+import { stopSignal } from '../../stop.ts'
 
 const served: ReadonlySet<string> = new Set([
   'name',

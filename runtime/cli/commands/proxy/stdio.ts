@@ -20,7 +20,8 @@ import { refuseIdle } from '../../given.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, printError } from '../../output.ts'
 import { reachabilityHint, urlOfResource } from './kube-target.ts'
-import { addProxyFlags, isUrl, loginFailed, stopSignal } from './shared.ts'
+import { addProxyFlags, isUrl, loginFailed } from './shared.ts'
+import { stopSignal } from '../../stop.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
   const command = proxy

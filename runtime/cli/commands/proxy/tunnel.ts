@@ -21,7 +21,8 @@ import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
 import { Checks } from '../vmcp/auth-server.ts'
 import { urlOfResource } from './kube-target.ts'
-import { addProxyFlags, isUrl, loginFailed, stopSignal } from './shared.ts'
+import { addProxyFlags, isUrl, loginFailed } from './shared.ts'
+import { stopSignal } from '../../stop.ts'
 
 type TunnelInput = ProxyInput & {
   readonly namespace?: string

@@ -27,6 +27,7 @@ import {
 } from '../../../vmcp/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
+import { stopSignal } from '../../stop.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 import { prepareConsole } from './console.ts'
 
@@ -139,8 +140,8 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
     try {
       const opened = await console?.open(server)
       const stopWatching = watch(options, server, events)
-      const signal = await stopSignal()
-      log.info('stopping', { signal })
+      await stopSignal(new AbortController())
+      log.info('stopping')
       stopWatching()
       await opened?.close()
     } finally {
@@ -168,16 +169,6 @@ function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): 
     } catch {
       // The server has told that it refuses the file.
     }
-  })
-}
-
-function stopSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    const stop = (signal: NodeJS.Signals): void => {
-      process.off('SIGINT', stop).off('SIGTERM', stop)
-      resolve(signal)
-    }
-    process.on('SIGINT', stop).on('SIGTERM', stop)
   })
 }
 

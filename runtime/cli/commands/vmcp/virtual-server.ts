@@ -8,7 +8,7 @@ import { exitCode, print } from '../../output.ts'
 import { version } from '../../version.ts'
 import { withAuthServer } from './auth-server.ts'
 import type { VirtualServerRequest } from '../proxy/proxy.ts'
-import { stopSignal } from '../proxy/shared.ts'
+import { stopSignal } from '../../stop.ts'
 import { readChecked, withSwap } from './serve.ts'
 
 /** A proxy stands in front of one server, so there is nothing to choose between. */

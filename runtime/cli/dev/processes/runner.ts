@@ -14,6 +14,7 @@ import { startedCommand } from './installed.ts'
 import { isFree } from './ports.ts'
 import { accepts, readiness } from './probe.ts'
 import { type LocalProcess, startProcess } from './process.ts'
+import { runsInThread, startThread } from './thread.ts'
 
 export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
@@ -103,13 +104,19 @@ export class ProcessRunner {
   }
 
   async #runProcess(): Promise<string> {
-    const started = startProcess({ env: this.plan.env, ...this.#command() }, (line) => this.#keep(line))
+    const started = this.#start((line) => this.#keep(line))
     this.#process = started
     const gone = new AbortController()
     void this.#awaitReady(gone.signal)
     const why = await started.exited
     gone.abort()
     return why
+  }
+
+  #start(onLine: (line: string) => void): LocalProcess {
+    const { env, ownWords } = this.plan
+    const spec = { env, ...this.#command() }
+    return runsInThread(spec, ownWords) ? startThread(spec, ownWords, onLine) : startProcess(spec, onLine)
   }
 
   /** A server on stdin and stdout: the bridge starts it, for each session one, and again when it ends. */
@@ -127,6 +134,7 @@ export class ProcessRunner {
         version,
         onLine: (line) => this.#keep(line),
         onEnded: (why) => this.#ended(why),
+        ahead: false,
       })
     } catch (error) {
       return error instanceof Error ? error.message : 'it could not be started'

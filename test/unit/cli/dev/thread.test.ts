@@ -1,0 +1,49 @@
+/** This program in a thread of `gatehouse dev`: when it runs there, how it ends, and what it prints. */
+import { resolve } from 'node:path'
+import t from 'tap'
+import { runsInThread, startThread } from '../../../../runtime/cli/dev/processes/thread.ts'
+import { freePort } from '../../../helpers/gatehouse.ts'
+
+const own = [process.execPath, resolve('runtime/cli/main.ts')]
+const cwd = process.cwd()
+const spec = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => ({
+  argv: [...own, ...args],
+  env,
+  cwd,
+})
+
+t.test('thread: only this program, and nothing that needs a process of its own', async (t) => {
+  t.ok(runsInThread(spec(['proxy', 'x']), own.length))
+  t.notOk(runsInThread({ argv: ['node', 'server.js'], env: {}, cwd }, 0), 'another program')
+  t.notOk(runsInThread(spec(['proxy', 'x', '--workers=2']), own.length), 'it starts processes itself')
+  t.notOk(runsInThread(spec(['proxy', 'x'], { NODE_OPTIONS: '--inspect' }), own.length), 'options of Node')
+  t.notOk(runsInThread(spec(['proxy', 'x'], { TZ: 'Nowhere/Else' }), own.length), 'read once in a process')
+})
+
+await t.test('thread: it serves, logs to its own output, and stops when asked, with code 0', async (t) => {
+  const lines: string[] = []
+  const port = await freePort()
+  const args = ['proxy', '--target-uri=http://127.0.0.1:9', 'x', '--host=127.0.0.1', `--port=${port}`]
+  const told = Promise.withResolvers<void>()
+  const thread = startThread(spec(args, { PATH: process.env['PATH'] ?? '' }), own.length, (line) => {
+    lines.push(line)
+    if (/Transparent proxy started/.test(line)) told.resolve()
+  })
+  await told.promise
+  t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200)
+  await thread.stop(10_000)
+  t.equal(await thread.exited, 'exited with code 0')
+  t.match(lines.join('\n'), /"level":"warn".*no --oidc-\* flag is given/, 'the log as well')
+  await t.rejects(fetch(`http://127.0.0.1:${port}/health`), 'its port is free')
+})
+
+await t.test('thread: what is wrong with its arguments is an end of its own', async (t) => {
+  const lines: string[] = []
+  const thread = startThread(
+    spec(['proxy', '--no-such-flag', 'x']),
+    own.length,
+    (line) => void lines.push(line),
+  )
+  t.equal(await thread.exited, 'exited with code 2')
+  t.match(lines.join('\n'), 'no-such-flag')
+})
