@@ -4,7 +4,7 @@ import { environment, readVariable, variables } from '../../config/index.ts'
 import type { SignInOptions } from '../../doctor/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
 import { openBrowser } from '../../oauth/index.ts'
-import { stopSignal } from '../commands/proxy/shared.ts'
+import { stopSignal } from '../stop.ts'
 import type { IdleRow } from '../given.ts'
 import { printError } from '../output.ts'
 
