@@ -13,7 +13,7 @@ import { stopMessage } from '../../stop.ts'
 import { leanLimits } from './lean.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
-/** Variables that only a process of its own takes up at its start. */
+/** Variables that only a process of its own reads at its start. */
 const ofProcesses = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /** Whether a command can run in a thread: it is this program, asks for no processes, and has no environment of its own kind. */
@@ -44,12 +44,12 @@ export function startThread(
     return new Promise<void>((done) => lines.once('close', done))
   })
   const exited = new Promise<string>((resolve) => {
-    let fault: string | undefined
+    let reason: string | undefined
     thread.once('error', (error: NodeJS.ErrnoException) => {
-      fault = error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'ran out of memory' : `failed: ${error.message}`
+      reason = error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'ran out of memory' : `failed: ${error.message}`
     })
     thread.once('exit', (code) => {
-      void Promise.all(ended).then(() => resolve(fault ?? `exited with code ${code}`))
+      void Promise.all(ended).then(() => resolve(reason ?? `exited with code ${code}`))
     })
   })
   return {
