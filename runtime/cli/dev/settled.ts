@@ -26,7 +26,8 @@ export async function settledCluster(
     references: hooks.referenceCheck,
   })
   if (checked.some(({ violations }) => violations.length > 0)) return { invalid: describeViolations(checked) }
-  const settings = hooks.hookSettings({ runtimeImage: image, version })
+  // HTTPRoutes are shown: what an installation lacks shows there, in the condition ExposureReady.
+  const settings = hooks.hookSettings({ runtimeImage: image, version, gatewayApi: true })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as LocalObject))
   settle(cluster)
