@@ -4,7 +4,7 @@
  * Lists each backend twice before it writes: what differs between two lists varies by itself, and no lock can hold it.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { validateResource } from '../../../hooks/index.ts'

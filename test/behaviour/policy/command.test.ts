@@ -68,7 +68,7 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   ]
   const folder = 'manifests/examples/authz'
   const text = readdirSync(folder)
-    .filter((name) => /\.yaml$/.test(name) && name !== 'kustomization.yaml')
+    .filter((name) => name.endsWith('.yaml') && name !== 'kustomization.yaml')
     .map((name) => readFileSync(join(folder, name), 'utf8'))
     .join('\n---\n')
   const [piped, named] = [await runGatehouse(readFrom('-'), text), await runGatehouse(readFrom(folder))]

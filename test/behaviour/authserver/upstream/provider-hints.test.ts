@@ -1,7 +1,6 @@
 /** `provider` of an upstream: what the requests to it have beyond the standards, and that what is written wins. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import type { OidcUpstreamConfig } from '../../../../runtime/config/index.ts'
 import {
   hintedClient,
   hintedParams,
@@ -49,7 +48,7 @@ t.test('oidc: what a real provider is asked for with each hint, and the login go
       },
       upstreams: ({ issuer, provider: idp }) => {
         const scopes = ['openid', 'offline_access', 'email']
-        return [{ ...corp(issuer, idp), provider, scopes } as OidcUpstreamConfig]
+        return [{ ...corp(issuer, idp), provider, scopes }]
       },
     })
     t.equal((await redeem(rig, await login(rig))).status, 200, provider)
