@@ -56,6 +56,7 @@ export function startThread(
     pid: undefined,
     exited,
     async stop(graceMs) {
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
       thread.postMessage(stopMessage)
       const timer = setTimeout(() => void thread.terminate(), graceMs)
       await exited
