@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
-import { Browser, registerClient, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { registerClient, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { Browser } from '../helpers/authserver/cookie-browser.ts'
 import { freePort } from '../helpers/redis.ts'
 
 /** Runs the suite and plays the user at the URL it prints. */

@@ -13,7 +13,6 @@ import { makeAuthenticator } from '../../runtime/incoming/index.ts'
 import { type Exchange, sendProblem } from '../../runtime/net/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import {
-  Browser,
   login,
   redeem,
   redirectUri,
@@ -21,6 +20,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../helpers/authserver/authserver.ts'
+import { Browser } from '../helpers/authserver/cookie-browser.ts'
 
 /** A gateway in small: the pipeline's order with the real parts. */
 async function gateway(t: Test): Promise<Rig> {

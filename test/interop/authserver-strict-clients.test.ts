@@ -2,7 +2,8 @@
 import * as oauth from 'oauth4webapi'
 import * as oidc from 'openid-client'
 import t from 'tap'
-import { Browser, redirectUri, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { redirectUri, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { Browser } from '../helpers/authserver/cookie-browser.ts'
 import { proves } from '../helpers/proves.ts'
 
 proves(

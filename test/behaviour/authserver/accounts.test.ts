@@ -5,17 +5,16 @@ import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   corp,
   login,
   pkce,
   redeem,
   registerClient,
   type Rig,
-  type Shown,
   startAuthServer,
   tokensOf,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../helpers/loopback.ts'
 
 interface Setup {

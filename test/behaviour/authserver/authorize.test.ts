@@ -2,7 +2,6 @@
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   jsonOf,
   login,
   pkce,
@@ -11,6 +10,7 @@ import {
   type Rig,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const { challenge } = pkce()
 

@@ -3,7 +3,6 @@ import t, { type Test } from 'tap'
 import type { AuthServerConfig } from '../../../runtime/config/index.ts'
 import {
   authorizeUrl,
-  Browser,
   corp,
   jsonOf,
   login,
@@ -11,9 +10,9 @@ import {
   redirectUri,
   registerClient,
   type Rig,
-  type Shown,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const web = 'https://app.example.com/cb'

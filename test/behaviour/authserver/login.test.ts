@@ -3,7 +3,6 @@ import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   corp,
   login,
   pkce,
@@ -15,6 +14,7 @@ import {
   textOf,
   tokensOf,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 t.test('login: a client that registers gets tokens for a user the provider knows', async (t) => {
   const rig = await startAuthServer(t)

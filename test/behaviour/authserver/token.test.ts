@@ -3,7 +3,6 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   jsonOf,
   login,
   pkce,
@@ -15,6 +14,7 @@ import {
   tokenRequest,
   tokensOf,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.tokenLifespans', '2.tokenLifespans.accessTokenLifespan')

@@ -2,14 +2,13 @@
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   registerClient,
   type Rig,
-  type Shown,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 

@@ -7,66 +7,20 @@ import {
   chmodSync,
   chownSync,
   existsSync,
-  linkSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   statSync,
-  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import {
-  addEntry,
-  type Done,
-  type FileOperation,
-  removeEntry,
-  undoOperation,
-} from '../../../runtime/cli/clients/operate.ts'
+import t from 'tap'
+import { addEntry, type Done, removeEntry, undoOperation } from '../../../runtime/cli/clients/operate.ts'
 import { hashOfEntry, Records } from '../../../runtime/cli/clients/records.ts'
-import { type Location, maskedDiff } from '../../../runtime/clients/index.ts'
+import { maskedDiff } from '../../../runtime/clients/index.ts'
+import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)
-
-const entry = { url: 'http://127.0.0.1:4483/mcp' }
-const original =
-  '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x", "env": { "T": "canary" } } // theirs\n  }\n}\n'
-
-function operationOn(file: string, folder: string, given: Partial<FileOperation> = {}): FileOperation {
-  const location: Location = {
-    client: 'cursor',
-    scope: 'user',
-    profile: undefined,
-    file,
-    key: ['mcpServers'],
-    row: { scope: 'user', path: file },
-  }
-  return {
-    location,
-    name: 'gatehouse',
-    records: join(folder, 'state'),
-    replace: false,
-    dryRun: false,
-    now: () => new Date(),
-    ...given,
-  }
-}
-
-/** A file in a folder of its own, and an operation on it. */
-function setUp(t: Pick<Test, 'testdir'>, contents: string | undefined = original) {
-  const folder = realpathSync(t.testdir({}))
-  const file = join(folder, 'mcp.json')
-  if (contents !== undefined) writeFileSync(file, contents)
-  return {
-    folder,
-    file,
-    read: () => readFileSync(file, 'utf8'),
-    on: (given: Partial<FileOperation> = {}) => operationOn(file, folder, given),
-  }
-}
 
 t.test(
   'add and remove: the file is as it was, with its mode, and no other file is left beside it',
@@ -181,16 +135,6 @@ t.test('dry run: nothing is written, not even a record', async (t) => {
   t.strictSame(readdirSync(folder), ['mcp.json'])
 })
 
-t.test('links: a file that is made below a linked folder is known again afterwards', async (t) => {
-  const { folder, on } = setUp(t)
-  mkdirSync(join(folder, 'real'))
-  symlinkSync('real', join(folder, 'linked'))
-  const linked = { location: { ...on().location, file: join(folder, 'linked/new/mcp.json') } }
-  t.equal((await addEntry(on(linked), entry)).outcome, 'created')
-  t.equal((await removeEntry(on(linked))).outcome, 'removed', 'without --replace')
-  t.equal((await undoOperation(on(linked))).outcome, 'created')
-})
-
 t.test('permissions: the mode stays whatever the umask, and so does the group', async (t) => {
   const { file, on } = setUp(t)
   chmodSync(file, 0o666)
@@ -241,95 +185,6 @@ t.test('dry runs: a line of a longer text is no name', (t) => {
   t.match(shown, /^\+new = 1$/m)
   t.end()
 })
-
-t.test('links: a symbolic link stays one, and its target is replaced', async (t) => {
-  const { folder, file, on } = setUp(t)
-  const link = join(folder, 'link.json')
-  symlinkSync('mcp.json', link)
-  const linked = { location: { ...on().location, file: link } }
-  await addEntry(on(linked), entry)
-  t.equal(realpathSync(link), file)
-  t.match(readFileSync(file, 'utf8'), '"gatehouse"')
-  await removeEntry(on())
-  t.equal(readFileSync(file, 'utf8'), original, 'one file, one history, by either name')
-})
-
-t.test('files that replacing would damage are refused and stay as they are', async (t) => {
-  const refused = async (name: string, prepare: (file: string, folder: string) => void, message: RegExp) => {
-    await t.test(name, async (t) => {
-      const { file, folder, on } = setUp(t)
-      prepare(file, folder)
-      const before = existsSync(file) && statSync(file).isFile() ? readFileSync(file) : undefined
-      await t.rejects(addEntry(on(), entry), { code: 'INVALID_CONFIG', message })
-      if (before) t.ok(readFileSync(file).equals(before), 'unchanged')
-      t.notOk(
-        readdirSync(folder).some((each) => each.endsWith('.tmp')),
-        'no half-written file',
-      )
-    })
-  }
-  await refused('read-only', (file) => chmodSync(file, 0o444), /is read-only/)
-  await refused(
-    'several hard links',
-    (file, folder) => linkSync(file, join(folder, 'twin')),
-    /has several hard links/,
-  )
-  await refused(
-    'too large',
-    (file) => writeFileSync(file, `{"a": "${'x'.repeat(9 * 1024 * 1024)}"}`),
-    /is larger than 8 MiB/,
-  )
-  await refused(
-    'UTF-16',
-    (file) => writeFileSync(file, Buffer.from('\ufeff{}', 'utf16le')),
-    /is UTF-16; save it as UTF-8/,
-  )
-  await refused(
-    'no UTF-8',
-    (file) => writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d])),
-    /is not valid UTF-8/,
-  )
-  await refused(
-    'half-written',
-    (file) => writeFileSync(file, original.slice(0, 60)),
-    /mcp\.json:\d+:\d+: not valid JSON/,
-  )
-})
-
-t.test('paths that are no files are refused', async (t) => {
-  const { folder, on } = setUp(t)
-  const at = (file: string) => on({ location: { ...on().location, file } })
-  mkdirSync(join(folder, 'dir'))
-  await t.rejects(addEntry(at(join(folder, 'dir')), entry), { message: /is a folder, not a file/ })
-  symlinkSync('nowhere', join(folder, 'dangling'))
-  await t.rejects(addEntry(at(join(folder, 'dangling')), entry), {
-    message: /is a symbolic link that leads nowhere/,
-  })
-  await t.rejects(addEntry(at('/dev/null'), entry), { message: /is no regular file/ })
-  await t.rejects(addEntry(at(join(folder, 'mcp.json/x.json')), entry), {
-    message: /cannot be read: a part of the path is no folder/,
-  })
-})
-
-t.test(
-  'a file that changes while we work is read again; one that always changes is left alone',
-  async (t) => {
-    const { file, read, on } = setUp(t)
-    let changes = 0
-    const meddle = (limit: number) => (step: string) => {
-      if (step === 'read' && changes < limit)
-        writeFileSync(file, original.replace('mine', `mine ${++changes}`))
-    }
-    await addEntry(on({ onStep: meddle(2) }), entry)
-    t.match(read(), /mine 2[\s\S]*"gatehouse"/, 'on top of the newest version')
-    await removeEntry(on())
-    changes = 0
-    await t.rejects(addEntry(on({ onStep: meddle(100) }), entry), {
-      message: /was changed by another program three times/,
-    })
-    t.notMatch(read(), '"gatehouse"')
-  },
-)
 
 t.test('two at a time: both entries arrive', async (t) => {
   const { read, on } = setUp(t)
@@ -404,14 +259,3 @@ t.test(
     t.equal(read(), original)
   },
 )
-
-t.test('a disk that refuses is told, and the file is whole', async (t) => {
-  const { file, read, on } = setUp(t)
-  const state = on().records
-  mkdirSync(state)
-  // A folder in the place of the records' draft: what a full or broken disk does at this point.
-  const id = (await import('node:crypto')).createHash('sha256').update(file).digest('hex').slice(0, 24)
-  mkdirSync(join(state, `${id}.json`))
-  await t.rejects(addEntry(on(), entry), { message: /the records in .* cannot be written/ })
-  t.equal(read(), original)
-})

@@ -2,13 +2,13 @@
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   corp,
   jsonOf,
   pkce,
   redirectUri,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const issuer = 'https://gateway.example'
 

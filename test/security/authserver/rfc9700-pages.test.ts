@@ -5,12 +5,12 @@
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   pkce,
   redirectUri,
   registerClient,
   startAuthServer,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 

@@ -7,7 +7,6 @@ import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   jsonOf,
   login,
   pkce,
@@ -20,6 +19,7 @@ import {
   tokenRequest,
   tokensOf,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 

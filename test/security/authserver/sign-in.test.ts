@@ -3,17 +3,16 @@ import { decodeJwt } from 'jose'
 import t from 'tap'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   redeem,
   redirectUri,
   registerClient,
   type Rig,
-  type Shown,
   startAuthServer,
   tokensOf,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser, type Shown } from '../../helpers/authserver/cookie-browser.ts'
 
 const web = 'https://app.example.com/cb'
 

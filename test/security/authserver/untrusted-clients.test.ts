@@ -4,7 +4,6 @@ import t from 'tap'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   redeem,
@@ -15,6 +14,7 @@ import {
   tokensOf,
   upstreamSecret,
 } from '../../helpers/authserver/authserver.ts'
+import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
 t.test(
   'confused deputy: a hostile registration gets nothing from a login that the user already has',

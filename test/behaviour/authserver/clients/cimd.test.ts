@@ -5,7 +5,6 @@ import { makeFetch } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   redeem,
@@ -15,6 +14,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../../helpers/loopback.ts'
 import { proves } from '../../../helpers/proves.ts'
 

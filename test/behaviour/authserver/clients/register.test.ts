@@ -3,7 +3,6 @@ import t from 'tap'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   jsonOf,
   login,
   pkce,
@@ -18,6 +17,7 @@ import {
   tokenRequest,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { proves } from '../../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.baselineClientScopes', '2.endpoint.register')

@@ -6,7 +6,6 @@ import { Exchange, makeCaller } from '../../../../runtime/net/index.ts'
 import { makeRedisStore } from '../../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   redeem,
@@ -19,6 +18,7 @@ import {
   tokensOf,
   upstreamSecret,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { missingRedis, startRedis, startRedisCluster, until } from '../../../helpers/redis.ts'
 import { proves } from '../../../helpers/proves.ts'
 

@@ -3,38 +3,19 @@
  * was used in between or not, one replica does the work, and it is known when the old secret can be dropped.
  */
 import { randomBytes } from 'node:crypto'
-import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { type Rotation, watchRotation } from '../../../../runtime/authserver/storage/rotation.ts'
 import { makeState, type Repository, type State } from '../../../../runtime/authserver/storage/state.ts'
-import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
-import { makeCaller, silentLog } from '../../../../runtime/net/index.ts'
-import { runProxy } from '../../../../runtime/proxy/index.ts'
+import { silentLog } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../../../runtime/store/index.ts'
-import { startVmcp } from '../../../../runtime/vmcp/index.ts'
-import {
-  Browser,
-  keepingLog,
-  login,
-  redeem,
-  refresh,
-  refusal,
-  registerClient,
-  type Rig,
-  startAuthServer,
-  tokensOf,
-} from '../../../helpers/authserver/authserver.ts'
-import { freePort } from '../../../helpers/gatehouse.ts'
-import { startLoopback } from '../../../helpers/loopback.ts'
-import { upstream } from '../../../helpers/authserver/oauth2-peer.ts'
+import { keepingLog } from '../../../helpers/authserver/authserver.ts'
 import { proves } from '../../../helpers/proves.ts'
-import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { missingRedis, startRedis, startRedisCluster, until } from '../../../helpers/redis.ts'
-import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
 proves('2.embeddedAuthServer.hmacSecretRefs')
 
 const [h1, h2, h3] = [randomBytes(32), randomBytes(48), randomBytes(32)]
+
 const minute = 60_000
 
 const request = {
@@ -48,10 +29,15 @@ const request = {
   refreshable: true,
   prompt: [],
 } as const
+
 const grant = { ...request, grantId: 'g', sessionId: 's', userId: 'u', authTimeSec: 1 } as const
+
 const user = { userId: 'u', authTimeSec: 1 }
+
 const tokens = { provider: 'p', subject: 'x', accessToken: 'at', obtainedAtMs: 1 }
+
 const leg = { provider: 'p', codeVerifier: 'v', nonce: 'n', browser: 'b' }
+
 const waiting = { request, chosen: ['p'], browser: 'b', obtained: [tokens] }
 
 /** A valid record for every repository; the compiler knows when one is missing. */
@@ -228,175 +214,4 @@ t.test('pass: does not begin at once, and begins again when the secrets change',
   t.same(await makeState(store, () => [h2]).links.get('id'), 'session')
   secrets = [h2]
   t.same(rotation.uses(), [], 'nothing old is held any more')
-})
-
-interface Rotating {
-  readonly rig: Rig
-  /** Registrations of ours that the provider has seen. */
-  readonly registered: () => number
-  rotate(...secrets: Uint8Array[]): Promise<void>
-}
-
-/** A server whose secrets can be changed, with a provider that it registers at. */
-async function startRotating(t: Test): Promise<Rotating> {
-  let hmacSecrets: readonly Uint8Array[] = [h1]
-  const peer = await startLoopback(({ path, query }) => {
-    if (path === '/register') return { status: 201, body: { client_id: 'ours', client_secret: 'x' } }
-    if (path === '/token')
-      return {
-        body: {
-          access_token: 'at',
-          refresh_token: 'rt',
-          token_type: 'bearer',
-          expires_in: 86_400,
-          who: 'alice',
-        },
-      }
-    const back = new URLSearchParams({ code: 'c', state: query.get('state') ?? '' })
-    return { status: 302, headers: { location: `${query.get('redirect_uri')}?${back.toString()}` } }
-  })
-  t.teardown(() => peer.close())
-  const rig = await startAuthServer(t, {
-    config: { secrets: () => ({ signingKeys: [], hmacSecrets }) },
-    reseal: { everyMs: 10, afterMs: 0 },
-    upstreams: ({ issuer }) => [
-      upstream(issuer, peer.url, {
-        dcr: { registrationEndpoint: `${peer.url}/register` },
-        identityFromToken: { subjectPath: 'who' },
-      }),
-    ],
-  })
-  return {
-    rig,
-    registered: () => peer.seen.filter(({ path }) => path === '/register').length,
-    async rotate(...secrets) {
-      hmacSecrets = secrets
-      await rig.server.reload()
-    },
-  }
-}
-
-const counted = (rig: Rig): Promise<void> => until(() => rig.server.secretUses() !== undefined)
-
-t.test('server: a client that was used in between goes on as if nothing had happened', async (t) => {
-  const { rig, registered, rotate } = await startRotating(t)
-  const browser = new Browser()
-  const done = await login(rig, {}, browser)
-  const first = await tokensOf(await redeem(rig, done))
-  await rotate(h3, h1)
-  const second = await tokensOf(await refresh(rig, done.clientId, first.refresh_token))
-  await counted(rig)
-  await rotate(h3)
-  const third = await tokensOf(await refresh(rig, done.clientId, second.refresh_token))
-  const claims = decodeJwt(third.access_token)
-  const caller = makeCaller({ issuer: rig.issuer, subject: claims.sub ?? '', claims })
-  t.match(await rig.server.upstreamTokens.get(caller), { accessToken: 'at' })
-  t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200, 'the browser is still signed in')
-  t.match((await login(rig, { client_id: done.clientId })).code, /^gh_ac_/)
-  t.equal(registered(), 1, 'nothing was registered again at the provider')
-})
-
-t.test(
-  'server: nothing is sealed again before every replica has had time to get the new secret',
-  async (t) => {
-    let hmacSecrets: readonly Uint8Array[] = [h1]
-    const store = makeMemoryStore()
-    const rig = await startAuthServer(t, {
-      store,
-      config: { secrets: () => ({ signingKeys: [], hmacSecrets }) },
-      reseal: { everyMs: 5, afterMs: 120_000 },
-    })
-    const clientId = await registerClient(rig)
-    const known = async (...secrets: Uint8Array[]): Promise<boolean> =>
-      (await makeState(store, () => secrets, { mayReseal: () => false }).clients.get(clientId)) !== undefined
-    hmacSecrets = [h3, h1]
-    await rig.server.reload()
-    await login(rig, { client_id: clientId })
-    t.ok(await known(h1), 'a replica that has only the old one can read it')
-    rig.pass(120_000)
-    await login(rig, { client_id: clientId })
-    t.ok(await known(h3))
-  },
-)
-
-t.test('server: nothing is lost by disuse but refresh tokens, which are counted until then', async (t) => {
-  const { rig, registered, rotate } = await startRotating(t)
-  const idle = await registerClient(rig)
-  const browser = new Browser()
-  const done = await login(rig, {}, browser)
-  const first = await tokensOf(await redeem(rig, done))
-  await rotate(h3, h1)
-  t.equal(rig.server.secretUses(), undefined)
-  await counted(rig)
-  t.same(rig.server.secretUses(), [{ position: 1, records: 0, refreshTokens: 1 }])
-  t.match(rig.logged(), /an old HMAC secret is still needed.*"records":0,"refreshTokens":1/)
-
-  await rotate(h3)
-  t.equal(await refusal(await refresh(rig, done.clientId, first.refresh_token)), '400 invalid_grant')
-  t.match((await login(rig, { client_id: done.clientId }, browser)).code, /^gh_ac_/, 'its client is known')
-  t.match((await login(rig, { client_id: idle })).code, /^gh_ac_/, 'and one that was never used')
-  t.equal((await browser.open(`${rig.issuer}/oauth/accounts`)).status, 200)
-  t.equal(registered(), 1)
-  t.same(rig.server.secretUses(), [])
-})
-
-t.test('server: once the refresh token was used, the old secret can be dropped', async (t) => {
-  const { rig, rotate } = await startRotating(t)
-  const done = await login(rig)
-  const first = await tokensOf(await redeem(rig, done))
-  await rotate(h3, h1)
-  await counted(rig)
-  await tokensOf(await refresh(rig, done.clientId, first.refresh_token))
-  // A result counts for ten minutes.
-  rig.pass(11 * minute)
-  await until(() => rig.server.secretUses()?.[0]?.refreshTokens === 0)
-  t.match(rig.logged(), /an old HMAC secret can be dropped.*hmacSecretRefs\[1\]/)
-})
-
-t.test('hosts: /readyz and the metrics say whether an old secret can be dropped', async (t) => {
-  const { rig, rotate } = await startRotating(t)
-  const done = await login(rig)
-  await tokensOf(await redeem(rig, done))
-  const backend = await startRawBackend()
-  const authServer = { ...rig.server, config: rig.config }
-  const oidc = { issuer: rig.issuer, audience: rig.resource, resource: rig.resource }
-  const vmcp = await startVmcp(
-    vmcpConfig(
-      { one: backend.url },
-      {
-        incomingAuth: { type: 'oidc', oidc },
-        telemetry: { enablePrometheusMetricsPath: true, metricsEnabled: false, tracingEnabled: false },
-      },
-    ),
-    { port: 0, graceMs: 200, authServer },
-  )
-  const metricsPort = await freePort()
-  const settings = {
-    targetUri: new URL(backend.url).origin,
-    oidcIssuer: rig.issuer,
-    oidcAudience: rig.resource,
-    resourceUrl: rig.resource,
-    metricsPort: String(metricsPort),
-  }
-  const proxy = await runProxy(resolveProxyConfig('x', settings, {}), {
-    log: silentLog,
-    notify: () => {},
-    authServer,
-  })
-  t.teardown(() => Promise.all([vmcp.close(), proxy.close({ graceMs: 0 }), backend.close()]))
-  const notes = async (url: string): Promise<unknown> => {
-    const body: unknown = await (await fetch(`${url}/readyz`)).json()
-    return typeof body === 'object' && body !== null && 'notes' in body ? body.notes : undefined
-  }
-  const hosts = [vmcp.origin, proxy.url]
-  for (const url of hosts) t.equal(await notes(url), undefined, 'with one secret there is nothing to say')
-
-  await rotate(h3, h1)
-  await counted(rig)
-  const needed = 'hmacSecretRefs[1] is still needed by 0 stored records and 1 refresh tokens'
-  for (const url of hosts) t.same(await notes(url), [needed])
-  const scraped = async (url: string): Promise<string> => (await fetch(`${url}/metrics`)).text()
-  const uses = /gatehouse_authserver_old_secret_uses\{[^}]*kind="refresh_tokens"[^}]*\} 1\b/
-  t.match(await scraped(`http://127.0.0.1:${metricsPort}`), uses)
-  await until(async () => uses.test(await scraped(vmcp.origin)))
 })

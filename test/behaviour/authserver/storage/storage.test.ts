@@ -13,7 +13,6 @@ import {
 } from '../../../../runtime/store/index.ts'
 import {
   authorizeUrl,
-  Browser,
   login,
   pkce,
   redeem,
@@ -23,6 +22,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { proves } from '../../../helpers/proves.ts'
 import {
   makeCertificates,

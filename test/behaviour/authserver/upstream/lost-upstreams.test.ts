@@ -10,7 +10,6 @@ import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { startVmcp } from '../../../../runtime/vmcp/index.ts'
 import {
   authorizeUrl,
-  Browser,
   corp,
   login,
   pkce,
@@ -23,6 +22,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../../helpers/loopback.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
 import { proves } from '../../../helpers/proves.ts'

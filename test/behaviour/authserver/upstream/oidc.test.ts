@@ -5,7 +5,6 @@ import t, { type Test } from 'tap'
 import type { OidcUpstreamConfig } from '../../../../runtime/config/index.ts'
 import {
   authorizeUrl,
-  Browser,
   corp,
   login,
   pkce,
@@ -16,6 +15,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { decodeJwt } from 'jose'
 import {
   type PeerResponse,

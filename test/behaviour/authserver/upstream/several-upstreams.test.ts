@@ -4,7 +4,6 @@ import t, { type Test } from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
 import {
   authorizeUrl,
-  Browser,
   corp,
   login,
   pkce,
@@ -15,6 +14,7 @@ import {
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
+import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { type PeerResponse, type Loopback, startLoopback } from '../../../helpers/loopback.ts'
 import { proves } from '../../../helpers/proves.ts'
 

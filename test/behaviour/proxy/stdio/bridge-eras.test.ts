@@ -3,37 +3,14 @@
  * what waits for a client, and what is refused. Programs are the fixture backend, and small ones for errors.
  */
 import { EventEmitter, once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import t, { type Test } from 'tap'
-import { makeCaller, silentLog } from '../../../../runtime/net/index.ts'
-import { type StdioBridge, startStdioBridge } from '../../../../runtime/proxy/index.ts'
-import type { ServerBridgeOptions } from '../../../../runtime/proxy/stdio-server/bridge.ts'
+import t from 'tap'
+import { makeCaller } from '../../../../runtime/net/index.ts'
 import { openSession, post, stateless, statelessRequest, statelessStream } from '../../../helpers/mcp/wire.ts'
 import { fakeAuthenticator, startRig } from '../../../helpers/proxy/rig.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import { askable, bridgeTo, program } from './bridge-rig.ts'
 
 t.setTimeout(120_000)
-
-const program = 'test/helpers/mcp/fixture-server/stdio-program.ts'
-const askable = { elicitation: {}, sampling: {}, roots: {} }
-
-async function bridgeTo(
-  t: Test,
-  command: readonly string[],
-  more: Partial<ServerBridgeOptions> = {},
-): Promise<StdioBridge> {
-  const bridge = await startStdioBridge({
-    command: [process.execPath, ...command],
-    env: { PATH: process.env['PATH'] ?? '' },
-    cwd: process.cwd(),
-    host: '127.0.0.1',
-    port: 0,
-    log: silentLog,
-    ...more,
-  })
-  t.teardown(() => bridge.close())
-  return bridge
-}
 
 /** The tool comes and goes with the state of one process. */
 async function hasExtraTool(response: Promise<{ text: string }>): Promise<boolean> {
@@ -178,15 +155,6 @@ t.test('session program: a question reaches the client whose call it is for, and
   t.match(again.response?.error, { code: -32602 }, 'and good once')
 })
 
-t.test('session program: a response that says nothing is asked for again', async (t) => {
-  const { url } = await bridgeTo(t, [program, 'session'])
-  const params = { name: 'test_elicitation', arguments: { message: 'who?' } }
-  const first = await stateless(url, 'tools/call', params, { capabilities: askable })
-  const more = { requestState: first.response?.result?.['requestState'], inputResponses: {} }
-  const second = await stateless(url, 'tools/call', { ...params, ...more }, { capabilities: askable })
-  t.match(second.response?.result, { resultType: 'input_required', inputRequests: { 'ask-1': {} } })
-})
-
 for (const era of ['session', 'stateless'])
   t.test(`${era} program: a client that goes away cancels its call`, async (t) => {
     const lines = new EventEmitter()
@@ -274,33 +242,6 @@ t.test('limits: processes are bounded for both eras together, and idle ones end 
   await t.rejects(openSession(url), /503/)
 })
 
-t.test('a program that is silent before initialize speaks the session era', async (t) => {
-  const silent = `
-    const say = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
-    let open = false
-    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-      const { id, method } = JSON.parse(line)
-      if (method === 'initialize') {
-        open = true
-        say(id, { protocolVersion: '2024-11-05', capabilities: { tools: {} }, serverInfo: { name: 'silent', version: '1' } })
-      } else if (open && id !== undefined) say(id, { tools: [] })
-    })`
-  const { url } = await bridgeTo(t, ['-e', silent], { probeMs: 50 })
-  t.match((await stateless(url, 'tools/list')).response?.result, { tools: [], resultType: 'complete' })
-})
-
-t.test('a program that speaks neither era: its own refusal of initialize reaches the client', async (t) => {
-  const refuses = `
-    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-      const { id } = JSON.parse(line)
-      if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32050, message: 'not today' } }))
-    })`
-  const { url } = await bridgeTo(t, ['-e', refuses])
-  t.match((await openSession(url)).initialized.error, { code: -32050, message: 'not today' })
-  const response = await stateless(url, 'tools/list')
-  t.match(response.response?.error, { code: -32603 })
-})
-
 t.test('stateless program, session client: its words are in every request, and its level, too', async (t) => {
   const { url } = await bridgeTo(t, [program, 'stateless'])
   const session = await openSession(url, { capabilities: askable })
@@ -343,42 +284,6 @@ t.test('in front of it, a virtual server keeps one process for each of its sessi
   t.ok(await hasExtraTool(ada.request('tools/list')))
   t.notOk(await hasExtraTool(bob.request('tools/list')))
   stream.close()
-})
-
-t.test('stateless program: slow to start, it is asked again before it is given up', async (t) => {
-  // Each process says nothing until the second question has come: as if the first ones were still starting.
-  const folder = t.testdir({})
-  const slow = `
-    const fs = require('node:fs')
-    const marks = ${JSON.stringify(folder)}
-    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-      const { id, method } = JSON.parse(line)
-      const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...message }) + '\\n')
-      if (method === 'initialize') { fs.writeFileSync(marks + '/refused', ''); return say({ error: { code: -32601, message: 'no sessions' } }) }
-      if (id === undefined || !fs.existsSync(marks + '/refused')) return
-      if (method === 'server/discover') return say({ result: { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } } })
-      say({ result: { resultType: 'complete', tools: [] } })
-    })`
-  const { url } = await bridgeTo(t, ['-e', slow], { probeMs: 2_000 })
-  const { response } = await stateless(url, 'tools/list')
-  t.match(response?.result, { tools: [] })
-})
-
-t.test('a program of neither era is asked again by the next request', async (t) => {
-  const folder = t.testdir({})
-  const broken = `
-    const fs = require('node:fs')
-    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-      const { id, method } = JSON.parse(line)
-      if (id === undefined) return
-      const works = fs.existsSync(${JSON.stringify(folder)} + '/works')
-      const result = method === 'server/discover' ? { supportedVersions: ['2026-07-28'], capabilities: {} } : { resultType: 'complete', tools: [] }
-      process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...(works ? { result } : { error: { code: -32603, message: 'no database' } }) }) + '\\n')
-    })`
-  const { url } = await bridgeTo(t, ['-e', broken])
-  t.match((await stateless(url, 'tools/list')).response, { error: { code: Number } })
-  writeFileSync(`${folder}/works`, '')
-  t.match((await stateless(url, 'tools/list')).response?.result, { tools: [] })
 })
 
 t.test(

@@ -1,58 +1,15 @@
 /** Tool search by words: what clients of every kind see, find and call. */
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { connect } from '../../../helpers/mcp/clients.ts'
-import { openSession, post, stateless, type WireAnswer } from '../../../helpers/mcp/wire.ts'
+import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
 import { proves } from '../../../helpers/proves.ts'
-import { type RawBackend, type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { startVmcp } from '../../../../runtime/vmcp/index.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import { call, find, type FindResult, foundBy, listOf, names, start, textOf, tool, TOOLS } from './rig.ts'
 
 proves('3.config.optimizer.enabled', '3.config.optimizer.maxToolsToReturn', '3.endpoint.find-call-tool')
-
-const tool = (name: string, description: string, properties: Record<string, unknown> = {}, more = {}) =>
-  JSON.stringify({ name, description, inputSchema: { type: 'object', properties }, ...more })
-
-const TOOLS = [
-  tool('create_issue', 'Opens a new issue in a repository', { repository: { type: 'string' } }),
-  tool('list_issues', 'Lists the issues of a repository', { repository: { type: 'string' } }),
-  tool('sendEmail', 'Sends a message to somebody', { recipient: { type: 'string' } }),
-  tool('weather', 'Forecast for a place', { options: { type: 'object', properties: { postalCode: {} } } }),
-  '{"name":"exact","description":"Keeps its bytes","inputSchema":{"type":"object","x":1.50,"big":12345678901234567890}}',
-]
-
-async function start(
-  t: Test,
-  more: Record<string, unknown> = {},
-  backend: RawBackendOptions = {},
-): Promise<{ url: string; origin: string; backend: RawBackend }> {
-  const raw = await startRawBackend({ tools: () => TOOLS, ...backend })
-  const vmcp = await startTestVmcp(
-    { raw: raw.url },
-    { aggregation: bareNames('raw'), optimizer: {}, ...more },
-  )
-  t.teardown(() => Promise.all([vmcp.close(), raw.close()]))
-  return { url: vmcp.url, origin: vmcp.origin, backend: raw }
-}
-
-interface FindResult {
-  readonly tools: { readonly name: string }[]
-  readonly token_metrics: { baseline_tokens: number; returned_tokens: number; savings_percent: number }
-}
-
-function foundBy(response: WireAnswer): FindResult {
-  return response.response?.result?.['structuredContent'] as FindResult
-}
-
-function listOf(response: WireAnswer): string[] {
-  const tools = response.response?.result?.['tools'] as { name: string }[] | undefined
-  return tools?.map(({ name }) => name) ?? []
-}
-
-const names = (response: WireAnswer): string[] => foundBy(response).tools.map(({ name }) => name)
-
-const find = (url: string, tool_description: string, tool_keywords?: unknown) =>
-  stateless(url, 'tools/call', { name: 'find_tool', arguments: { tool_description, tool_keywords } })
 
 t.test('tool search: every client lists two tools, finds what it needs and calls it', async (t) => {
   const fixture = await startFixture({ era: 'both' })
@@ -109,15 +66,6 @@ for (const era of ['session', 'stateless'] as const)
     }
   })
 
-const call = (url: string, args: unknown) =>
-  stateless(url, 'tools/call', { name: 'call_tool', arguments: args })
-
-/** Text of the first content, with `!` in front of an error. */
-function textOf({ response, text }: WireAnswer): string {
-  const { content, isError } = (response?.result ?? {}) as { content?: { text: string }[]; isError?: boolean }
-  return content ? `${isError === true ? '!' : ''}${content[0]?.text}` : text
-}
-
 t.test('tool search: a direct call of any other name is refused like one that does not exist', async (t) => {
   const { url, backend } = await start(t)
   const plain = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
@@ -148,94 +96,6 @@ t.test('tool search: the list of tools has one page', async (t) => {
   const other = await stateless(url, 'tools/list', { cursor: 'W10' })
   t.match(other.response?.error, { code: -32602, message: 'invalid cursor' })
 })
-
-t.test('call_tool: parameters and results pass byte for byte', async (t) => {
-  const parameters = '{"n":12345678901234567890,"f":1.50,"u":"\\u00e9"}'
-  const result = '{"content":[],"structuredContent":{"big":98765432109876543210,"x":2.50}}'
-  const { url, backend } = await start(t, {}, { responses: { 'tools/call': () => result } })
-  const session = await openSession(url)
-  const response = await post(
-    url,
-    `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"call_tool","_meta":{"x":1},"arguments":{"tool_name":"exact","parameters":${parameters}}}}`,
-    session.headers,
-  )
-  t.equal(response.text, `{"jsonrpc":"2.0","id":9,"result":${result}}`)
-  const { body } = backend.requests.findLast(({ method }) => method === 'tools/call') ?? { body: '' }
-  t.match(body, `"arguments":${parameters}`)
-  t.match(body, '"name":"exact"')
-  t.match(body, '"x":1', 'what else the request had goes along')
-  t.notMatch(body, 'tool_name')
-})
-
-t.test('call_tool: forgives how models write its arguments', async (t) => {
-  const { url } = await start(t)
-  for (const args of [
-    { tool_name: 'weather', parameters: { a: 1 } },
-    { Tool_Name: 'weather', PARAMETERS: { a: 1 } },
-    { parameters: { tool_name: 'weather', a: 1 } },
-    { tool_name: '', parameters: { tool_name: 'weather', a: 1 } },
-  ])
-    t.equal(textOf(await call(url, args)), '{"a":1}', JSON.stringify(args))
-  t.equal(textOf(await call(url, { tool_name: 'weather' })), '{}')
-  t.equal(textOf(await call(url, { tool_name: 'weather', parameters: null })), '{}')
-  const kept = { tool_name: 'weather', parameters: { tool_name: 'other' } }
-  t.equal(textOf(await call(url, kept)), '{"tool_name":"other"}', 'a parameter of that name stays')
-})
-
-t.test('call_tool: says to the model what is wrong', async (t) => {
-  const { url, backend } = await start(t)
-  for (const [args, said] of [
-    [undefined, /^!call_tool failed: tool_name is required: expected .*got no fields/],
-    [{ name: 'weather', arguments: {} }, /^!call_tool failed: tool_name is required.*"name", "arguments"/],
-    [{ tool_name: 7, parameters: {} }, /^!call_tool failed: invalid arguments: tool_name must be a string/],
-    [{ tool_name: 'weather', parameters: [] }, /^!call_tool failed: parameters must be an object/],
-    [
-      { tool_name: 'weather', TOOL_NAME: 'exact' },
-      /^!call_tool failed: invalid arguments: a field stands there twice/,
-    ],
-    [{ tool_name: 'no_such_tool', parameters: {} }, /^!tool not found: no_such_tool$/],
-    [{ tool_name: 'call_tool', parameters: { tool_name: 'weather' } }, /^!tool not found: call_tool$/],
-  ] as const)
-    t.match(textOf(await call(url, args)), said)
-  t.notOk(backend.requests.some(({ method }) => method === 'tools/call'))
-  t.match(textOf(await find(url, '')), /"tools":\[\]/)
-  for (const [args, said] of [
-    [{}, /^!find_tool failed: tool_description is required/],
-    [{ tool_description: 1 }, /^!find_tool failed: invalid arguments: tool_description must be a string/],
-    [
-      { tool_description: 'x', tool_keywords: [1] },
-      /^!find_tool failed: invalid arguments: tool_keywords must be/,
-    ],
-  ] as const)
-    t.match(textOf(await stateless(url, 'tools/call', { name: 'find_tool', arguments: args })), said)
-})
-
-t.test(
-  'call_tool: a tool that fails, and a backend that does, answer as they would a direct call',
-  async (t) => {
-    const { url, backend } = await start(
-      t,
-      {},
-      {
-        responses: {
-          'tools/call': ({ params, id, res }) => {
-            if (params['name'] === 'weather')
-              return '{"content":[{"type":"text","text":"rain"}],"isError":true}'
-            res.end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32050,"message":"own"}}`)
-            return undefined
-          },
-        },
-      },
-    )
-    t.equal(textOf(await call(url, { tool_name: 'weather', parameters: {} })), '!rain')
-    t.match((await call(url, { tool_name: 'exact', parameters: {} })).response?.error, {
-      code: -32050,
-      message: 'own',
-    })
-    await backend.close()
-    t.match(textOf(await call(url, { tool_name: 'weather', parameters: {} })), /^!/)
-  },
-)
 
 t.test('find_tool: finds by stems, by parts of names, by parameters, by keywords first', async (t) => {
   const { url } = await start(t)

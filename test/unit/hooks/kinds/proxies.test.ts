@@ -10,42 +10,16 @@ import {
   auth,
   authzConfig,
   configMap,
-  embedded,
   oidcConfig,
   policy,
   remote,
-  resource,
   server,
   telemetryConfig,
   toolConfig,
   world,
 } from '../../../hooks/resources.ts'
 import type { World } from '../../../hooks/world.ts'
-
-interface Pod {
-  spec: {
-    initContainers?: { args: string[] }[]
-    containers: { name: string; args: string[]; command?: string[]; env?: { name: string }[] }[]
-    automountServiceAccountToken: boolean
-  }
-}
-const podOf = (w: World, kind: string, name: string) =>
-  (w.get(kind, name)['spec'] as { template: Pod }).template
-const statusOf = (w: World, kind: string, name: string) =>
-  w.get(kind, name)['status'] as {
-    phase: string
-    url: string
-    message: string
-    conditions: { type: string }[]
-  }
-const condition = (w: World, kind: string, name: string, type: string) =>
-  statusOf(w, kind, name).conditions.find((item) => item.type === type)
-const fileOf = (w: World, map: string, file = 'proxy.yaml') =>
-  parse((w.get('ConfigMap', map)['data'] as Record<string, string>)[file] ?? '') as Record<string, unknown>
-const authServer = { authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' } }
-const login = (resourceUrl = 'https://f.example.com') => ({
-  oidcConfigRef: { name: 'login', audience: resourceUrl, resourceUrl },
-})
+import { condition, fileOf, podOf, statusOf } from './proxy-response.ts'
 
 t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
   const w = world(server('files')).settle()
@@ -217,103 +191,6 @@ t.test('MCPServer: a missing reference of any kind stops it, a missing group doe
     reason: 'GroupRefNotFound',
   })
   t.equal(statusOf(w, 'MCPServer', 'files').phase, 'Ready')
-})
-
-t.test(
-  'authServerRef: an embedded server beside the proxy, and the swap for the upstream’s token',
-  async (t) => {
-    const w = world(oidcConfig(), auth.server, server('files', { ...login(), ...authServer })).settle()
-    t.match(fileOf(w, 'mcp-files-proxy-config', 'authserver-config.yaml'), {
-      issuer: 'https://login.example.com',
-      allowedAudiences: ['https://f.example.com'],
-    })
-    t.strictSame(fileOf(w, 'mcp-files-proxy-config')['outgoingAuth'], {
-      type: 'upstream_inject',
-      upstreamInject: { providerName: 'corp' },
-    })
-    const stripped = world(
-      oidcConfig(),
-      resource('MCPExternalAuthConfig', 'server', {
-        type: 'embeddedAuthServer',
-        embeddedAuthServer: embedded({ disableUpstreamTokenInjection: true }),
-      }),
-      server('files', { ...login(), ...authServer }),
-    ).settle()
-    t.notOk('outgoingAuth' in fileOf(stripped, 'mcp-files-proxy-config'))
-  },
-)
-
-t.test('authServerRef: what does not fit is refused with a condition', async (t) => {
-  proves('2.embeddedAuthServer.primaryUpstreamProvider.scope')
-  const base = embedded() as { upstreamProviders: { name: string }[] }
-  const two = {
-    ...base,
-    upstreamProviders: [...base.upstreamProviders, { ...base.upstreamProviders[0], name: 'other' }],
-  }
-  const server2 = resource('MCPExternalAuthConfig', 'server', {
-    type: 'embeddedAuthServer',
-    embeddedAuthServer: two,
-  })
-  const wrong: [World, string, RegExp][] = [
-    [
-      world(oidcConfig(), server2, server('files', { ...login(), ...authServer })),
-      'MultiUpstreamNotSupported',
-      /supports one/,
-    ],
-    [
-      world(
-        oidcConfig(),
-        auth.header,
-        server('files', { ...login(), authServerRef: { kind: 'MCPExternalAuthConfig', name: 'header' } }),
-      ),
-      'AuthServerRefInvalidType',
-      /headerInjection/,
-    ],
-    [world(auth.server, server('files', authServer)), 'AuthServerRefInvalidConfig', /needs oidcConfigRef/],
-    [
-      world(
-        oidcConfig({ issuer: 'https://other.example.com' }),
-        auth.server,
-        server('files', { ...login(), ...authServer }),
-      ),
-      'AuthServerRefInvalidConfig',
-      /issuer/,
-    ],
-    [
-      world(
-        oidcConfig(),
-        auth.server,
-        server('files', {
-          oidcConfigRef: { name: 'login', audience: 'x', resourceUrl: 'https://f.example.com' },
-          ...authServer,
-        }),
-      ),
-      'AuthServerRefInvalidConfig',
-      /audience/,
-    ],
-    [
-      world(
-        oidcConfig(),
-        auth.server,
-        server('files', { ...login(), ...authServer, externalAuthConfigRef: { name: 'server' } }),
-      ),
-      'AuthServerRefInvalidConfig',
-      /both/,
-    ],
-  ]
-  for (const [w, reason, message] of wrong) {
-    t.match(condition(w.settle(), 'MCPServer', 'files', 'AuthServerRefValidated'), {
-      status: 'False',
-      reason,
-      message,
-    })
-  }
-  const primary = resource('MCPExternalAuthConfig', 'server', {
-    type: 'embeddedAuthServer',
-    embeddedAuthServer: embedded({ primaryUpstreamProvider: 'corp' }),
-  })
-  const w = world(oidcConfig(), primary, server('files', { ...login(), ...authServer })).settle()
-  t.notOk('primaryUpstreamProvider' in fileOf(w, 'mcp-files-proxy-config', 'authserver-config.yaml'))
 })
 
 t.test(
