@@ -6,7 +6,7 @@ import type { ConsoleView } from './view.ts'
 
 export type ActionType = ConsoleRecord['type']
 
-export interface Action {
+export interface ConsoleAction {
   readonly type: ActionType
   readonly caller: Caller | undefined
   readonly target?: string | undefined
@@ -14,7 +14,7 @@ export interface Action {
   readonly error?: unknown
 }
 
-export type Acted = (exchange: Exchange, action: Action) => void
+export type Acted = (exchange: Exchange, action: ConsoleAction) => void
 
 const maxText = 128
 

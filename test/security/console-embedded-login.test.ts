@@ -1,7 +1,8 @@
 /** The console's login at the real embedded authorization server: consent, upstream login, PKCE, roles by a claim of the ID token. */
 import t from 'tap'
 import { makeFetch } from '../../runtime/net/index.ts'
-import { Browser, registerClient, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { registerClient, startAuthServer } from '../helpers/authserver/authserver.ts'
+import { Browser } from '../helpers/authserver/cookie-browser.ts'
 import { startTestConsole } from '../helpers/console/console.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 

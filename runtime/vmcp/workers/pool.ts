@@ -9,7 +9,7 @@ import { totalmem } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { PoolOptions } from './options.ts'
-import { Slots } from './slots.ts'
+import { WorkerSlots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
 
 /** The container's memory limit when there is one; systems without one response zero or more than there is. */
@@ -35,7 +35,7 @@ export interface Lease {
 export class WorkerPool {
   readonly #options: PoolOptions
   readonly #program: WorkerProgram
-  readonly #slots: Slots
+  readonly #slots: WorkerSlots
   /** The one used last comes last. */
   readonly #idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
   readonly #all = new Set<Worker>()
@@ -44,7 +44,7 @@ export class WorkerPool {
   constructor(program: WorkerProgram, options: PoolOptions) {
     this.#program = program
     this.#options = options
-    this.#slots = new Slots(options)
+    this.#slots = new WorkerSlots(options)
   }
 
   /** Waits for a worker. Rejects with RATE_LIMITED when the queue is full, and with the reason of `signal`. */

@@ -26,7 +26,7 @@ interface Waiting {
   refuse(error: Error): void
 }
 
-export class Slots {
+export class WorkerSlots {
   readonly #options: SlotOptions
   readonly #running = new Counts()
   readonly #parked = new Counts()
