@@ -40,6 +40,11 @@ export interface EmbeddedAuthServer {
   secretUses(): readonly SecretUse[] | undefined
 }
 
+/** True when a strategy adds a credential where `disableUpstreamTokenInjection` says that none is added. */
+export function addsCredentialAgain(type: string | undefined, server: AuthServerFacts | undefined): boolean {
+  return server?.disableUpstreamTokenInjection === true && (type === 'token_exchange' || type === 'cloud_sts')
+}
+
 /**
  * Errors of an OIDC block that stands beside an embedded server, as "field: rule" lines below `field`. The server is
  * the issuer, and its tokens are good for the resource that clients read in the protected-resource document.

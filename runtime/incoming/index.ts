@@ -2,6 +2,7 @@
 export { type AuthenticationEvent, type Authenticator, makeAuthenticator } from './authenticate.ts'
 export { type IncomingConfig, oidcViolations } from './config.ts'
 export {
+  addsCredentialAgain,
   type AuthServerFacts,
   type EmbeddedAuthServer,
   pairingViolations,

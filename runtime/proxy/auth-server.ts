@@ -8,13 +8,11 @@
  * Source: docs/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection, Errors.
  */
 import type { ProxySettings } from '../config/index.ts'
-import { type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
+import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../incoming/index.ts'
 import type { StrategyConfig } from '../outgoing/index.ts'
 
 /** Credentials of the client that never travel on when the server strips them. */
 export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'proxy-authorization']
-
-const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
 /** Every error of these settings beside an embedded server, as "field: rule" lines. */
 export function authServerViolations(config: ProxySettings, server: AuthServerFacts): readonly string[] {
@@ -35,8 +33,9 @@ function incomingViolations(
 
 function outgoingViolations(
   { exchange, strategy, passAuthorization, remote, workers }: ProxySettings,
-  { disableUpstreamTokenInjection, upstreams }: AuthServerFacts,
+  server: AuthServerFacts,
 ): readonly string[] {
+  const { upstreams } = server
   const type = exchange ? 'token_exchange' : strategy?.type
   const provider = strategy?.upstreamInject?.providerName
   return [
@@ -44,7 +43,7 @@ function outgoingViolations(
     ...(provider === undefined || upstreams.some(({ name }) => name === provider)
       ? []
       : [`outgoingAuth.upstreamInject.providerName: "${provider}" is not the name of an upstream provider`]),
-    ...(disableUpstreamTokenInjection && type !== undefined && readds.has(type)
+    ...(addsCredentialAgain(type, server)
       ? [`disableUpstreamTokenInjection: excludes ${type}, which would add a credential again`]
       : []),
     ...(passAuthorization

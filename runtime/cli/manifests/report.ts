@@ -2,6 +2,7 @@
  * What `validate` found, for machines: JSON of our own, SARIF 2.1.0 for code scanning, JUnit XML for CI.
  */
 import { formatViolations, type Violation } from '../../../schemas/index.ts'
+import { junitReport, xml } from '../junit.ts'
 import { version } from '../version.ts'
 import { type CheckedManifest, nameOf } from './check.ts'
 
@@ -86,15 +87,7 @@ function junit(checked: readonly CheckedManifest[]): string {
     ].join('')
     return `    <testcase ${attributes}>${inner}</testcase>`
   })
-  const counts = `tests="${checked.length}" failures="${failures}"`
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuites ${counts}>`,
-    `  <testsuite name="gatehouse validate" ${counts}>`,
-    ...cases,
-    '  </testsuite>',
-    '</testsuites>',
-  ].join('\n')
+  return junitReport('gatehouse validate', cases, failures)
 }
 
 function counted(errors: number): string {
@@ -103,12 +96,4 @@ function counted(errors: number): string {
 
 function textOf(violation: Violation): string {
   return formatViolations([violation])
-}
-
-/** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */
-export function xml(text: string): string {
-  const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-  return text
-    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
-    .replace(/[&<>"]/g, (char) => named[char] ?? char)
 }

@@ -1,6 +1,6 @@
 /** What the policy commands print. */
 import type { DecisionExplanation, Flip, PolicyTestRun, Replay } from '../../policy/index.ts'
-import { xml } from '../manifests/report.ts'
+import { junitReport, xml } from '../junit.ts'
 
 export type TestFormat = 'text' | 'json' | 'junit'
 
@@ -36,7 +36,6 @@ function junit(
   all: readonly { readonly file: string; readonly name: string; readonly failures: readonly string[] }[],
   failed: number,
 ): string {
-  const counts = `tests="${all.length}" failures="${failed}"`
   const cases = all.map(({ file, name, failures }) => {
     const failure =
       failures.length === 0
@@ -44,14 +43,7 @@ function junit(
         : `<failure message="${xml(failures[0] ?? '')}">${xml(failures.join('\n'))}</failure>`
     return `    <testcase classname="${xml(file)}" name="${xml(name)}">${failure}</testcase>`
   })
-  return [
-    '<?xml version="1.0" encoding="UTF-8"?>',
-    `<testsuites ${counts}>`,
-    `  <testsuite name="gatehouse policy test" ${counts}>`,
-    ...cases,
-    '  </testsuite>',
-    '</testsuites>',
-  ].join('\n')
+  return junitReport('gatehouse policy test', cases, failed)
 }
 
 export function reportExplanation(explained: DecisionExplanation): string {

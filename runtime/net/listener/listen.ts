@@ -217,3 +217,10 @@ function malformed(code: string | undefined): { status: number; text: string } {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { status: 408, text: 'Request Timeout' }
   return { status: 400, text: 'Bad Request' }
 }
+
+/** Writes what belongs together, without copying it into one buffer. */
+export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
+  res.cork()
+  for (const part of parts) res.write(part)
+  res.uncork()
+}

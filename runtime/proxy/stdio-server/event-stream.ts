@@ -1,7 +1,7 @@
 /** Event streams of the bridge: begun, and written to as long as the client reads. */
 import type { ServerResponse } from 'node:http'
 import { eventStreamType } from '../../mcp/index.ts'
-import { holdsStream } from '../../net/index.ts'
+import { holdsStream, writeParts } from '../../net/index.ts'
 
 /** Bytes that may wait for a client; it gets no more beyond that. */
 const maxUnread = 16 * 1024 * 1024
@@ -18,13 +18,6 @@ export function beginStream(res: ServerResponse, headers: Readonly<Record<string
   }, keepAliveMs)
   alive.unref()
   res.once('close', () => clearInterval(alive))
-}
-
-/** Writes what belongs together, without copying it into one buffer. */
-export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
-  res.cork()
-  for (const part of parts) res.write(part)
-  res.uncork()
 }
 
 /** False when the client did not read and was cut off. */

@@ -5,8 +5,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { eventParts, eventStreamType, jsonType, resultParts, statusOf } from '../../mcp/index.ts'
+import { writeParts } from '../../net/index.ts'
 import type { StatelessReply } from '../eras/stateless-reply.ts'
-import { beginStream, pushEvent, writeParts } from './event-stream.ts'
+import { beginStream, pushEvent } from './event-stream.ts'
 
 export class HttpReply implements StatelessReply {
   readonly streams: boolean

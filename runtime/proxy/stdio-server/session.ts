@@ -21,12 +21,12 @@ import {
   resultParts,
   scanMessage,
 } from '../../mcp/index.ts'
-import type { Log } from '../../net/index.ts'
+import { type Log, writeParts } from '../../net/index.ts'
 import type { OpenLink, ServerLink } from '../eras/link.ts'
 import { discover } from '../eras/probe.ts'
 import { linkOver, LinkRequester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
-import { beginStream, pushEvent, writeParts } from './event-stream.ts'
+import { beginStream, pushEvent } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */
 const maxBuffered = 100

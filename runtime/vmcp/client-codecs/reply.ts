@@ -8,8 +8,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { encodeEvent, eventParts, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
+import { writeParts } from '../../net/index.ts'
 import type { ClientResponse } from './response.ts'
-import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded, writeParts } from './stream.ts'
+import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
 /** Results from this size on are not copied into one buffer. */
 const largeBytes = 16 * 1024

@@ -3,7 +3,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { holdsStream } from '../../net/index.ts'
+import { holdsStream, writeParts } from '../../net/index.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
 export const maxBufferedBytes = 16 * 1024 * 1024
@@ -35,13 +35,6 @@ export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffe
   if (Buffer.isBuffer(bytes)) res.write(bytes)
   else writeParts(res, bytes)
   return true
-}
-
-/** Writes what belongs together, without copying it into one buffer. */
-export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
-  res.cork()
-  for (const part of parts) res.write(part)
-  res.uncork()
 }
 
 /** Lets a response that was ended wait only as long as the client takes something of it. */

@@ -6,6 +6,7 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import {
+  addsCredentialAgain,
   type AuthServerFacts,
   type EmbeddedAuthServer,
   pairingViolations,
@@ -13,8 +14,6 @@ import {
 } from '../../incoming/index.ts'
 import type { Metrics } from '../../observe/index.ts'
 import type { StrategyConfig } from '../../outgoing/index.ts'
-
-const readds: ReadonlySet<string> = new Set(['token_exchange', 'cloud_sts'])
 
 /** Every error of the configuration beside this server, as "field: rule" lines. */
 export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
@@ -41,7 +40,7 @@ export function injectionViolation(
   { type }: Pick<StrategyConfig, 'type'>,
   server: AuthServerFacts | undefined,
 ): string | undefined {
-  return server?.disableUpstreamTokenInjection && readds.has(type)
+  return addsCredentialAgain(type, server)
     ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
     : undefined
 }

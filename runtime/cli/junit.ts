@@ -1,0 +1,22 @@
+/** The frame of JUnit XML reports for CI, the same for every command that writes one. */
+
+/** `cases` are lines of XML, one for each test case. */
+export function junitReport(suite: string, cases: readonly string[], failures: number): string {
+  const counts = `tests="${cases.length}" failures="${failures}"`
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    `<testsuites ${counts}>`,
+    `  <testsuite name="${suite}" ${counts}>`,
+    ...cases,
+    '  </testsuite>',
+    '</testsuites>',
+  ].join('\n')
+}
+
+/** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */
+export function xml(text: string): string {
+  const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+  return text
+    .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
+    .replace(/[&<>"]/g, (char) => named[char] ?? char)
+}
