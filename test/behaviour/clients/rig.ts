@@ -10,7 +10,7 @@ export const entry = { url: 'http://127.0.0.1:4483/mcp' }
 export const original =
   '{\n  // mine\n  "mcpServers": {\n    "a": { "command": "x", "env": { "T": "canary" } } // theirs\n  }\n}\n'
 
-export function operationOn(file: string, folder: string, given: Partial<FileOperation> = {}): FileOperation {
+function operationOn(file: string, folder: string, given: Partial<FileOperation> = {}): FileOperation {
   const location: Location = {
     client: 'cursor',
     scope: 'user',

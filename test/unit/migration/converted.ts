@@ -3,7 +3,7 @@ import { validateResource } from '../../../hooks/index.ts'
 import { type Migration, migrate, type SourceDocument } from '../../../runtime/migration/index.ts'
 
 /** Documents as a file would have them; paths lead to no line. */
-export function documents(...docs: readonly Readonly<Record<string, unknown>>[]): SourceDocument[] {
+function documents(...docs: readonly Readonly<Record<string, unknown>>[]): SourceDocument[] {
   return docs.map((doc) => ({ doc, file: 'given.yaml', lineOf: () => 1 }))
 }
 

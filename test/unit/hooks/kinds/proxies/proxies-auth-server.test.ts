@@ -1,8 +1,8 @@
 /** Proxies with an embedded authorization server: authServerRef and externalAuthConfigRef. */
 import t from 'tap'
-import { proves } from '../../../helpers/proves.ts'
-import { auth, embedded, oidcConfig, resource, server, world } from '../../../hooks/resources.ts'
-import type { World } from '../../../hooks/world.ts'
+import { proves } from '../../../../helpers/proves.ts'
+import { auth, embedded, oidcConfig, resource, server, world } from '../../../../hooks/resources.ts'
+import type { World } from '../../../../hooks/world.ts'
 import { condition, fileOf } from './proxy-response.ts'
 
 const authServer = { authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' } }

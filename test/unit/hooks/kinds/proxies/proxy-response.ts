@@ -1,6 +1,6 @@
 /** What the tests of proxies read of a response: pod, status, conditions and the file of the proxy. */
 import { parse } from 'yaml'
-import type { World } from '../../../hooks/world.ts'
+import type { World } from '../../../../hooks/world.ts'
 
 export interface Pod {
   spec: {

@@ -3,9 +3,9 @@
  */
 import t from 'tap'
 import { parse } from 'yaml'
-import { needsVirtualServer, virtualServerOf } from '../../../../runtime/config/index.ts'
-import { validateRuntime } from '../../../../schemas/index.ts'
-import { proves } from '../../../helpers/proves.ts'
+import { needsVirtualServer, virtualServerOf } from '../../../../../runtime/config/index.ts'
+import { validateRuntime } from '../../../../../schemas/index.ts'
+import { proves } from '../../../../helpers/proves.ts'
 import {
   auth,
   authzConfig,
@@ -17,8 +17,8 @@ import {
   telemetryConfig,
   toolConfig,
   world,
-} from '../../../hooks/resources.ts'
-import type { World } from '../../../hooks/world.ts'
+} from '../../../../hooks/resources.ts'
+import type { World } from '../../../../hooks/world.ts'
 import { condition, fileOf, podOf, statusOf } from './proxy-response.ts'
 
 t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
