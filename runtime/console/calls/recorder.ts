@@ -103,7 +103,7 @@ export class CallRecorder implements ExchangeRecorder {
   exchange(record: ExchangeRecord): void {
     if (record.policy) this.policies.count(record.policy)
     if (!isStored(record)) return
-    this.#store(record.caller?.key, false, (id, seq) =>
+    this.#store({ owner: record.caller?.key, isTry: false }, (id, seq) =>
       callOf(record, id, this.#now(), this.payloads.store(seq, record) ? 'recorded' : 'none'),
     )
   }
@@ -112,7 +112,7 @@ export class CallRecorder implements ExchangeRecorder {
   tried(tried: Tried): void {
     const { request, caller, backend, ms, outcome, policy, error } = tried
     if (policy) this.policies.count(policy)
-    this.#store(caller.key, true, (id) => ({
+    this.#store({ owner: caller.key, isTry: true }, (id) => ({
       id,
       at: iso(this.#now() - ms),
       method: 'tools/call',
@@ -137,10 +137,10 @@ export class CallRecorder implements ExchangeRecorder {
     this.#push({ seq: ++this.#seq, call, owner, isTry, isRemote: true, bytes: sizeOf(call) })
   }
 
-  #store(owner: string | undefined, isTry: boolean, make: (id: string, seq: number) => CallView): void {
+  #store(of: Pick<StoredCall, 'owner' | 'isTry'>, make: (id: string, seq: number) => CallView): void {
     const seq = ++this.#seq
     const call = make(this.idOf(seq), seq)
-    this.#push({ seq, call, owner, isTry, isRemote: false, bytes: sizeOf(call) })
+    this.#push({ seq, call, ...of, isRemote: false, bytes: sizeOf(call) })
   }
 
   /** Names a place in the rings of this process. */

@@ -26,13 +26,15 @@ export interface DescribedPolicies {
 export function describePolicies(config: Config, serverName: string): DescribedPolicies {
   const { policies = [], shadowPolicies = [] } = config
   const enforced = readPolicySet(policies)
-  const shadow = readPolicySet(shadowPolicies, (index) => `shadowPolicies[${index}]`)
-  const rows = (read: typeof enforced, isShadow: boolean): readonly DescribedPolicy[] =>
-    read.policies.map(({ id, effect, text }) => ({ id, effect, text, shadow: isShadow }))
-  const problems = [...enforced.problems, ...shadow.problems]
+  const inShadow = readPolicySet(shadowPolicies, (index) => `shadowPolicies[${index}]`)
+  const rows = (
+    read: typeof enforced,
+    { shadow }: { readonly shadow: boolean },
+  ): readonly DescribedPolicy[] => read.policies.map(({ id, effect, text }) => ({ id, effect, text, shadow }))
+  const problems = [...enforced.problems, ...inShadow.problems]
   return {
     digest: digestOf(config, serverName),
-    items: [...rows(enforced, false), ...rows(shadow, true)],
+    items: [...rows(enforced, { shadow: false }), ...rows(inShadow, { shadow: true })],
     problems: problems.length > 0 ? [formatViolations(problems)] : [],
   }
 }
