@@ -87,7 +87,7 @@ await t.test(
     await Promise.all([client.callTool(echo), stateless.callTool(echo)])
     const find = () =>
       descendantsOf(dev.child.pid ?? 0).find((pid) =>
-        /^\S*node \S*server-everything\S* streamableHttp/.test(commandOf(pid)),
+        /^\S*node (?:--\S+ )*\S*server-everything\S* streamableHttp/.test(commandOf(pid)),
       )
     const before = find()
     if (before === undefined) throw new Error('the everything server does not run')
