@@ -1,6 +1,6 @@
 /**
  * The schemas inside a JSON Schema: which members of a schema are schemas themselves.
- * Source: JSON Schema 2020-12, core (applicators), and the older `definitions`.
+ * Source: JSON Schema 2020-12, core (applicators), and the older `definitions` and `dependencies`.
  */
 import { isFields, type Fields } from '../validation/fields.ts'
 
@@ -17,9 +17,11 @@ const single: ReadonlySet<string> = new Set([
   'unevaluatedProperties',
 ])
 const lists: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
+/** A list of names in `dependencies` holds no schema. */
 const maps: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',
+  'dependencies',
   'dependentSchemas',
   'patternProperties',
   'properties',
@@ -29,6 +31,7 @@ const maps: ReadonlySet<string> = new Set([
 const inPlace: ReadonlySet<string> = new Set([
   'allOf',
   'anyOf',
+  'dependencies',
   'dependentSchemas',
   'else',
   'if',

@@ -30,7 +30,7 @@ import {
   toolErrorOutcome,
 } from './operation.ts'
 import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
-import { type PinRefusal, refusal, unfitArguments } from './pin-refusal.ts'
+import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 
 export interface BackendCallOptions {
   /** The least time that the backend has. */
@@ -50,13 +50,12 @@ export class Core {
   #parts: LookupParts
   readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
-  readonly #onPinRefusal: (refusal: PinRefusal) => void
+  readonly #pins: PinParts
 
-  /** `onPinRefusal` hears of calls that pinning refuses. */
-  constructor(parts: LookupParts, cursors: Cursors, onPinRefusal: (refusal: PinRefusal) => void = () => {}) {
+  constructor(parts: LookupParts, cursors: Cursors, pins: PinParts) {
     this.#parts = parts
     this.#cursors = cursors
-    this.#onPinRefusal = onPinRefusal
+    this.#pins = pins
   }
 
   get parts(): LookupParts {
@@ -172,7 +171,7 @@ export class Core {
       (catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name),
     )
     if (!entry) throw this.#notFound(client, 'tool', name)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#onPinRefusal)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
     requireDecided(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, params, headers)
     return entry
@@ -225,10 +224,12 @@ export class Core {
     { timeoutMs = 0, bridges = false }: BackendCallOptions = {},
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
+    operation.routed?.(this.#backend(entry.backend).name)
+    const unfit =
+      entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation)))
+    if (unfit) return unfit
+    // It may have gone while the arguments were checked.
     const backend = this.#backend(entry.backend)
-    operation.routed?.(backend.name)
-    const unfit = entry.check?.(params.raw('arguments')) ?? []
-    if (unfit.length > 0) return unfitArguments(method, unfit)
     const mirrored = entry.mirrored ?? []
     const call = backend.call(client, {
       method,
@@ -254,7 +255,7 @@ export class Core {
     const { client } = operation
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#onPinRefusal)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
     return this.callEntry(operation, entry, {}, options)
   }
 
@@ -286,7 +287,7 @@ export class Core {
       (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
-    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#onPinRefusal)
+    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins.onRefusal)
     requireDecided(operation.origin, entry)
     return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
   }

@@ -1,9 +1,9 @@
 /** How calls end that pinning does not let through. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { annotateDenial, visibleText } from '../../observe/index.ts'
-import type { PinReason } from '../catalog/pinning/parts.ts'
+import type { ArgumentCheck, MatchSchemas, PinReason } from '../catalog/pinning/parts.ts'
 import type { RefusedEntry } from '../catalog/types.ts'
-import { type Outcome, toolErrorOutcome } from './operation.ts'
+import { type Operation, type Outcome, toolErrorOutcome } from './operation.ts'
 
 /** A call of something that is not as it was approved. */
 export interface PinRefusal {
@@ -11,6 +11,13 @@ export interface PinRefusal {
   readonly name: string
   readonly reason: PinReason
   readonly method: string
+}
+
+export interface PinParts {
+  /** Hears of calls that pinning refuses. */
+  readonly onRefusal: (refusal: PinRefusal) => void
+  /** Checks arguments for whoever sent them. */
+  readonly matcherFor: (requester: Pick<Operation, 'client' | 'signal'>) => MatchSchemas
 }
 
 const maxName = 128
@@ -27,8 +34,17 @@ export function refusal(
   return new GatehouseError('FORBIDDEN')
 }
 
-/** A model can correct the arguments of a tool; a prompt is asked for by a program. Throws INVALID_PARAMS for the latter. */
-export function unfitArguments(method: string, violations: readonly string[]): Outcome {
+/**
+ * Undefined: the arguments fit. A model can correct those of a tool; a prompt is asked for by a program. Rejects with
+ * INVALID_PARAMS for the latter, and as `match` does.
+ */
+export async function unfitArguments(
+  { method, params }: Operation,
+  check: ArgumentCheck,
+  match: MatchSchemas,
+): Promise<Outcome | undefined> {
+  const violations = await check(params.raw('arguments'), match)
+  if (violations.length === 0) return undefined
   const text = `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
   if (method === 'tools/call') return toolErrorOutcome(text)
   throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${text}` })

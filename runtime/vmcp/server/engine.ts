@@ -91,9 +91,11 @@ export class VmcpEngine {
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
-    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), (refused) =>
-      options.events.emit('pin_refused', refused),
-    )
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), {
+      onRefusal: (refused) => options.events.emit('pin_refused', refused),
+      matcherFor: (requester) => (schemas, value) =>
+        this.#evaluator.violations({ schemas, value }, requester),
+    })
     this.#notifier = new Notifier({
       watchers: options.watchers,
       onError: (error) => log.debug('a client could not be notified of changes', { err: error }),

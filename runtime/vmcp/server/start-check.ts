@@ -114,10 +114,14 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...optimizerViolations(config.optimizer, env),
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
-    ...(config.compositeTools?.length ? workerViolations(workflowWorker) : []).map(
-      (line) => `compositeTools: ${line}`,
-    ),
+    ...evaluationViolations(config),
   ]
+}
+
+/** Workflows are computed, and arguments of changed tools checked, in a worker. */
+function evaluationViolations({ compositeTools, pinning }: VmcpConfig): readonly string[] {
+  const users = [...(compositeTools?.length ? ['compositeTools'] : []), ...(pinning ? ['pinning'] : [])]
+  return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
 /** What keeps single backends from being served, and strategies from being used. */

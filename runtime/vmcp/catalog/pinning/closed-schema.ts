@@ -15,6 +15,8 @@ const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'uneva
 /** Applied to the value itself. */
 const branchLists = ['anyOf', 'oneOf'] as const
 const branchSingle = ['then', 'else'] as const
+/** By name of a member; `dependencies`, of draft-07, may have lists of names instead of schemas. */
+const dependent = ['dependentSchemas', 'dependencies'] as const
 
 /** What may stand beside a reference: it says nothing of members. */
 const besideReference: ReadonlySet<string> = new Set(
@@ -55,7 +57,7 @@ function closed(schema: unknown, { depth, isBranch }: Place): unknown {
     ...mapped(schema, maps, (value) => eachMember(value, part)),
     ...mapped(schema, branchSingle, branch),
     ...mapped(schema, branchLists, (list) => (Array.isArray(list) ? list.map(branch) : list)),
-    ...mapped(schema, ['dependentSchemas'], (value) => eachMember(value, branch)),
+    ...mapped(schema, dependent, (value) => eachMember(value, branch)),
   }
   const isOpen = schema['additionalProperties'] === undefined && schema['unevaluatedProperties'] === undefined
   const closes = isOpen && !isBranch && (depth === 0 || namesMembers(schema))
@@ -93,7 +95,7 @@ function namesMembers(schema: unknown): boolean {
       return Array.isArray(list) ? list : []
     }),
     ...branchSingle.map((keyword) => schema[keyword]),
-    ...Object.values(fieldsOf(schema['dependentSchemas'])),
+    ...dependent.flatMap((keyword) => Object.values(fieldsOf(schema[keyword]))),
   ]
   return branches.some(namesMembers)
 }

@@ -23,5 +23,8 @@ export interface PinRules {
 /** Why an item is not offered, for audit and status. */
 export type PinReason = 'tool_changed' | 'tool_new' | 'lock_invalid' | 'no_lock'
 
-/** What is wrong with the arguments, one line each; none: they fit. `args` is JSON text. */
-export type ArgumentCheck = (args: Buffer | undefined) => readonly string[]
+/** What of a value (JSON) does not match schemas (a JSON list), one line each. Compiles them outside of the server's thread. */
+export type MatchSchemas = (schemas: string, value: Buffer) => Promise<readonly string[]>
+
+/** What is wrong with the arguments, one line each; none: they fit. `args` is JSON text. Rejects as `match` does. */
+export type ArgumentCheck = (args: Buffer | undefined, match: MatchSchemas) => Promise<readonly string[]>

@@ -1,6 +1,8 @@
 /**
  * Carries out one task: pure, and bounded by its meter. Runs in the server for what is small, else in a worker.
  */
+import type { Fields } from '../../../../schemas/index.ts'
+import { schemaCheck } from '../../../../schemas/workflow/index.ts'
 import {
   EvaluationError,
   isList,
@@ -20,7 +22,16 @@ import { expandText, guarded, isWanted, type ExpansionScope, singleValue } from 
 import { buildOutput } from './output.ts'
 import type { WorkflowProgram, StepProgram } from './program.ts'
 import { dataOf, type ExecutionState, resultOf, withDefaults } from './state.ts'
-import type { EvaluatedTask, IterationPlan, StepPlan, EvaluationTask, TaskKind, Tasks } from './tasks.ts'
+import type {
+  Evaluated,
+  EvaluatedTask,
+  EvaluationTask,
+  IterationPlan,
+  SchemaTask,
+  StepPlan,
+  TaskKind,
+  Tasks,
+} from './tasks.ts'
 import { failureIn } from './tool-result.ts'
 
 /** Longest text that one template makes. */
@@ -33,9 +44,25 @@ export function evaluate(
   task: EvaluationTask,
   maxWork: number,
 ): EvaluatedTask {
+  return metered(maxWork, (meter) => carryOut(task, program, state, meter))
+}
+
+/** What does not match the first schema that the value does not match, one line each. Never throws. */
+export function matchSchemas({ schemas, value }: SchemaTask, maxWork: number): Evaluated<readonly string[]> {
+  return metered(maxWork, (meter) => {
+    const plain: unknown = JSON.parse(textOf(value))
+    for (const schema of JSON.parse(schemas) as readonly Fields[]) {
+      const violations = schemaCheck(schema).violations(plain, (units) => meter.spend(units))
+      if (violations.length > 0) return violations
+    }
+    return []
+  })
+}
+
+function metered<Value>(maxWork: number, work: (meter: TemplateMeter) => Value): Evaluated<Value> {
   const meter = new TemplateMeter({ maxBytes, maxWork })
   try {
-    const value = carryOut(task, program, state, meter)
+    const value = work(meter)
     return { kind: 'done', value, spent: meter.spent }
   } catch (error) {
     const { spent } = meter

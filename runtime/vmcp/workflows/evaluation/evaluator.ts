@@ -4,6 +4,7 @@
  *
  * A task begins in the server under a small budget of work; when that is used up it is carried out again in a worker. Tasks
  * without budget left in this turn of the event loop go to a worker at once. An execution as a whole has a budget too.
+ * Schemas that are not those of a workflow are compiled and evaluated in a worker only.
  */
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -18,10 +19,19 @@ import {
   workflowWorker,
 } from '../../workers/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
+import { shared } from './bytes.ts'
 import { evaluate } from './evaluate.ts'
 import type { WorkflowProgram } from './program.ts'
 import type { ExecutionState } from './state.ts'
-import type { EvaluatedTask, EvaluationTask, TaskKind, Tasks, ToEvaluationWorker } from './tasks.ts'
+import type {
+  Evaluated,
+  EvaluatedTask,
+  EvaluationTask,
+  SchemaTask,
+  TaskKind,
+  Tasks,
+  ToEvaluationWorker,
+} from './tasks.ts'
 
 export interface EvaluatorLimits {
   /** Units of work (about 100 ns) of one task in the server, and of all of them in one turn of the event loop. */
@@ -49,7 +59,7 @@ const workerCount = 2
 export function evaluationPool(memory = ownMemory()): PoolOptions {
   const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
-    tasks: 'workflows',
+    tasks: 'workflows and checks of arguments',
     maxWorkers,
     maxPerCaller: Math.max(1, maxWorkers - 1),
     maxWaiting: 200,
@@ -98,13 +108,35 @@ export class Evaluator {
     const maxWork = Math.min(taskWork, executionWork - budget.spent)
     const made =
       this.#inline(program, state, task as EvaluationTask) ??
-      (await this.#inWorker(
+      (await this.#inWorker<Tasks[TaskKind]['result']>(
         { source: program.source, state, task: task as EvaluationTask, maxWork },
         requester,
-      ))
+      ).catch((error: unknown) => {
+        throw error instanceof GatehouseError && !requester.signal.aborted
+          ? new WorkflowError(error.message)
+          : error
+      }))
     budget.spent += made.spent
     if (made.kind === 'done') return made.value
     throw this.#errorOf(made)
+  }
+
+  /**
+   * What of a value does not match the schemas, one line each; a check that does not come to its end is one too. Rejects
+   * with RATE_LIMITED when too much waits for a worker, and with the reason of the signal.
+   */
+  async violations(
+    { schemas, value }: SchemaTask,
+    requester: Omit<EvaluationRequester, 'budget'>,
+  ): Promise<readonly string[]> {
+    const made = await this.#inWorker<readonly string[]>(
+      { schemas, value: shared(value), maxWork: this.#limits.taskWork },
+      requester,
+    )
+    if (made.kind === 'done') return made.value
+    if (made.error === 'limit') return ['they take too much work to be checked']
+    this.#log.error('arguments could not be checked against a schema', { reason: made.message })
+    return ['they could not be checked']
   }
 
   /** Undefined: the task is not for the server. */
@@ -124,14 +156,12 @@ export class Evaluator {
     return made.kind === 'failed' && made.error === 'limit' ? undefined : made
   }
 
-  async #inWorker(
+  async #inWorker<Value>(
     message: ToEvaluationWorker,
-    { client, signal }: EvaluationRequester,
-  ): Promise<EvaluatedTask> {
-    const lease = await this.#pool.take(callerOf(client), signal).catch((error: unknown) => {
-      throw error instanceof GatehouseError && !signal.aborted ? new WorkflowError(error.message) : error
-    })
-    return new Run(lease, this.#limits.taskMs, signal).send(message)
+    { client, signal }: Omit<EvaluationRequester, 'budget'>,
+  ): Promise<Evaluated<Value>> {
+    const lease = await this.#pool.take(callerOf(client), signal)
+    return new Run(lease, this.#limits.taskMs, signal).send<Value>(message)
   }
 
   #errorOf({ error, message }: Extract<EvaluatedTask, { kind: 'failed' }>): Error {
@@ -159,14 +189,14 @@ class Run {
     this.#signal = signal
   }
 
-  async send(message: ToEvaluationWorker): Promise<EvaluatedTask> {
+  async send<Value>(message: ToEvaluationWorker): Promise<Evaluated<Value>> {
     const { worker } = this.#lease
     const signal = this.#signal
-    const ended = Promise.withResolvers<EvaluatedTask>()
+    const ended = Promise.withResolvers<Evaluated<Value>>()
     const fail = (why: string): void =>
       ended.resolve({ kind: 'failed', error: 'workflow', message: why, spent: 0 })
     let usable = false
-    const onMessage = (value: EvaluatedTask): void => {
+    const onMessage = (value: Evaluated<Value>): void => {
       usable = true
       ended.resolve(value)
     }

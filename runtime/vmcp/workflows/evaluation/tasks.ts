@@ -43,16 +43,22 @@ export type StepPlan =
 
 export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>
 
-/** Most units of work for one task. */
-export interface ToEvaluationWorker {
-  readonly source: string
-  readonly state: ExecutionState
-  readonly task: EvaluationTask
-  readonly maxWork: number
+/** A value and the schemas that it must match, beside any workflow. Both are JSON; `schemas` is a list. */
+export interface SchemaTask<Bytes extends Uint8Array = Uint8Array> {
+  readonly schemas: string
+  readonly value: Bytes
 }
 
-export type EvaluatedTask =
-  | { readonly kind: 'done'; readonly value: Tasks[TaskKind]['result']; readonly spent: number }
+/** `maxWork`: most units of work for one task. */
+export type ToEvaluationWorker = { readonly maxWork: number } & (
+  | { readonly source: string; readonly state: ExecutionState; readonly task: EvaluationTask }
+  | SchemaTask<SharedBytes>
+)
+
+export type EvaluatedTask = Evaluated<Tasks[TaskKind]['result']>
+
+export type Evaluated<Value> =
+  | { readonly kind: 'done'; readonly value: Value; readonly spent: number }
   | {
       readonly kind: 'failed'
       readonly error: 'step' | 'workflow' | 'limit' | 'internal'

@@ -6,7 +6,7 @@
 import { parentPort } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
 import type { CompositeTool } from '../../../../schemas/index.ts'
-import { evaluate } from './evaluate.ts'
+import { evaluate, matchSchemas } from './evaluate.ts'
 import { compileProgram, type WorkflowProgram } from './program.ts'
 import type { ToEvaluationWorker } from './tasks.ts'
 
@@ -22,7 +22,11 @@ function programOf(source: string): WorkflowProgram {
   return made
 }
 
-parentPort?.on('message', ({ source, state, task, maxWork }: ToEvaluationWorker) => {
+parentPort?.on('message', (message: ToEvaluationWorker) => {
+  const made =
+    'schemas' in message
+      ? matchSchemas(message, message.maxWork)
+      : evaluate(programOf(message.source), message.state, message.task, message.maxWork)
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
-  parentPort?.postMessage(evaluate(programOf(source), state, task, maxWork))
+  parentPort?.postMessage(made)
 })

@@ -1,6 +1,17 @@
 /** Arguments of a tool that changed: what the approved schema names reaches the backend, and nothing else. */
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
 import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/arguments.ts'
+import type { MatchSchemas } from '../../../../runtime/vmcp/catalog/pinning/parts.ts'
+import { WorkerPool, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
+import {
+  evaluationPool,
+  Evaluator,
+  type EvaluatorLimits,
+  evaluatorLimits,
+} from '../../../../runtime/vmcp/workflows/evaluation/evaluator.ts'
+
+t.setTimeout(120_000)
 
 const file = { type: 'object', properties: { path: { type: 'string' } }, required: ['path'] }
 const fits = { path: 'x' }
@@ -10,10 +21,33 @@ function check(inputSchema: object) {
   return toolArgumentCheck(Buffer.from(JSON.stringify({ name: 'read', inputSchema })))
 }
 
-function fitsIn(schema: object, args: unknown): boolean {
+const client: Parameters<Evaluator['violations']>[1]['client'] = {
+  caller: { key: 'k', issuer: 'i', subject: 's', displayName: 's', claims: {} },
+  session: undefined,
+}
+
+function matcher(
+  t: Test,
+  limits: Partial<EvaluatorLimits> = {},
+  pool: Partial<ReturnType<typeof evaluationPool>> = {},
+): MatchSchemas {
+  const workers = new WorkerPool(workflowWorker, { ...evaluationPool(), ...pool })
+  const evaluator = new Evaluator(silentLog, { ...evaluatorLimits, ...limits }, workers)
+  t.teardown(() => evaluator.close())
+  return (schemas, value) =>
+    evaluator.violations({ schemas, value }, { client, signal: new AbortController().signal })
+}
+
+const match = matcher(t)
+
+async function violations(schema: object, args: unknown, by = match): Promise<readonly string[]> {
   const found = check(schema)
   if (!found) throw new Error('the schema is refused')
-  return found(Buffer.from(JSON.stringify(args))).length === 0
+  return found(Buffer.from(JSON.stringify(args)), by)
+}
+
+async function fitsIn(schema: object, args: unknown): Promise<boolean> {
+  return (await violations(schema, args)).length === 0
 }
 
 const inside = (schema: object, more: object = {}) => ({ type: 'object', properties: { a: schema }, ...more })
@@ -44,47 +78,51 @@ const forms: Readonly<Record<string, readonly [object, (model: object) => unknow
     inside({ type: 'object', additionalProperties: { $ref: '#/$defs/File' } }, definitions),
     (model) => ({ a: { any: model } }),
   ],
+  'a member that another one asks for': [
+    { type: 'object', properties: { x: {} }, dependentSchemas: { x: inside(file) } },
+    (a) => ({ x: 1, a }),
+  ],
+  'a member that another one asks for, as of draft-07': [
+    { type: 'object', properties: { x: {} }, dependencies: { x: inside(file), a: ['x'] } },
+    (a) => ({ x: 1, a }),
+  ],
   'a value by pattern': [
     inside({ type: 'object', patternProperties: { '^x': file } }),
     (model) => ({ a: { x1: model } }),
   ],
 }
 
-t.test('a member that was not approved is refused, wherever the approved members stand', (t) => {
+t.test('a member that was not approved is refused, wherever the approved members stand', async (t) => {
   for (const [name, [schema, wrap]] of Object.entries(forms)) {
-    t.ok(fitsIn(schema, wrap(fits)), `${name}: what was approved fits`)
-    t.notOk(fitsIn(schema, wrap(smuggled)), `${name}: one member more does not`)
+    t.ok(await fitsIn(schema, wrap(fits)), `${name}: what was approved fits`)
+    t.notOk(await fitsIn(schema, wrap(smuggled)), `${name}: one member more does not`)
   }
-  t.end()
 })
 
-t.test('branches beside members are closed with them', (t) => {
+t.test('branches beside members are closed with them', async (t) => {
   const schema = { ...file, anyOf: [{ required: ['path'] }, { properties: { size: { type: 'number' } } }] }
-  t.ok(fitsIn(schema, { path: 'x', size: 1 }))
-  t.notOk(fitsIn(schema, { path: 'x', size: 1, note: 'secret' }))
-  t.end()
+  t.ok(await fitsIn(schema, { path: 'x', size: 1 }))
+  t.notOk(await fitsIn(schema, { path: 'x', size: 1, note: 'secret' }))
 })
 
-t.test('branches that exclude one another do so with fewer members as well', (t) => {
+t.test('branches that exclude one another do so with fewer members as well', async (t) => {
   const wide = { ...file, properties: { ...file.properties, size: { type: 'number' } } }
   const schema = inside(
     { oneOf: [{ $ref: '#/$defs/A' }, { $ref: '#/$defs/B' }] },
     { $defs: { A: file, B: wide } },
   )
   t.notOk(
-    fitsIn(schema, { a: { path: 'x', size: 1 } }),
+    await fitsIn(schema, { a: { path: 'x', size: 1 } }),
     'the approved schema refuses it: both branches match',
   )
-  t.end()
 })
 
-t.test('what was approved as open stays open', (t) => {
-  t.ok(fitsIn(inside({ type: 'object' }), { a: { anything: 1 } }))
-  t.ok(fitsIn({ ...file, additionalProperties: true }, smuggled))
-  t.end()
+t.test('what was approved as open stays open', async (t) => {
+  t.ok(await fitsIn(inside({ type: 'object' }), { a: { anything: 1 } }))
+  t.ok(await fitsIn({ ...file, additionalProperties: true }, smuggled))
 })
 
-t.test('a schema that cannot be closed rightly makes the tool uncallable', (t) => {
+t.test('a schema that cannot be closed rightly makes the tool uncallable', async (t) => {
   let deep: object = file
   for (let i = 0; i < 40; i++) deep = inside(deep)
   const refused: readonly object[] = [
@@ -97,5 +135,22 @@ t.test('a schema that cannot be closed rightly makes the tool uncallable', (t) =
     deep,
   ]
   for (const schema of refused) t.equal(check(schema), undefined, JSON.stringify(schema).slice(0, 80))
-  t.end()
+})
+
+t.test('what a dependency of draft-07 asks for by name is required', async (t) => {
+  const schema = { type: 'object', properties: { x: {}, y: {} }, dependencies: { x: ['y'] } }
+  t.ok(await fitsIn(schema, { x: 1, y: 1 }))
+  t.notOk(await fitsIn(schema, { x: 1 }))
+})
+
+t.test('arguments whose check does not come to its end do not fit', async (t) => {
+  t.same(await violations(file, fits, matcher(t, { taskWork: 1 })), ['they take too much work to be checked'])
+  t.same(await violations(file, fits, matcher(t, { taskMs: 0 })), ['they could not be checked'])
+  const crowded = matcher(t, {}, { maxWorkers: 1, maxPerCaller: 1, maxWaiting: 0 })
+  const [first, second] = await Promise.allSettled([
+    violations(file, fits, crowded),
+    violations(file, fits, crowded),
+  ])
+  t.match(first, { status: 'fulfilled', value: [] })
+  t.match(second, { status: 'rejected', reason: { code: 'RATE_LIMITED' } })
 })
