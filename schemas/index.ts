@@ -67,7 +67,7 @@ export {
   shortName,
 } from './names.ts'
 export { prefixedName, reservedOverrides, reservedTools } from './validation/reserved-tools.ts'
-export { runtimeToolLock } from './tool-lock.ts'
+export { pinScheme, runtimeToolLock } from './tool-lock.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'

@@ -3,6 +3,9 @@ import { canonicalJson } from './canonical.ts'
 import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
 import type { ToolLockSpec } from './generated/types.ts'
 
+/** How digests are made; a lock that names another scheme is not read. */
+export const pinScheme = 'gatehouse.pin.v1'
+
 /** `name`: of the MCPToolLock, where there is one. */
 export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: string): RuntimeToolLock {
   const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec

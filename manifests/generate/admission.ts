@@ -6,7 +6,8 @@
  * objects can go, and a namespace can be emptied while no hooks server is there.
  * Source: Kubernetes admissionregistration.k8s.io/v1; `caBundle` is filled in by the certificate job.
  */
-import { group, type ManifestKind } from './kinds.ts'
+import { apiGroup } from '../../schemas/index.ts'
+import { type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names } from './objects.ts'
 import type { Values } from './values.ts'
 
@@ -22,7 +23,7 @@ export function admission(kinds: readonly ManifestKind[], values: Values): reado
       metadata: { name: names.hooks, labels: labels(values, 'admission') },
       webhooks: [
         {
-          name: `validate.${group}`,
+          name: `validate.${apiGroup}`,
           ...shared(kinds, ['CREATE', 'UPDATE'], values),
           matchConditions: [
             {
@@ -37,7 +38,7 @@ export function admission(kinds: readonly ManifestKind[], values: Values): reado
           ],
         },
         {
-          name: `delete.${group}`,
+          name: `delete.${apiGroup}`,
           ...shared(guarded, ['DELETE'], values),
           matchConditions: [
             {
@@ -68,7 +69,7 @@ function shared(kinds: readonly ManifestKind[], operations: readonly string[], v
     },
     rules: [
       {
-        apiGroups: [group],
+        apiGroups: [apiGroup],
         apiVersions: ['v1beta1'],
         resources: kinds.map((kind) => kind.plural),
         operations,

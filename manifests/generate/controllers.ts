@@ -5,7 +5,8 @@
  * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
  * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
  */
-import { apiVersion, type Child, distinct, type HookedKind } from './kinds.ts'
+import { apiVersion } from '../../schemas/index.ts'
+import { type Child, distinct, type HookedKind } from './kinds.ts'
 import { controllerName, instanceLabel, labels, type GeneratedManifest, names } from './objects.ts'
 import type { Values } from './values.ts'
 

@@ -36,9 +36,6 @@ export interface HookedKind {
   readonly related: readonly WatchedResource[]
 }
 
-export const group = 'gatehouse.dev'
-export const apiVersion = `${group}/v1beta1`
-
 /** API group of an apiVersion; '' for core. */
 export function groupOf(resource: Pick<WatchedResource, 'apiVersion'>): string {
   return resource.apiVersion.includes('/') ? (resource.apiVersion.split('/')[0] ?? '') : ''

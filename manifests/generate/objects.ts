@@ -1,7 +1,8 @@
 /**
  * Names, labels and small shapes that several manifests share.
  */
-import { group, groupOf, type WatchedResource } from './kinds.ts'
+import { apiGroup } from '../../schemas/index.ts'
+import { groupOf, type WatchedResource } from './kinds.ts'
 import type { Json, Values } from './values.ts'
 
 export interface GeneratedManifest {
@@ -46,7 +47,7 @@ export function labels(values: Values, component: Component): Record<string, str
 }
 
 export function controllerName(plural: string): string {
-  return `${plural}.${group}`
+  return `${plural}.${apiGroup}`
 }
 
 /** The restricted Pod Security Standard. The user id is the image's: OpenShift assigns its own. */

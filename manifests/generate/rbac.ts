@@ -5,7 +5,8 @@
  * whatever a generated Role grants must be among these rules already.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
-import { apiVersion, distinct, group, type HookedKind, type ManifestKind } from './kinds.ts'
+import { apiVersion, apiGroup } from '../../schemas/index.ts'
+import { distinct, type HookedKind, type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, rules } from './objects.ts'
 import type { Values } from './values.ts'
 
@@ -65,7 +66,7 @@ export function userRoles(kinds: readonly ManifestKind[], values: Values): reado
         name: 'gatehouse-view',
         labels: { ...labels(values, 'controllers'), ...aggregate(['view', 'edit', 'admin']) },
       },
-      rules: [{ apiGroups: [group], resources, verbs: read }],
+      rules: [{ apiGroups: [apiGroup], resources, verbs: read }],
     },
     {
       apiVersion: rbac,
@@ -75,7 +76,11 @@ export function userRoles(kinds: readonly ManifestKind[], values: Values): reado
         labels: { ...labels(values, 'controllers'), ...aggregate(['edit', 'admin']) },
       },
       rules: [
-        { apiGroups: [group], resources, verbs: ['create', 'update', 'patch', 'delete', 'deletecollection'] },
+        {
+          apiGroups: [apiGroup],
+          resources,
+          verbs: ['create', 'update', 'patch', 'delete', 'deletecollection'],
+        },
       ],
     },
   ]

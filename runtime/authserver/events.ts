@@ -3,7 +3,6 @@
  *
  * The host turns these into audit events; without a sink they go to the log.
  */
-import { hashed } from './tokens/opaque.ts'
 
 const eventTypes = [
   'client_registered',
@@ -37,11 +36,6 @@ export interface AuthServerEvent {
   readonly source?: string | undefined
   /** Fixed wording. */
   readonly reason?: string | undefined
-}
-
-/** For reading a log only: nothing is looked up by it. */
-export function sessionHash(sessionId: string): string {
-  return hashed(sessionId).slice(0, 12)
 }
 
 /** A client id as it may be logged: of a metadata document only the host. */

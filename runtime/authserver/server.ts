@@ -23,6 +23,7 @@ import {
 import type { SecretUse } from '../incoming/index.ts'
 import { fetchClientDocument, type Keys, localKeys } from '../oauth/index.ts'
 import type { Store } from '../store/index.ts'
+import { sessionHash } from '../observe/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from './clients/cimd.ts'
 import { makeClientDirectory } from './clients/directory.ts'
@@ -40,7 +41,7 @@ import { makeOidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
 import { makeUpstreamTokenStore, type StoredUpstreamTokens } from './upstream/token-store.ts'
 import { makeUrls } from './urls.ts'
-import { shownClient, sessionHash } from './events.ts'
+import { shownClient } from './events.ts'
 
 export interface AuthServerParts {
   /** The server's own namespace; shared by its replicas. The host closes it. */

@@ -11,6 +11,7 @@ export {
 } from './era.ts'
 export * from './eras/index.ts'
 export { type CanonicalOptions, canonicalText } from './json/canonical.ts'
+export { isNull, openArray, openObject, quoteByte } from './json/bytes.ts'
 export { type Changes, emptyObject, JsonObject } from './json/object.ts'
 export { arrayEnd, arrayStart, comma, emptyObjectBytes, objectEnd } from './json/pieces.ts'
 export { DuplicateMember, JsonError, scanElements } from './json/scan.ts'

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import t from 'tap'
 import { registerClient, type Rig, startAuthServer } from '../helpers/authserver/authserver.ts'
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
-import { freePort } from '../helpers/redis.ts'
+import { freePort } from '../helpers/gatehouse.ts'
 
 /** Runs the suite and plays the user at the URL it prints. */
 async function run(

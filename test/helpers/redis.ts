@@ -8,10 +8,10 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { freePort } from './gatehouse.ts'
 
 export const missingRedis: string | false =
   missing('redis-server', '--version') || missing('redis-cli', '--version')
@@ -112,17 +112,6 @@ function tlsArgs(port: number, tls: Certificates | undefined): string[] {
     tls.caFile,
   ]
   return ['--port', '0', '--tls-port', String(port), '--tls-auth-clients', 'no', ...files]
-}
-
-/** A port nobody listens on right now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Starts one server and waits until it accepts connections. */

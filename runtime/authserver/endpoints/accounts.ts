@@ -8,11 +8,12 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import { sessionHash } from '../../observe/index.ts'
 import { type Account, accountsPage, leftPage, type ConnectedClient } from '../consent/accounts-page.ts'
 import { makeForm, newBrowser, noSignInCookie, readBrowser, readSignIn } from '../consent/cookies.ts'
 import { withdrawConsents } from '../consent/memory.ts'
 import { type AuthServerContext, nowSec, upstreamNamed } from '../context.ts'
-import { sessionHash, shownClient } from '../events.ts'
+import { shownClient } from '../events.ts'
 import { limit, loginMs } from '../limits.ts'
 import type { UpstreamConnection, LoginSession } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'

@@ -7,7 +7,8 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { type AuthServerContext, nowSec } from '../context.ts'
-import { sessionHash, shownClient } from '../events.ts'
+import { sessionHash } from '../../observe/index.ts'
+import { shownClient } from '../events.ts'
 import { hashed } from '../tokens/opaque.ts'
 import { personal } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify.ts'

@@ -18,7 +18,8 @@ import {
   type UpstreamToken,
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
-import { type AuthServerEvent, sessionHash, shownClient } from '../events.ts'
+import { sessionHash } from '../../observe/index.ts'
+import { type AuthServerEvent, shownClient } from '../events.ts'
 import type { StoredRow, UpstreamTokensRecord } from '../storage/records.ts'
 import { rowKey, type Seen, type State } from '../storage/state.ts'
 import { type IssuedClaims, sessionClaims, type Sessions } from '../tokens/sessions.ts'

@@ -1,6 +1,6 @@
 /** Compares what backends offer with their locks, and prints the differences. */
 import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
-import { runtimeToolLock } from '../../../schemas/index.ts'
+import { pinScheme, runtimeToolLock } from '../../../schemas/index.ts'
 import { compareWithLocks, type LockComparison, type PinDetail, type Surveyed } from '../../vmcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { LockTarget } from './targets.ts'
@@ -18,7 +18,7 @@ export async function checkBackend(
 ): Promise<CheckedLock> {
   const own: RuntimeToolLock[] = locks
     .filter(({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind)
-    .map((spec) => ({ scheme: 'gatehouse.pin.v1', ...runtimeToolLock(spec, target.name) }))
+    .map((spec) => ({ scheme: pinScheme, ...runtimeToolLock(spec, target.name) }))
   const compared = await compareWithLocks(listing, own)
   return { backend: target.name, locked: own.length > 0, ...compared }
 }

@@ -1,6 +1,6 @@
 /** Locks as manifests: what a backend offers, written so that a reviewer sees every character. */
 import { Document, isScalar, Scalar, visit } from 'yaml'
-import { apiVersion, type ToolLockSpec } from '../../../schemas/index.ts'
+import { apiVersion, pinScheme, type ToolLockSpec } from '../../../schemas/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { Surveyed } from '../../vmcp/index.ts'
@@ -24,7 +24,7 @@ export function lockSpec(
     resourceTemplates,
     ...settings
   } = before ?? {
-    scheme: 'gatehouse.pin.v1' as const,
+    scheme: pinScheme,
   }
   const { instructions } = listing.server
   const told = { ...server, ...(instructions === undefined ? {} : { instructions }) }

@@ -3,6 +3,7 @@
  * no object stands in the content as text, where nothing else says it.
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
+import { isNull } from '../json/bytes.ts'
 import { JsonObject } from '../json/object.ts'
 import { JsonError } from '../json/scan.ts'
 import { joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
@@ -26,10 +27,6 @@ export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   const text =
     isEmpty && !isNull(structured) ? JSON.stringify([{ type: 'text', text: structured.toString() }]) : content
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
-}
-
-function isNull(raw: Buffer): boolean {
-  return raw[0] === 0x6e
 }
 
 /** True when every value that could be the member's is an object, without taking a large result apart. */

@@ -7,3 +7,8 @@ export const openArray = 0x5b
 export const closeArray = 0x5d
 export const colonByte = 0x3a
 export const commaByte = 0x2c
+
+/** True for the raw JSON of null. */
+export function isNull(raw: Buffer): boolean {
+  return raw[0] === 0x6e
+}

@@ -5,9 +5,8 @@
  * Unicode space, or decode another charset. So whatever could be skipped is skipped before a batch is looked for, and a
  * JSON body must begin as JSON text in UTF-8 does.
  */
+import { openArray, openObject, quoteByte } from './bytes.ts'
 import { skipWhitespace } from './scan.ts'
-
-const openArray = 0x5b
 
 /** True when the first byte that no parser skips opens an array: a batch, however malformed. */
 export function isBatch(body: Buffer): boolean {
@@ -17,7 +16,7 @@ export function isBatch(body: Buffer): boolean {
 /** True when the body begins like a JSON text that is no array: an object, a string, a number or a literal. */
 export function startsAsJson(body: Buffer): boolean {
   const first = body[skipWhitespace(body, 0)]
-  return first !== undefined && (first === 0x7b || first === 0x22 || isAlphanumeric(first))
+  return first !== undefined && (first === openObject || first === quoteByte || isAlphanumeric(first))
 }
 
 function isAlphanumeric(c: number): boolean {

@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../schemas/index.ts'
-import { DuplicateMember, emptyObjectBytes, JsonObject } from '../../mcp/index.ts'
+import { DuplicateMember, emptyObjectBytes, JsonObject, openObject } from '../../mcp/index.ts'
 
 export const findToolName = serverTools.findTool
 export const callToolName = serverTools.callTool
@@ -109,8 +109,6 @@ export function readCall(raw: Buffer | undefined): CallArguments {
   const seen = [...fields.keys()].slice(0, 10).map((key) => JSON.stringify(key.slice(0, 64)))
   throw new ArgumentError(`tool_name is required: ${shape}, got ${seen.join(', ') || 'no fields'}`)
 }
-
-const openObject = 0x7b
 
 /** Fields by lower-case name; a null counts as absent. */
 function fieldsOf(raw: Buffer | undefined): Map<string, Buffer> {

@@ -22,7 +22,7 @@ import { startHooksProcess } from '../../helpers/hooks/process.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { type Family, familiesOf, labelsOf } from '../../helpers/prometheus.ts'
-import { freePort } from '../../helpers/redis.ts'
+import { freePort } from '../../helpers/gatehouse.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const { processFiles: _linuxOnly, ...processRows } = processMetrics

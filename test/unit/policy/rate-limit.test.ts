@@ -7,7 +7,8 @@ import { makeRateLimiter, rateLimitError, type RateLimiter } from '../../../runt
 import { type RateLimiterOptions, type RateLimitEvent } from '../../../runtime/policy/rate-limit.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../../runtime/store/index.ts'
 import { proves } from '../../helpers/proves.ts'
-import { freePort, missingRedis, startRedis, until } from '../../helpers/redis.ts'
+import { freePort } from '../../helpers/gatehouse.ts'
+import { missingRedis, startRedis, until } from '../../helpers/redis.ts'
 
 const caller = (subject: string, issuer = 'https://idp.example') =>
   makeCaller({ issuer, subject, claims: { sub: subject } })

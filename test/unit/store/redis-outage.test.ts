@@ -1,6 +1,7 @@
 import t from 'tap'
 import { makeRedisStore } from '../../../runtime/store/index.ts'
-import { freePort, missingRedis, startRedis, until } from '../../helpers/redis.ts'
+import { freePort } from '../../helpers/gatehouse.ts'
+import { missingRedis, startRedis, until } from '../../helpers/redis.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(
@@ -10,7 +11,7 @@ proves(
   '2.error.exclusive.addr-sentinelConfig',
 )
 
-const short = { keyPrefix: 'p:', dialTimeoutMs: 500, readTimeoutMs: 200, writeTimeoutMs: 200 }
+const short = { keyPrefix: 'p:', dialTimeoutMs: 2000, readTimeoutMs: 1000, writeTimeoutMs: 1000 }
 
 t.test(
   'redis outage: a server that is not there yet is found when it comes',

@@ -7,13 +7,12 @@
  * keeps its bytes.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
-import { JsonError, JsonObject } from '../../../mcp/index.ts'
+import { isNull, JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { ItemKind } from '../types.ts'
 import {
   anyObject,
   boolean,
   changesTo,
-  isNull,
   list,
   number,
   oneOf,

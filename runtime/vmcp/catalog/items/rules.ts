@@ -2,17 +2,9 @@
  * Rules for members of an item: each takes the raw JSON of a value and answers the value to use in its place, the same
  * buffer when it is usable as it stands, or undefined when it has no meaning and must go. Null has none anywhere.
  */
-import { JsonObject, scanElements } from '../../../mcp/index.ts'
+import { JsonObject, openArray, openObject, quoteByte, scanElements } from '../../../mcp/index.ts'
 
 export type ItemRule = (raw: Buffer) => Buffer | undefined
-
-const quoteByte = 0x22
-export const openObject = 0x7b
-export const openArray = 0x5b
-
-export function isNull(raw: Buffer): boolean {
-  return raw[0] === 0x6e
-}
 
 export const text: ItemRule = (raw) => (raw[0] === quoteByte ? raw : undefined)
 

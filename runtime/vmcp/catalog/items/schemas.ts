@@ -7,9 +7,9 @@
  * work with is left out for them.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
-import { JsonObject } from '../../../mcp/index.ts'
+import { isNull, JsonObject, openArray, openObject } from '../../../mcp/index.ts'
 import { isCompilable } from './compilable.ts'
-import { changesTo, isNull, openArray, openObject, type ItemRule, text, wholeList } from './rules.ts'
+import { changesTo, type ItemRule, text, wholeList } from './rules.ts'
 
 /** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
 export interface SchemaForms {

@@ -6,10 +6,9 @@
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'
+import { pinScheme } from '../../../../schemas/index.ts'
 import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from './parts.ts'
-
-const pinScheme = 'gatehouse.pin.v1'
 
 /** What is larger is digested in turns of its own. */
 const largeItemBytes = 16 * 1024

@@ -23,6 +23,7 @@ import {
   type SeenRequest,
   startLoopback,
 } from '../../../helpers/loopback.ts'
+import { freePort } from '../../../helpers/gatehouse.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { until } from '../../../helpers/redis.ts'
 
@@ -382,12 +383,3 @@ t.test('oidc: clocks may differ by a minute, and no more', async (t) => {
   t.equal(await outcome({ nbf: now + 40 }), null)
   t.equal(await outcome({ nbf: now + 90 }), 'server_error')
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
