@@ -132,7 +132,7 @@ await t.test('elicitation: asked on a terminal, field by field', { skip: missing
     ...['tools', 'call', fixture.url, 'test_elicitation', 'message=Who \u001b[2Jare you?'],
   ])
   t.teardown(() => terminal.child.kill())
-  await terminal.waitFor(/asks: Who .\[2Jare you\?/u)
+  await terminal.waitFor(/asks: Who are you\?/u)
   await terminal.waitFor(/username \(text\): /)
   terminal.type('ann\r')
   await terminal.waitFor(/email \(text\): /)

@@ -96,14 +96,20 @@ function violationsOf(kind: string, response: { status: unknown; children: reado
   return violations
 }
 
-/** `metadata.generation: null` once came back as `observedGeneration: null`. */
-function nullGeneration(): Damage {
-  const request: unknown = JSON.parse(requests[0]?.[1] ?? '{}')
-  const all = places(request)
-  const at = all.findIndex((path) => path.join('.') === 'parent.metadata.generation')
-  if (at < 0) throw new Error('the first request has no generation')
-  return { index: 0, changes: [[(at + 0.5) / all.length, null]] }
+/** One member of a request replaced. */
+function withMember(kind: string, member: string, value: unknown): Damage {
+  const index = requests.findIndex(([of]) => of === kind)
+  const all = places(JSON.parse(requests[index]?.[1] ?? '{}'))
+  const at = all.findIndex((path) => path.join('.') === member)
+  if (at < 0) throw new Error(`a request of ${kind} has no ${member}`)
+  return { index, changes: [[(at + 0.5) / all.length, value]] }
 }
+
+/** The first came back as `observedGeneration: null`, the second ended in a TypeError. */
+const found: [Damage][] = [
+  [withMember('VirtualMCPServer', 'parent.metadata.generation', null)],
+  [withMember('VirtualMCPServer', 'parent.spec', [])],
+]
 
 t.test('hooks: a damaged request is answered with valid objects or refused, never more', async () => {
   fc.assert(
@@ -123,7 +129,7 @@ t.test('hooks: a damaged request is answered with valid objects or refused, neve
         if (!(error instanceof GatehouseError) || error.code !== 'BAD_REQUEST') throw error
       }
     }),
-    { numRuns: 1500, examples: [[nullGeneration()]] },
+    { numRuns: 1500, examples: found },
   )
 })
 

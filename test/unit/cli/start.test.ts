@@ -11,7 +11,7 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
   const loaded = [...text.matchAll(/^import (?!type ).* from '(.+)'$/gm)].map(([, from]) => from)
   t.same(
     loaded.toSorted((a, b) => String(a).localeCompare(String(b))),
-    ['./command.ts', './output.ts', './version.ts', 'commander'],
+    ['./command.ts', './output.ts', './plain-text.ts', './version.ts', 'commander'],
   )
 })
 

@@ -41,8 +41,13 @@ t.test('items that nobody decided about in time are left out, and that is told',
     (result) => JSON.parse(result.toString()) as { tools: unknown[] },
     (error: Error) => error,
   )
-  // On a slow machine every single response may come too late: then the list is refused.
-  if (outcome instanceof Error) t.match(outcome, { code: 'DECISION_UNAVAILABLE' })
-  else t.ok(outcome.tools.length < tools.length)
-  t.ok(events.some((event) => event.kind === 'failure' && event.reason === 'list_timeout'))
+  const reasons = events.flatMap((event) => (event.kind === 'failure' ? [event.reason] : []))
+  if (outcome instanceof Error) {
+    // On a slow machine every single response may come too late: the circuit opens, and the list is refused.
+    t.match(outcome, { code: 'DECISION_UNAVAILABLE' })
+    t.ok(reasons.includes('timeout') || reasons.includes('list_timeout'), reasons.join(' '))
+    return
+  }
+  t.ok(outcome.tools.length < tools.length)
+  t.ok(reasons.includes('list_timeout'), reasons.join(' '))
 })

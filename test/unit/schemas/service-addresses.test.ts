@@ -41,6 +41,7 @@ const reasons: Readonly<Record<string, string>> = {
   clusterAddrs: 'of Redis',
   endpointPrefix: 'a path',
   publicUrl: 'of the console: opened by browsers alone',
+  mcpUrl: 'of the console: shown to people, never called',
   redirectUri: 'opened by browsers alone',
   redirectUris: 'opened by browsers alone',
   addresses: 'a policy, not an address',

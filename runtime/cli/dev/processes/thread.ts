@@ -34,6 +34,8 @@ export function startThread(
   const program = realpathSync(argv[ownWords - 1] ?? '')
   const thread = new Worker(program, {
     argv: argv.slice(ownWords),
+    // Options of the process that starts it are not meant for it: a program of its own would not get them either.
+    execArgv: [],
     env: { ...env },
     stdout: true,
     stderr: true,
