@@ -150,7 +150,8 @@ function order(a: unknown, b: unknown): number {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b)
   if (a instanceof Duration && b instanceof Duration) return a.ms - b.ms
   if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b)
-  throw new TypeError('only numbers, texts and durations are ordered')
+  if (typeof a === 'boolean' && typeof b === 'boolean') return Number(a) - Number(b)
+  throw new TypeError('only numbers, texts, bools and durations are ordered')
 }
 
 function compareNumbers(a: number | bigint, b: number | bigint): number {

@@ -29,6 +29,22 @@ t.test('compiled rules: decide as the CEL library does', async (t) => {
   t.ok(Object.keys(rules).length > 100)
 })
 
+t.test('compiled rules: pairs of types are ordered as the CEL library does', async (t) => {
+  const values = [false, true, 1n, 2n, 1, 1.5, 'a', 'b', [1n], new Map([['a', 1n]])]
+  const rule = 'self.minReplicas <= self.maxReplicas'
+  const [compiled, library] = [rules[rule], compileCel(rule)]
+  for (const minReplicas of values) {
+    for (const maxReplicas of values) {
+      const self = new Map<string, unknown>(Object.entries({ minReplicas, maxReplicas }))
+      t.equal(
+        outcome(() => compiled?.(self)),
+        outcome(() => library({ self })),
+        `${String(minReplicas)} <= ${String(maxReplicas)}`,
+      )
+    }
+  }
+})
+
 t.test('compiled rules: both verdicts and failures are among the cases', async (t) => {
   const seen = new Set<string>()
   for (const [rule, compiled] of Object.entries(rules)) {
