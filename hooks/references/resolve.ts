@@ -23,12 +23,6 @@ export function specFailure(violations: readonly Violation[], reason: string): S
   return violations.length > 0 ? { reason, message: formatViolations(violations) } : undefined
 }
 
-/** Those of them that are about the pod template, for its condition. */
-export function templateFailure(violations: readonly Violation[]): SyncFailure | undefined {
-  const own = violations.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
-  return specFailure(own, 'InvalidPodTemplateSpec')
-}
-
 export function groupFailure(context: Context, name: string): SyncFailure | undefined {
   const group = context.find('MCPGroup', name)
   if (!group) return { reason: 'GroupRefNotFound', message: `MCPGroup ${name} does not exist` }

@@ -14,7 +14,8 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { embeddingNames, serviceUrl } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
-import { specFailure, templateFailure } from '../../references/resolve.ts'
+import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
+import { specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
@@ -51,14 +52,13 @@ function sync(context: SyncContext<'EmbeddingServer'>): SyncResponse {
   const invalid = specFailure(context.violations, 'ConfigInvalid')
   context.conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) {
-    const failure = templateFailure(context.violations)
-    context.conditions.check('PodTemplateValid', failure, 'ValidPodTemplateSpec', 'The pod template is valid')
+    checkPodTemplate(context.conditions, templateFailure(context.violations))
     return respond(context, undefined, [invalid])
   }
   checkModelCache(context)
   const pod = podTemplate(context)
-  const template = pod.violations && { reason: 'InvalidPodTemplateSpec', message: pod.violations.join('; ') }
-  context.conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
+  const template = pod.violations && mergeFailure(pod.violations)
+  checkPodTemplate(context.conditions, template)
   const children = pod.template && childrenOf(context, pod.template)
   const size = children && sizeFailure(children)
   const failures = [template, secretFailure(context), size].filter((failure) => failure !== undefined)

@@ -14,7 +14,8 @@ import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { exposureChildren, externalUrl } from '../common/exposure.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
-import { specFailure, templateFailure } from '../../references/resolve.ts'
+import { checkPodTemplate, templateFailure } from '../common/pod-template.ts'
+import { specFailure } from '../../references/resolve.ts'
 
 type Context = SyncContext<'MCPRemoteProxy'>
 
@@ -48,12 +49,7 @@ export function build(context: Context): BuiltRemoteProxy {
   const invalid = specFailure(context.violations, reasonOf(context))
   if (invalid) {
     checkConfiguration(context, invalid)
-    conditions.check(
-      'PodTemplateValid',
-      templateFailure(context.violations),
-      'ValidPodTemplateSpec',
-      'The pod template is valid',
-    )
+    checkPodTemplate(conditions, templateFailure(context.violations))
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
@@ -68,7 +64,7 @@ export function build(context: Context): BuiltRemoteProxy {
   const headers = checkHeaders(context, needs)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
   const template = built?.failure
-  conditions.check('PodTemplateValid', template, 'ValidPodTemplateSpec', 'The pod template is valid')
+  checkPodTemplate(conditions, template)
   checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
   const size = built?.children && sizeFailure(built.children)
   const failures = [headers, ...proxy.failures, template, size].filter((failure) => failure !== undefined)

@@ -14,7 +14,8 @@ import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { exposureChildren, externalUrl } from '../common/exposure.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
-import { specFailure, templateFailure } from '../../references/resolve.ts'
+import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
+import { specFailure } from '../../references/resolve.ts'
 import { bridgeOf } from './bridge.ts'
 import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
 import { networkPolicy } from './network.ts'
@@ -50,12 +51,7 @@ export function build(context: Context): BuiltServer {
   const invalid = specFailure(context.violations, 'ConfigInvalid')
   conditions.check('Valid', invalid, 'ConfigValid', 'Spec validation passed')
   if (invalid) {
-    conditions.check(
-      'PodTemplateValid',
-      templateFailure(context.violations),
-      'ValidPodTemplateSpec',
-      'The pod template is valid',
-    )
+    checkPodTemplate(conditions, templateFailure(context.violations))
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
@@ -86,17 +82,9 @@ export function build(context: Context): BuiltServer {
   const secrets = checkSecrets(context)
   const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge.value?.files ?? {}])
   const server = serverTemplate(context, bridge.value, revision)
-  const template = server.violations && {
-    reason: 'InvalidPodTemplateSpec',
-    message: server.violations.join('; '),
-  }
+  const template = server.violations && mergeFailure(server.violations)
   const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
-  conditions.check(
-    'PodTemplateValid',
-    template ?? built?.failure,
-    'ValidPodTemplateSpec',
-    'The pod template is valid',
-  )
+  checkPodTemplate(conditions, template ?? built?.failure)
   const all = [template, bridge.failure, profile, secrets, ...proxy.failures, built?.failure]
   const failures = all.filter((failure) => failure !== undefined)
   if (failures.length > 0 || !server.template || !built?.children) {

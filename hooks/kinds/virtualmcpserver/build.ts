@@ -5,7 +5,6 @@
  */
 import { createHash } from 'node:crypto'
 import { authServerFile } from '../../../schemas/index.ts'
-import type { PodTemplateResult } from '../../children/pod-template.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -13,7 +12,8 @@ import type { Strategy } from '../../externalauth/index.ts'
 import type { KubeObject, StringMap } from '../../kube.ts'
 import { serviceUrl, virtualServerNames } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
-import { specFailure, templateFailure } from '../../references/resolve.ts'
+import { mergeFailure, templateFailure } from '../common/pod-template.ts'
+import { specFailure } from '../../references/resolve.ts'
 import { externalUrl } from '../common/exposure.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
@@ -68,12 +68,13 @@ export function build(context: Context): BuiltVirtualServer {
   const { backends, hashes } = checked
   if (!checked.files) {
     // What the rest of the file would add to the pod is not known; the template itself is checked all the same.
-    checkTemplate(context, failureOf(podTemplate(context, needs, '')))
+    const { violations } = podTemplate(context, needs, '')
+    checkTemplate(context, violations && mergeFailure(violations))
     return { children: undefined, backends, checksum: undefined, failures: checked.failures, hashes }
   }
   const { config, authServer } = checked.files
   const pod = podTemplate(context, needs, restartHash(config, authServer, needs.revisionHash))
-  const template = failureOf(pod)
+  const template = pod.violations && mergeFailure(pod.violations)
   checkTemplate(context, template)
   const texts = textsOf(checked.files)
   const stopped = { children: undefined, backends, checksum: undefined, hashes }
@@ -87,10 +88,7 @@ export function build(context: Context): BuiltVirtualServer {
   return { children, backends, defaultStrategy: checked.defaultStrategy, checksum, failures: [], hashes }
 }
 
-function failureOf({ violations }: PodTemplateResult): SyncFailure | undefined {
-  return violations && { reason: 'InvalidPodTemplateSpec', message: violations.join('; ') }
-}
-
+/** As for other kinds, under the names that this kind has. */
 function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }

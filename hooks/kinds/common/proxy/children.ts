@@ -27,6 +27,7 @@ import type { KubeObject, StringMap } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
+import { mergeFailure } from '../pod-template.ts'
 import type { BuiltProxyConfig } from './config.ts'
 import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
 
@@ -94,8 +95,7 @@ export function proxyChildren(
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
   const generated = template(options, needs, args, restart, front.accountToken)
   const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
-  if (merged.violations)
-    return { failure: { reason: 'InvalidPodTemplateSpec', message: merged.violations.join('; ') } }
+  if (merged.violations) return { failure: mergeFailure(merged.violations) }
   const { deploymentOverrides, serviceOverrides } = options
   const children = [
     ...(options.serviceAccount === undefined
