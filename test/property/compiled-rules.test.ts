@@ -2,6 +2,7 @@
  * The rules that are compiled to JavaScript decide as the CEL library does on the text of the rule: the same result, or a
  * failure in both. Values are made of the names and literals of each rule.
  */
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { compiledRule } from '../../schemas/generate/rules.ts'
@@ -39,7 +40,7 @@ t.test('compiled rules: pairs of types are ordered as the CEL library does', asy
       t.equal(
         outcome(() => compiled?.(self)),
         outcome(() => library({ self })),
-        `${String(minReplicas)} <= ${String(maxReplicas)}`,
+        `${inspect(minReplicas)} <= ${inspect(maxReplicas)}`,
       )
     }
   }
