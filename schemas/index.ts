@@ -43,6 +43,7 @@ export {
   maxHeaderValueLength,
   restrictedHeaders,
 } from './headers.ts'
+export { hiddenAnywhere, hiddenInLine, hiddenInText } from './hidden-characters.ts'
 export {
   isColoured,
   isLogged,

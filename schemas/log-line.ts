@@ -2,6 +2,8 @@
  * How lines of a log look, in both halves: which formats and levels there are, which format is the default, and a JSON
  * line as text for a terminal.
  */
+import { hiddenInLine } from './hidden-characters.ts'
+
 export const logFormats = ['json', 'text'] as const
 export type LogFormat = (typeof logFormats)[number]
 
@@ -65,10 +67,12 @@ function shown(value: unknown): string {
   return printable(JSON.stringify(value) ?? '')
 }
 
-/** Control characters, and those that change the direction of text, as escapes. */
+/** Hidden characters as the escapes of JSON. */
 function printable(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b]/gu,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  return text.replaceAll(hiddenInLine, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
   )
 }

@@ -1,16 +1,13 @@
 /**
- * Text that others wrote, on a terminal: of servers, of programs, of documents. Without control characters, which could move the cursor, hide what was printed, or
- * write into the clipboard, and without those that change the direction of text.
+ * Makes texts of servers, programs and documents fit for a terminal: without control characters, which could move the
+ * cursor, hide what was printed, or write into the clipboard, and without other hidden characters.
  */
-
 import { stripVTControlCharacters } from 'node:util'
-
-/** All but line feed, tab, and the joiner inside of emoji. */
-const unsafe = /(?![\n\t\u200d])[\p{Cc}\p{Cf}]/gu
+import { hiddenInText } from '../../schemas/index.ts'
 
 /** Several lines, each as it is but for what a terminal would act on. */
 export function forTerminal(text: string): string {
-  return stripVTControlCharacters(text).replaceAll('\r\n', '\n').replaceAll(unsafe, '\ufffd')
+  return stripVTControlCharacters(text).replaceAll('\r\n', '\n').replaceAll(hiddenInText, '\ufffd')
 }
 
 /** On one line, and not longer than a few of a terminal. */

@@ -1,4 +1,5 @@
 /** Texts as they are recorded: cut to a number of bytes without breaking a character, and with what is not seen written out. */
+import { hiddenAnywhere } from '../../schemas/index.ts'
 
 /** The longest beginning of `text` that takes at most `maxBytes` in UTF-8. */
 export function cutBytes(text: string, maxBytes: number): string {
@@ -11,11 +12,7 @@ export function cutBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end)
 }
 
-/** Controls, marks of direction, zero-width and tag characters, other formats, and lone surrogates. */
-const hidden =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029\u115f\u1160\u3164\uffa0]|\p{Variation_Selector}|\p{Default_Ignorable_Code_Point}/gu
-
 /** The text with every character that is not seen as `\u{…}`. Other characters stay, whatever they look like. */
 export function visibleText(text: string): string {
-  return text.replace(hidden, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
+  return text.replaceAll(hiddenAnywhere, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }

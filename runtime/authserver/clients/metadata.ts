@@ -7,6 +7,7 @@
  * ever fetched.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/specification/external-auth.md.
  */
+import { hiddenAnywhere, hiddenInLine } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import type { RegisteredClient } from '../storage/records.ts'
@@ -34,7 +35,7 @@ export function readClientMetadata(
   const redirectUris = readRedirectUris(metadata, { applicationType, ...rules })
   const grantTypes = narrowed(metadata, 'grant_types', grants, 'authorization_code')
   narrowed(metadata, 'response_types', ['code'], 'code')
-  const name = shortText(metadata, 'client_name', 256, withoutJoiners)
+  const name = shortText(metadata, 'client_name', 256, hiddenInLine)
   const uri = shortText(metadata, 'client_uri', 2048)
   const softwareId = shortText(metadata, 'software_id', 256)
   const softwareVersion = shortText(metadata, 'software_version', 256)
@@ -112,35 +113,19 @@ function readScopes(
   return scopes
 }
 
-/** Control characters, and invisible ones, which could change the direction of the text or hide in it. */
-const hidden = /[\p{Cc}\p{Cf}\u2028\u2029]/u
-
-/** What a joiner may stand beside in a name: letters of scripts that are written with them, and emoji. */
-const joinable =
-  '[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}]]|[\\p{Extended_Pictographic}\\p{Emoji_Modifier}]'
-const joiner = new RegExp(`(?<=${joinable})[\\u200c\\u200d](?=${joinable})`, 'gv')
-
-/**
- * The text without joiners where writing needs them: the zero-width non-joiner of Persian and of Indic scripts, the
- * zero-width joiner of these and of composed emoji. Elsewhere they would make two names that look the same.
- */
-function withoutJoiners(text: string): string {
-  return text.replace(joiner, '')
-}
-
-/** `strip` takes out what is legitimate although it is invisible. */
+/** `hidden`: the characters that are refused. A name is for users and may have joiners that its script needs. */
 function shortText(
   metadata: ClientMetadataDocument,
   member: string,
   max: number,
-  strip: (text: string) => string = (text) => text,
+  hidden = hiddenAnywhere,
 ): string | undefined {
   const value = metadata[member]
   if (value === undefined || value === null || value === '') return undefined
   if (typeof value !== 'string' || value.length > max) {
     throw refuse(`${member} must be a string of at most ${max} characters`)
   }
-  if (hidden.test(strip(value))) {
+  if (value.search(hidden) >= 0) {
     throw refuse(`${member} must not contain control characters or invisible formatting characters`)
   }
   return value

@@ -1,7 +1,7 @@
 /**
- * The members of one entry, each read once and with its type checked. What nobody read is told in the end.
+ * The members of one entry, each read once and with its type checked. What nobody read is a note at the end.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { hiddenInLine, isFields } from '../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
 export class EntryMembers {
@@ -105,9 +105,9 @@ function isEmpty(value: unknown): boolean {
   return isFields(value) && Object.keys(value).length === 0
 }
 
-/** Text with parts out of somebody's file, without the characters that steer a terminal. */
+/** Text with parts of somebody's file, without hidden characters, which could control a terminal. */
 export function printable(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '?')
+  return text.replaceAll(hiddenInLine, '?')
 }
 
 /** A name out of somebody's file, short enough for a table. */

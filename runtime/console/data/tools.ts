@@ -3,7 +3,7 @@
  * catalog of thousands holds nobody up.
  */
 import { setImmediate } from 'node:timers/promises'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, hiddenInText } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Tool, ToolDetail, ToolList } from '../api.ts'
 import type { ConsoleView, ToolFacts } from '../view.ts'
@@ -13,9 +13,6 @@ import { given } from './texts.ts'
 const unpinned = 'unpinned'
 const turnMs = 5
 const summaryLength = 200
-/** Characters that show nothing or turn the direction of what follows; tags (U+E0000 and on) carry hidden text. */
-const invisible =
-  /[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\u{e0000}-\u{e007f}]/u
 
 interface Definition {
   readonly title: string | undefined
@@ -97,7 +94,7 @@ function toolRow({ name, backend, original, json, hidden, pin }: ToolFacts): Too
     tokens: Math.ceil(json.length / 4),
     pin: pin ?? unpinned,
     ...given('hidden', hidden),
-    suspicious: suspicious || invisible.test(name),
+    suspicious: suspicious || hasHidden(name),
   }
 }
 
@@ -117,9 +114,13 @@ function parse(json: Buffer): Definition {
     inputSchema: tool.raw('inputSchema')?.toString() ?? '{}',
     outputSchema: tool.raw('outputSchema')?.toString(),
     hints: hintsOf(tool.value('annotations')),
-    // As JSON.stringify writes it, so that escapes are read too.
-    suspicious: invisible.test(JSON.stringify(JSON.parse(json.toString()))),
+    // Written again, so that what was an escape counts too. Controls are escapes afterwards.
+    suspicious: hasHidden(JSON.stringify(JSON.parse(json.toString()))),
   }
+}
+
+function hasHidden(text: string): boolean {
+  return text.search(hiddenInText) >= 0
 }
 
 function hintsOf(annotations: unknown): Tool['hints'] {

@@ -1,13 +1,11 @@
 /**
- * Makes text of untrusted peers fit for a terminal and a report: one line, no control or direction characters, no
+ * Makes text of untrusted peers fit for a terminal and a report: one line, no hidden characters, no
  * credentials, bounded.
  */
+import { hiddenInLine } from '../../../schemas/index.ts'
 import { redactText } from '../../observe/index.ts'
 
 const maxText = 300
-
-/** Control and format characters (direction marks among them), line and paragraph separators. */
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** Cleans texts of one examination. */
 export type Clean = (text: unknown, maxLength?: number) => string
@@ -19,7 +17,7 @@ export function makeClean(secrets: readonly string[]): Clean {
     // Before anything is cut: half a secret is a secret as well.
     text = text.slice(0, 65_536)
     for (const secret of secrets) if (secret.length >= 4) text = text.replaceAll(secret, '[redacted]')
-    const line = redactText(text.slice(0, 4096)).replace(unprintable, '\ufffd')
+    const line = redactText(text.slice(0, 4096)).replaceAll(hiddenInLine, '\ufffd')
     return line.length > maxLength ? `${line.slice(0, maxLength)}…` : line
   }
 }
