@@ -7,11 +7,21 @@
  * Source: RFC 9700; OAuth 2.0 for Browser-Based Applications (backend for frontend); OpenID Connect RP-Initiated Logout 1.0.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Exchange, html, makeCaller, page, sendBody, sendJson, type Stage } from '../../net/index.ts'
+import {
+  clearCookie,
+  type Exchange,
+  html,
+  makeCaller,
+  page,
+  readCookie,
+  sendBody,
+  sendJson,
+  setCookie,
+  type Stage,
+} from '../../net/index.ts'
 import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
 import type { Log } from '../../net/index.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
-import { cookie } from './cookies.ts'
 import type { Acted } from '../acted.ts'
 import type { Issuer, SignedInUser } from './issuer.ts'
 import { type ConsoleSession, LoginSessions } from './login-sessions.ts'
@@ -40,8 +50,8 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
   const secure = publicUrl.startsWith('https:')
   const sessions = new LoginSessions(now)
   const pending = new PendingLogins(now)
-  const sessionCookie = cookie('gh-console', { secure })
-  const loginCookie = cookie('gh-console-login', { secure })
+  const sessionCookie = { name: 'gh-console', secure }
+  const loginCookie = { name: 'gh-console-login', secure, maxAgeSec: pendingSec }
 
   function visitorOf(id: string, session: ConsoleSession): Visitor {
     const { caller, name, roles, csrf, authenticatedAt } = session
@@ -56,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
   }
 
   function visitor(exchange: Exchange): Visitor | undefined {
-    const id = sessionCookie.read(exchange)
+    const id = readCookie(exchange, sessionCookie)
     const session = id === undefined ? undefined : sessions.find(id, { touch: true })
     return session && id !== undefined ? visitorOf(id, session) : undefined
   }
@@ -67,14 +77,15 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     const again = query.get('again') === 'true'
     const secrets = makeLoginSecrets()
     const address = await issuer.begin(secrets, { again })
-    loginCookie.write(exchange, pending.begin({ secrets, again, to: pathIn(query.get('to')) }), pendingSec)
+    const id = pending.begin({ secrets, again, to: pathIn(query.get('to')) })
+    addCookie(exchange, setCookie(loginCookie, id))
     redirect(exchange, address)
   }
 
   async function callback(exchange: Exchange): Promise<void> {
     requireMethod(exchange, 'GET')
-    const id = loginCookie.read(exchange)
-    loginCookie.clear(exchange)
+    const id = readCookie(exchange, loginCookie)
+    addCookie(exchange, clearCookie(loginCookie))
     const login = id === undefined ? undefined : pending.take(id)
     const query = new URLSearchParams(exchange.query)
     // Nothing of the response counts unless this browser asked for it.
@@ -83,10 +94,10 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       return
     }
     const signedIn = await issuer.finish(query, login.secrets)
-    const before = sessionCookie.read(exchange)
+    const before = readCookie(exchange, sessionCookie)
     if (before !== undefined) sessions.end(before)
     const facts = sessionFacts(signedIn, login, options)
-    sessionCookie.write(exchange, sessions.open(facts))
+    addCookie(exchange, setCookie(sessionCookie, sessions.open(facts)))
     acted(exchange, { type: 'console_login_completed', caller: facts.caller })
     redirect(exchange, `${publicUrl}${login.to}`)
   }
@@ -94,12 +105,12 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
   async function logout(exchange: Exchange): Promise<void> {
     requireMethod(exchange, 'POST')
     checkFetchSite(exchange)
-    const id = sessionCookie.read(exchange)
+    const id = readCookie(exchange, sessionCookie)
     const session = id === undefined ? undefined : sessions.find(id, { touch: false })
     if (id === undefined || !session) throw new GatehouseError('UNAUTHENTICATED')
     checkWrite(exchange, visitorOf(id, session))
     sessions.end(id)
-    sessionCookie.clear(exchange)
+    addCookie(exchange, clearCookie(sessionCookie))
     acted(exchange, { type: 'console_logout', caller: session.caller })
     const location = await issuer.logoutUrl(session.idToken, `${publicUrl}/`)
     sendJson(exchange.res, 200, { location: location ?? `${publicUrl}/` })
@@ -183,6 +194,10 @@ function pathIn(to: string | null): string {
   const isPath =
     to !== null && to.length <= maxTo && /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\')
   return isPath ? to : '/'
+}
+
+function addCookie({ res }: Exchange, value: string): void {
+  res.appendHeader('Set-Cookie', value)
 }
 
 function redirect({ res }: Exchange, location: string): void {
