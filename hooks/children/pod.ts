@@ -41,9 +41,8 @@ export interface VolumeSpec {
     readonly defaultMode?: number
     readonly optional?: boolean
   }
-  readonly emptyDir?: { readonly sizeLimit?: string }
+  readonly emptyDir?: Readonly<Record<string, never>>
   readonly hostPath?: { readonly path: string }
-  readonly persistentVolumeClaim?: { readonly claimName: string }
 }
 
 export interface ContainerPort {
@@ -81,7 +80,6 @@ export interface ContainerSpec {
   readonly resources?: Resources
   readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } }
   readonly securityContext?: Readonly<Record<string, unknown>>
-  readonly stdin?: boolean
 }
 
 export interface PodSpec {

@@ -10,7 +10,8 @@ import { policiesPage } from './data/policies.ts'
 import { sessionRow } from './data/sessions.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
 import type { Tries } from './tries/tries.ts'
-import type { ConsoleView, ConsoleSessionFacts } from './view.ts'
+import type { ShownSession } from '../observe/index.ts'
+import type { ConsoleView } from './view.ts'
 
 export interface ActionParts {
   readonly view: ConsoleView
@@ -80,7 +81,7 @@ export function actionRoutes({ view, recorder, tries, explain, now }: ActionPart
 }
 
 /** Those of the visitor, or all, in the order of their hashes. */
-function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ConsoleSessionFacts[] {
+function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): readonly ShownSession[] {
   const seesAll = permissions.has('sessions.all')
   return view
     .sessions()

@@ -1,9 +1,9 @@
 /**
- * What the console's API says, for the server and for the pages: the browser's bundle imports this file, `calls/filter.ts`
- * and nothing else of the runtime.
+ * Types of the console's API, for the server and for the pages: of the runtime the browser's bundle imports this file,
+ * `calls/filter.ts`, and nothing else.
  *
- * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. Times are ISO 8601 in
- * UTC. Texts of backends are as they came: the pages show them as text, never as markup.
+ * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`: after 401
+ * UNAUTHENTICATED the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Texts of backends are as they came: the pages show them as text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`) the address that is printed ends in `#launch=<token>`; every request of the API
  * carries that token in the header `X-Gatehouse-Launch`, and lasts as long as the page keeps it (sessionStorage).
@@ -360,26 +360,4 @@ export interface Answers {
   readonly 'tries/{}/events': TryEvent
   readonly 'tries/{}/answers/{}': undefined
   readonly stream: StreamEvent
-}
-
-/** The body of a POST, where there is one. */
-export interface Bodies {
-  readonly 'policies/explain': ExplainRequest
-  readonly tries: TryRequest
-  readonly 'tries/{}/answers/{}': AskAnswer
-}
-
-/** An error: a problem document. 401 UNAUTHENTICATED: sign in at `<basePath>/login?to=<path of the page>`. */
-export interface ApiProblem {
-  readonly title: string
-  readonly status: number
-  /** For instance UNAUTHENTICATED, FORBIDDEN, CSRF_REFUSED, LOGIN_TOO_OLD, NOT_FOUND, BAD_REQUEST. */
-  readonly code: string
-}
-
-/** All of it: what answers, what is sent, and what an error looks like. */
-export interface Api {
-  readonly answers: Answers
-  readonly bodies: Bodies
-  readonly problem: ApiProblem
 }

@@ -29,7 +29,7 @@ export interface ConsoleRouteParts {
 export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
   const { view, recorder, now } = parts
   const facts = () => ({ replica: recorder.replica, now: now() })
-  const tools = ({ visitor, exchange }: ApiRequest) => view.tools(visitor.caller, exchange.signal)
+  const tools = ({ visitor }: ApiRequest) => view.tools(visitor.caller)
   return [
     { method: 'GET', path: 'me', handle: ({ visitor }) => meOf(parts, visitor) },
     { method: 'GET', path: 'overview', needs: 'overview', handle: (request) => overviewOf(parts, request) },

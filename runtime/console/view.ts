@@ -2,10 +2,11 @@
  * What the console sees of the server that it shows: read-only data and a few operations, handed over by whoever starts
  * both. The server's own view fits these shapes.
  */
-import type { Ask, AskReply, Era } from '../mcp/index.ts'
+import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
-import type { ConsoleRecord, PolicyRecord, OpenProblem } from '../observe/index.ts'
-import type { Health, CallResultKind, Policies, TryRequest } from './api.ts'
+import type { ConsoleRecord, OpenProblem, PolicyRecord, ShownSession, ShownTool } from '../observe/index.ts'
+import type { DescribedPolicies } from '../policy/index.ts'
+import type { CallResultKind, Health, TryRequest } from './api.ts'
 
 export interface ConsoleBackend {
   readonly name: string
@@ -24,58 +25,6 @@ export interface ConsoleBackend {
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }
   /** Why the backend is not served; undefined when it is. */
   readonly excluded: readonly string[] | undefined
-}
-
-export interface ToolFacts {
-  /** As clients call it. */
-  readonly name: string
-  /** Empty for a tool of the server itself. */
-  readonly backend: string
-  readonly original: string
-  /** The definition as clients see it. */
-  readonly json: Buffer
-  /** Why clients do not see it. */
-  readonly hidden: string | undefined
-  /** How it compares with the lock of its backend; undefined where nothing is compared. */
-  readonly pin: 'pinned' | 'new' | 'changed' | undefined
-}
-
-export interface ConsoleSessionFacts {
-  readonly hash: string
-  /** `Caller.key` of whom it belongs to. */
-  readonly owner: string
-  readonly subject: string
-  readonly displayName: string
-  /** Raw `Implementation` object of the client. */
-  readonly info: Buffer | undefined
-  readonly protocolVersion: string
-  readonly openedAt: number
-  readonly usedAt: number
-  readonly streams: number
-}
-
-export interface PolicySetFacts {
-  /** `setDigest` of the decisions that it makes. */
-  readonly digest: string
-  readonly items: readonly Omit<Policies['items'][number], 'decided'>[]
-  readonly problems: readonly string[]
-}
-
-/** A tool call as whoever is signed in. */
-export interface TriedCall {
-  readonly caller: Caller
-  readonly tool: string
-  /** Raw JSON object. */
-  readonly toolArguments: Buffer
-  readonly era: Era
-  readonly signal: AbortSignal
-  /** Raw params of notifications. */
-  readonly progress: (params: Buffer) => void
-  readonly log: (params: Buffer) => void
-  /** Told what the policies decided. */
-  readonly decided: (policy: PolicyRecord) => void
-  readonly routed: (backend: string) => void
-  readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
 }
 
 /** How a try has ended. */
@@ -98,13 +47,13 @@ export interface ConsoleView {
   /** What is wrong now, the oldest first. */
   problems(): readonly OpenProblem[]
   sessionCount(): number
-  sessions(): readonly ConsoleSessionFacts[]
+  sessions(): readonly ShownSession[]
   /** False when none has this hash. */
   endSession(hash: string): Promise<boolean>
   /** The configuration in force. */
   config(): unknown
   /** The policies in force, the same object as long as they are; undefined without policies. */
-  policies(): PolicySetFacts | undefined
+  policies(): DescribedPolicies | undefined
   /** URL of the external decision point that decides in their place. */
   decisionPoint?(): string | undefined
   /** `accounts`: the page of connected accounts of an embedded authorization server. */
@@ -112,9 +61,9 @@ export interface ConsoleView {
   /** Checks a backend now; false when there is none of that name. */
   recheck(backend: string): Promise<boolean>
   /** Raw JSON: a result, or an error object. Rejects with GatehouseError. */
-  call(call: TriedCall): Promise<{ readonly kind: 'result' | 'error'; readonly json: Buffer }>
+  call(call: DirectCall): Promise<DirectResult>
   /** What this caller could name, and what is hidden from everybody; sorted by name. Never rejects. */
-  tools(caller: Caller, signal: AbortSignal): Promise<readonly ToolFacts[]>
+  tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Audits what somebody did here. */
   acted(record: ConsoleRecord): void
   /** What differs between the approved and the offered definition, part by part. */

@@ -9,7 +9,6 @@ import {
   type OAuthCallOptions,
   type JsonRecord,
   optionalString,
-  optionalStrings,
   readJson,
   requiredString,
   send,
@@ -22,14 +21,12 @@ import type { ServerMetadata } from './metadata/server-metadata.ts'
 export interface RegistrationRequest {
   readonly redirect_uris: readonly string[]
   readonly client_name?: string
-  readonly client_uri?: string
   readonly token_endpoint_auth_method?: string
   readonly grant_types?: readonly string[]
   readonly response_types?: readonly string[]
   readonly scope?: string
   readonly application_type?: 'native' | 'web'
   readonly software_id?: string
-  readonly software_version?: string
   readonly software_statement?: string
 }
 
@@ -64,11 +61,9 @@ export interface Registration {
   readonly clientSecret?: string | undefined
   /** Unix milliseconds; absent when the secret does not expire. */
   readonly clientSecretExpiresAt?: number | undefined
-  readonly clientIdIssuedAt?: number | undefined
   readonly authMethod?: ClientAuthMethod | undefined
   /** What the server granted, when it said so. */
   readonly scopes?: readonly string[] | undefined
-  readonly redirectUris?: readonly string[] | undefined
   /** RFC 7592 management, when offered. */
   readonly registrationAccessToken?: string | undefined
   readonly registrationClientUri?: string | undefined
@@ -169,10 +164,8 @@ function readRegistration(body: JsonRecord): Registration {
     clientSecret,
     clientSecretExpiresAt:
       clientSecret === undefined ? undefined : milliseconds(body['client_secret_expires_at']),
-    clientIdIssuedAt: milliseconds(body['client_id_issued_at']),
     authMethod,
     scopes: scopeList(body['scope']),
-    redirectUris: optionalStrings(what, body, 'redirect_uris'),
     registrationAccessToken: optionalString(what, body, 'registration_access_token'),
     registrationClientUri: optionalString(what, body, 'registration_client_uri'),
   }

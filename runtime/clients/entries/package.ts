@@ -10,13 +10,9 @@ export interface Package {
   readonly name: string
   /** The arguments of the program itself. */
   readonly args: readonly Value[]
-  readonly runner: PackageRunner | undefined
 }
 
-export type PackageRunner = 'node' | 'python'
-
 interface RunnerRow {
-  readonly runner: PackageRunner
   /** Words before the package. */
   readonly verb?: readonly string[]
   /** Flags that take a value. */
@@ -26,12 +22,10 @@ interface RunnerRow {
 }
 
 const npm = {
-  runner: 'node',
   valued: ['--prefix', '--registry', '-c', '--call'],
   from: ['-p', '--package'],
 } as const
 const uv = {
-  runner: 'python',
   valued: ['--python', '-p', '--index', '--index-url', '--with', '--directory', '--refresh-package'],
   from: ['--from'],
 } as const
@@ -58,11 +52,11 @@ export function packageOf({ command, args }: Pick<EntryProgram, 'command' | 'arg
   const rows = Object.hasOwn(runners, name) ? (runners[name] ?? []) : []
   const words = args.map((value) => literalOf(value) ?? '')
   const row = rows.find(({ verb = [] }) => verb.every((word, index) => words[index] === word))
-  if (!row) return rows.length > 0 ? undefined : { name: bare(name), args, runner: undefined }
+  if (!row) return rows.length > 0 ? undefined : { name: bare(name), args }
   for (let i = row.verb?.length ?? 0; i < words.length; i++) {
     const word = words[i] ?? ''
     if (word === '--') continue
-    if (!word.startsWith('-')) return { name: bare(word), args: args.slice(i + 1), runner: row.runner }
+    if (!word.startsWith('-')) return { name: bare(word), args: args.slice(i + 1) }
     if (row.valued.includes(word) || row.from.includes(word)) i++
   }
   return undefined

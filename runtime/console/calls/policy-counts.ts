@@ -2,11 +2,11 @@
  * How often each policy decided. Counts belong to the text of a policy: ids are places in a list, which a changed
  * configuration may fill otherwise.
  */
-import type { PolicySetFacts } from '../view.ts'
+import type { DescribedPolicies } from '../../policy/index.ts'
 
 /** Of a set that is in force, or was the last before it: requests in flight end under the policies that they began with. */
 interface KnownSet {
-  readonly set: PolicySetFacts
+  readonly set: DescribedPolicies
   readonly textOf: ReadonlyMap<string, string>
 }
 
@@ -19,13 +19,13 @@ export interface Decided {
 }
 
 export class PolicyCounts {
-  readonly #current: () => PolicySetFacts | undefined
+  readonly #current: () => DescribedPolicies | undefined
   #known: readonly KnownSet[] = []
   #decided = new Map<string, number>()
   #failed = new Map<string, number>()
 
   /** `current` gives the same object as long as the policies are the same. */
-  constructor(current: () => PolicySetFacts | undefined) {
+  constructor(current: () => DescribedPolicies | undefined) {
     this.#current = current
   }
 

@@ -9,10 +9,10 @@ import { given, iso } from './texts.ts'
 /** All backends, sorted by name, with the number of their tools that this visitor could call. */
 export async function backendRows(
   { view, recorder }: { readonly view: ConsoleView; readonly recorder: CallRecorder },
-  { visitor, exchange }: ApiRequest,
+  { visitor }: ApiRequest,
 ): Promise<readonly BackendView[]> {
   const counts = new Map<string, number>()
-  for (const { backend, hidden } of await view.tools(visitor.caller, exchange.signal))
+  for (const { backend, hidden } of await view.tools(visitor.caller))
     if (hidden === undefined) counts.set(backend, (counts.get(backend) ?? 0) + 1)
   return view
     .backends()

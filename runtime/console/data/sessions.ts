@@ -1,12 +1,12 @@
 /** Client sessions as the console shows them: whose they are, and short hashes in place of ids. */
 import { JsonObject } from '../../mcp/index.ts'
 import type { ListedSession } from '../api.ts'
-import type { ConsoleSessionFacts } from '../view.ts'
+import type { ShownSession } from '../../observe/index.ts'
 import { given, iso } from './texts.ts'
 
 const maxText = 128
 
-export function sessionRow(facts: ConsoleSessionFacts, viewer: string): ListedSession {
+export function sessionRow(facts: ShownSession, viewer: string): ListedSession {
   const { hash, owner, subject, displayName, protocolVersion, openedAt, usedAt, streams } = facts
   return {
     hash,

@@ -6,7 +6,8 @@ import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, hiddenInText } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Tool, ToolDetail, ToolList } from '../api.ts'
-import type { ConsoleView, ToolFacts } from '../view.ts'
+import type { ShownTool } from '../../observe/index.ts'
+import type { ConsoleView } from '../view.ts'
 import { pageOf, type ListFacts } from './pages.ts'
 import { given } from './texts.ts'
 
@@ -36,7 +37,7 @@ export interface ToolFilter {
 
 /** Those that fit, one page of them. */
 export async function toolList(
-  all: readonly ToolFacts[],
+  all: readonly ShownTool[],
   filter: ToolFilter,
   facts: ListFacts,
 ): Promise<ToolList> {
@@ -61,7 +62,7 @@ export async function toolList(
 
 /** Throws NOT_FOUND. */
 export function toolDetail(
-  all: readonly ToolFacts[],
+  all: readonly ShownTool[],
   name: string,
   driftOf: ConsoleView['toolDrift'],
 ): ToolDetail {
@@ -82,7 +83,7 @@ export function toolDetail(
   }
 }
 
-function toolRow({ name, backend, original, json, hidden, pin }: ToolFacts): Tool {
+function toolRow({ name, backend, original, json, hidden, pin }: ShownTool): Tool {
   const { title, description, hints, suspicious } = definitionOf(json)
   return {
     name,

@@ -3,7 +3,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
 import type { ActionType } from '../acted.ts'
-import type { Api, Permission } from '../api.ts'
+import type { Answers, Permission } from '../api.ts'
 
 export interface ApiRequest {
   readonly exchange: Exchange
@@ -19,7 +19,7 @@ export interface ApiRequest {
 export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Below `api/v1/`; `{}` stands for one name. */
-  readonly path: keyof Api['answers']
+  readonly path: keyof Answers
   /** Undefined: being signed in is enough. */
   readonly needs?: Permission
   /** True for actions that need a recent login. */

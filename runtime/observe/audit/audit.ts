@@ -101,8 +101,6 @@ export interface AuditTrail {
   workflow(record: WorkflowRecord): void
   authorization(record: AuthorizationRecord): void
   console(record: ConsoleRecord): void
-  /** Writes out what is buffered. */
-  flush(): void
   close(): void
 }
 
@@ -126,7 +124,6 @@ const off: AuditTrail = {
   workflow() {},
   authorization() {},
   console() {},
-  flush() {},
   close() {},
 }
 
@@ -258,7 +255,6 @@ export function makeAudit(config: Audit | undefined, options: AuditOptions = {})
       })
     },
 
-    flush: () => sink.flushSync?.(),
     close: () => (sink.close ? sink.close() : sink.flushSync?.()),
   }
 }

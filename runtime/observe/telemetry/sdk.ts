@@ -28,7 +28,6 @@ export interface Sdk {
   readonly metrics: Metrics
   readonly tracer: Tracer
   readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
-  flush(): Promise<void>
   shutdown(): Promise<void>
 }
 
@@ -65,9 +64,6 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
     tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
     prometheus: scrape && ((exchange) => scrape.response(exchange)),
     // What cannot be sent was logged by the exporter.
-    async flush() {
-      await Promise.allSettled([meters?.forceFlush(), tracers?.forceFlush()])
-    },
     async shutdown() {
       await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])
     },

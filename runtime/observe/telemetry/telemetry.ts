@@ -37,8 +37,6 @@ export interface Instruments {
   readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
   /** How requests are described on spans. */
   readonly spans: SpanOptions
-  /** Sends what is pending. */
-  flush(): Promise<void>
   /** Sends what is pending, for a few seconds at most, and stops. */
   close(): Promise<void>
 }
@@ -61,7 +59,6 @@ export const noTelemetry: Instruments = {
   backendCalls: makeBackendCalls(noMetrics, noTracer, { enabled: false }),
   prometheus: undefined,
   spans: { legacy: false, toolArguments: false, environment: {} },
-  flush: async () => {},
   close: async () => {},
 }
 
@@ -92,7 +89,6 @@ export async function makeTelemetry(
       toolArguments: options.toolArguments ?? false,
       environment: settings.environment,
     },
-    flush: () => sdk.flush(),
     close() {
       closing ??= atMost(sdk.shutdown(), closeMs)
       return closing

@@ -8,15 +8,14 @@
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
-  type AskReply,
   type Ask,
-  type Era,
+  type DirectCall,
+  type DirectResult,
   JsonObject,
   latestSessionVersion,
   respondToInputRequests,
   statelessVersion,
 } from '../../mcp/index.ts'
-import type { Caller } from '../../net/index.ts'
 import type { AuditTrail, PolicyRecord } from '../../observe/index.ts'
 import { readAbilities } from '../client-codecs/client.ts'
 import { auditOutcome } from '../pipeline/audit-outcome.ts'
@@ -25,29 +24,6 @@ import type { OperationClient, ClientSession, Operation, Outcome, Perform } from
 const abilities = readAbilities(Buffer.from('{"elicitation":{"form":{},"url":{}}}'))
 const info = Buffer.from('{"name":"gatehouse-console","version":"1"}')
 const maxRounds = 10
-
-export interface DirectCall {
-  readonly caller: Caller
-  readonly tool: string
-  /** Raw JSON object. */
-  readonly toolArguments: Buffer
-  readonly era: Era
-  readonly signal: AbortSignal
-  /** Raw params of notifications. */
-  readonly progress: (params: Buffer) => void
-  readonly log: (params: Buffer) => void
-  /** Told what the policies decided. */
-  readonly decided: (record: PolicyRecord) => void
-  /** Told which backend the call is taken to. */
-  readonly routed: (backend: string) => void
-  /** Asks whoever made the call. */
-  readonly ask: (request: Ask, signal: AbortSignal) => Promise<AskReply>
-}
-
-/** Raw JSON: the result of the tool, or the error object of the backend. */
-export type DirectResult =
-  | { readonly kind: 'result'; readonly json: Buffer }
-  | { readonly kind: 'error'; readonly json: Buffer }
 
 export interface DirectParts {
   readonly perform: Perform

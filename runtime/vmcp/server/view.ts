@@ -4,9 +4,16 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import { abortable, type Caller } from '../../net/index.ts'
-import { type AuditTrail, type ConsoleRecord, type OpenProblem, sessionHash } from '../../observe/index.ts'
+import {
+  type AuditTrail,
+  type ConsoleRecord,
+  type OpenProblem,
+  sessionHash,
+  type ShownSession,
+  type ShownTool,
+} from '../../observe/index.ts'
 import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
-import { statelessVersion } from '../../mcp/index.ts'
+import { type DirectCall, type DirectResult, statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PartDiff } from '../catalog/pinning/diff.ts'
@@ -16,26 +23,12 @@ import type { OperationClient, Perform } from '../pipeline/operation.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import type { SessionTable } from '../sessions/table.ts'
 import type { VmcpEngine } from './engine.ts'
-import { type DirectCall, directCall, type DirectResult } from './direct-call.ts'
+import { directCall } from './direct-call.ts'
 import { hiddenBy } from '../view/hidden.ts'
 import { type ServerSnapshot, snapshotOf } from '../view/snapshot.ts'
 
 /** How long backends may take to list their tools for whoever looks. */
 const askMs = 2_000
-
-/** One tool of the catalog. */
-export interface ToolView {
-  readonly name: string
-  /** Empty for a workflow. */
-  readonly backend: string
-  readonly original: string
-  /** The definition as clients see it. */
-  readonly json: Buffer
-  /** The rule that keeps it from clients; undefined when they see it. */
-  readonly hidden: string | undefined
-  /** How it compares with the lock of its backend; undefined where nothing is compared. */
-  readonly pin: 'pinned' | 'new' | 'changed' | undefined
-}
 
 export interface ServerView {
   /** Name of the virtual server. */
@@ -45,7 +38,7 @@ export interface ServerView {
   /** What is wrong now, the oldest first. */
   problems(): readonly OpenProblem[]
   sessionCount(): number
-  sessions(): readonly SessionView[]
+  sessions(): readonly ShownSession[]
   /** Ends a session; false when none has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
   /** The configuration in force, as the file has it, with defaults. */
@@ -63,28 +56,13 @@ export interface ServerView {
   /** Carries a tool call out for a caller, through policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
   /** What this caller could name, before policies, backends that are down included; sorted by name. Never rejects. */
-  tools(caller: Caller): Promise<readonly ToolView[]>
+  tools(caller: Caller): Promise<readonly ShownTool[]>
   /** What differs between the approved and the offered definition of a tool, part by part; empty when nothing does. */
   toolDrift(backend: string, original: string): readonly PartDiff[]
   /** Audits what somebody did in the console. */
   acted(record: ConsoleRecord): void
   /** The server as data, as this caller meets it. Never rejects. */
   snapshot(caller: Caller): Promise<ServerSnapshot>
-}
-
-export interface SessionView {
-  readonly hash: string
-  /** `Caller.key` of whom it belongs to. */
-  readonly owner: string
-  readonly subject: string
-  readonly displayName: string
-  /** Raw `Implementation` object of the client. */
-  readonly info: Buffer | undefined
-  readonly protocolVersion: string
-  /** Milliseconds since the epoch. */
-  readonly openedAt: number
-  readonly usedAt: number
-  readonly streams: number
 }
 
 export interface ViewParts {
@@ -172,7 +150,7 @@ function hashOf(session: ServerSession): string {
   return found
 }
 
-function sessionView(session: ServerSession): SessionView {
+function sessionView(session: ServerSession): ShownSession {
   const { caller, facts, openedAt, usedAt, openStreams } = session
   return {
     hash: hashOf(session),

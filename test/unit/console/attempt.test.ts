@@ -1,11 +1,12 @@
 /** The events of one try: what a tool asks is bounded, and what it has withdrawn waits for nobody. */
 import t from 'tap'
 import { Attempt } from '../../../runtime/console/tries/attempt.ts'
-import type { ConsoleView, TriedCall } from '../../../runtime/console/view.ts'
+import type { ConsoleView } from '../../../runtime/console/view.ts'
+import type { DirectCall } from '../../../runtime/mcp/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
 import type { Visitor } from '../../../runtime/console/access/visitor.ts'
 
-function attempt(call: (call: TriedCall) => Promise<unknown>): Attempt {
+function attempt(call: (call: DirectCall) => Promise<unknown>): Attempt {
   const view = { call } as unknown as ConsoleView
   const visitor = { caller: anonymousCaller() } as unknown as Visitor
   return new Attempt(view, visitor, { name: 'x', arguments: '{}', era: '2025-11-25' }, () => {})

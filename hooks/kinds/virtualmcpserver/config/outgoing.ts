@@ -30,7 +30,6 @@ export interface OutgoingConfig {
   /** `own` is the MCPExternalAuthConfig that the member itself names. */
   readonly strategyFor: (backend: string, own: string | undefined) => BackendStrategy
   readonly defaultStrategy: Strategy | undefined
-  readonly defaultFailure: SyncFailure | undefined
 }
 
 /** Resolves configurations as they are asked for; secrets of those in use are asked of the pod. */
@@ -55,7 +54,6 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
   }
   return {
     defaultStrategy: byDefault?.value,
-    defaultFailure: byDefault?.failure,
     strategyFor(backend, own) {
       const entries = outgoing?.backends ?? {}
       const listed = Object.hasOwn(entries, backend) ? entries[backend] : undefined

@@ -1,0 +1,34 @@
+/**
+ * What a running server shows of itself to the pages about it. The virtual server fills these, the console reads them.
+ * Holds no credential and no session id. Times are milliseconds since the epoch.
+ */
+
+/** One tool of the catalog. */
+export interface ShownTool {
+  /** As clients call it. */
+  readonly name: string
+  /** Empty for a tool of the server itself, such as a workflow. */
+  readonly backend: string
+  readonly original: string
+  /** The definition as clients see it. */
+  readonly json: Buffer
+  /** The rule that keeps it from clients; undefined when they see it. */
+  readonly hidden: string | undefined
+  /** How it compares with the lock of its backend; undefined where nothing is compared. */
+  readonly pin: 'pinned' | 'new' | 'changed' | undefined
+}
+
+export interface ShownSession {
+  /** `sessionHash` of its id. */
+  readonly hash: string
+  /** `Caller.key` of whom it belongs to. */
+  readonly owner: string
+  readonly subject: string
+  readonly displayName: string
+  /** Raw `Implementation` object of the client. */
+  readonly info: Buffer | undefined
+  readonly protocolVersion: string
+  readonly openedAt: number
+  readonly usedAt: number
+  readonly streams: number
+}
