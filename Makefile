@@ -1,6 +1,7 @@
 # Needs git, make, npm and any Node from 20 on. Everything else comes from the lockfile, Node 24 included.
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+export npm_config_update_notifier := false
 .DEFAULT_GOAL := help
 
 INSTALLED := node_modules/.package-lock.json

@@ -3,15 +3,19 @@
 // the next start is faster. Must parse and run on every Node that has ES modules.
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const program = '%PROGRAM%'
 const floor = Number('%NODE_FLOOR%')
 const running = process.versions.node
 if (Number(running.split('.')[0]) < floor) {
+  // Of this very installation: npm finds the package whether it was installed globally, in a project, or for one run.
+  const installed = fileURLToPath(new URL('..', import.meta.url)).slice(0, -1)
+  const quoted = /^[\w./:\\-]+$/.test(installed) ? installed : JSON.stringify(installed)
   process.stderr.write(
     `Error: ${program} needs Node ${floor} or newer, and this is Node ${running}. It uses modules that older versions ` +
       `lack, such as node:sqlite.\nInstall Node ${floor} from https://nodejs.org, or let npm bring it for one run:\n` +
-      `  npx --yes --package=node@${floor} --package=gatehouse ${program} ...\n`,
+      `  npx --yes --package=node@${floor} --package=${quoted} ${program} ...\n`,
   )
   process.exit(1)
 }

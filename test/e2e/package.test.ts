@@ -42,13 +42,16 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
 t.test('launcher: an old Node is told which one is needed', async (t) => {
   const launcher = readFileSync(join(root, 'dist/gatehouse.js'), 'utf8')
   const dir = t.testdir({ 'package.json': '{"type":"module"}' })
-  mkdirSync(join(dir, 'runtime'))
+  mkdirSync(join(dir, 'a folder/dist'), { recursive: true })
   // The version check reads the same property on every Node; only the number differs.
   const older = launcher.replace('process.versions.node', "'20.20.2'")
   t.not(older, launcher)
-  writeFileSync(join(dir, 'gatehouse.js'), older)
-  const ran = spawnSync(process.execPath, [join(dir, 'gatehouse.js'), '--version'], { encoding: 'utf8' })
+  const installed = join(dir, 'a folder')
+  writeFileSync(join(installed, 'dist/gatehouse.js'), older)
+  const ran = spawnSync(process.execPath, [join(installed, 'dist/gatehouse.js'), '--version'], {
+    encoding: 'utf8',
+  })
   t.equal(ran.status, 1)
   t.match(ran.stderr, /needs Node 24 or newer, and this is Node 20\.20\.2/)
-  t.match(ran.stderr, /npx --yes --package=node@24/)
+  t.ok(ran.stderr.includes(`npx --yes --package=node@24 --package="${installed}" gatehouse ...`), ran.stderr)
 })

@@ -22,12 +22,18 @@ interface Waiter {
   readonly reject: (error: Error) => void
 }
 
-/** Starts `gatehouse` with arguments, from source: the tests of the bundle are their own. */
+/**
+ * The program under test: from source, because the tests of the bundle are their own. GATEHOUSE_TEST_PROGRAM names another
+ * one, such as that of an installed package.
+ */
+export const program = process.env['GATEHOUSE_TEST_PROGRAM'] ?? 'runtime/cli/main.ts'
+
+/** Starts `gatehouse` with arguments. */
 export function startGatehouse(
   args: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
 ): RunningGatehouse {
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,
   })
@@ -78,7 +84,7 @@ export async function runGatehouse(
   stdin = '',
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args], { stdio: 'pipe', env })
+  const child = spawn(process.execPath, [program, ...args], { stdio: 'pipe', env })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))

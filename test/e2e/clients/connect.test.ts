@@ -2,12 +2,14 @@
  * `gatehouse client`: the gateway goes into the files of every client, a real client connects by what each file says, and
  * removal restores the files byte for byte.
  */
+import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t from 'tap'
 import { makeClientHome } from '../../helpers/clients/client-home.ts'
 import { argvServer, startRun } from '../../helpers/clients/run-rig.ts'
+import { program } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(120_000)
 
@@ -45,7 +47,7 @@ await t.test('client add: every client’s file leads a real client to the gatew
 await t.test('client add: the entries have the form of their clients', async (t) => {
   const http = { type: 'http', url }
   const expected: Readonly<Record<string, object>> = {
-    'claude-desktop': { command: process.execPath, args: ['runtime/cli/main.ts', 'proxy', 'stdio', url] },
+    'claude-desktop': { command: process.execPath, args: [resolve(program), 'proxy', 'stdio', url] },
     'claude-code': http,
     cursor: { url },
     vscode: http,
@@ -61,9 +63,7 @@ await t.test('client add: the entries have the form of their clients', async (t)
   }
   for (const [client, entry] of Object.entries(expected)) {
     const found = entryOf(client)
-    if (client === 'claude-desktop')
-      t.match(found?.['args'], [/^\/.*\/runtime\/cli\/main\.ts$/, 'proxy', 'stdio', url], client)
-    else if (client === 'goose') t.match(found, entry, client)
+    if (client === 'goose') t.match(found, entry, client)
     else t.strictSame({ ...found }, entry, client)
   }
 })
@@ -109,7 +109,10 @@ await t.test('client add: through gatehouse proxy stdio, and a token only by ref
   t.equal(code, 0, stderr)
   for (const client of ['zed', 'goose'])
     t.strictSame(await connectBy(entryOf(client) ?? {}), ['start'], client)
-  t.match(entryOf('opencode'), { type: 'local', command: [/node$/, /main\.ts$/, 'proxy', 'stdio', url] })
+  t.match(entryOf('opencode'), {
+    type: 'local',
+    command: [process.execPath, resolve(program), 'proxy', 'stdio', url],
+  })
   await gatehouse('client', 'remove', 'zed', 'goose', 'opencode')
   const token = await gatehouse(
     'client',
