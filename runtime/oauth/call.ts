@@ -57,8 +57,7 @@ export async function readJson(
   const text = await response.text()
   const body = parseObject(response, text)
   if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined)
-    throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
+  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
   // Some servers report an error with status 200.
   if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
   return body

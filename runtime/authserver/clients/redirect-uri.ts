@@ -56,7 +56,7 @@ function privateUriViolation(url: URL, rules: RedirectRules): string | undefined
 
 /**
  * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Editors in wide use have plain ones, so
- * those are taken too, if nothing else on a machine is known to response to them.
+ * those are taken too, if nothing else on a machine is known to respond to them.
  */
 function privateSchemeViolation(protocol: string): string | undefined {
   const scheme = protocol.slice(0, -1)

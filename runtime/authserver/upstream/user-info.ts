@@ -59,7 +59,7 @@ function parse(text: string): JsonRecord {
   } catch {
     // Falls through to the one refusal.
   }
-  throw new OAuthClientError('protocol', `${what} did not response with a JSON object`)
+  throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
 }
 
 function pick(body: JsonRecord, fields: readonly string[]): string | undefined {

@@ -87,7 +87,12 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
     browser: readVariable(environment(), variables.browser),
     drainMs: 1_000,
   })
-  return reached ? 'the conversation is over' : 'the server could not be reached'
+  return reached ? 'the conversation is over' : unreachableText(url)
+}
+
+/** A query may hold a secret. */
+export function unreachableText(url: URL): string {
+  return `the server could not be reached; "gatehouse doctor ${url.origin}${url.pathname}" finds out why`
 }
 
 /** The settings of the proxy in front; somebody at a terminal is offered the login that the server wants. */

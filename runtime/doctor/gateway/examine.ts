@@ -3,7 +3,7 @@
  */
 import { isFields } from '../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { type ProbeFailure, failureText } from '../probe/failure.ts'
+import { type NetworkFailure, failureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { makePeers, type PeerOptions, type Peers } from '../probe/peers.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -16,7 +16,7 @@ interface GatewayFacts {
   readonly peers: Peers
 }
 
-function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | ProbeFailure> {
+function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
   return peers.ask(new URL(path, target), { method: 'GET', headers: { accept: 'application/json' } })
 }
 

@@ -4,8 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
-import type { Dispatcher } from '../../net/index.ts'
-import { type ProbeFailure, failureOf } from './failure.ts'
+import { type Dispatcher, failureOf, type NetworkFailure } from '../../net/index.ts'
 
 export const maxBodyBytes = 262_144
 
@@ -36,7 +35,7 @@ export async function exchange(
   dispatcher: Dispatcher,
   url: URL,
   { method, headers = {}, body, timeoutMs, until = () => false, bodyMs }: ProbeRequest,
-): Promise<ProbeReply | ProbeFailure> {
+): Promise<ProbeReply | NetworkFailure> {
   const limit = new AbortController()
   const abort = (): void => limit.abort(new DOMException('no response in time', 'TimeoutError'))
   let timer = setTimeout(abort, timeoutMs)
@@ -102,7 +101,7 @@ async function readBounded(
   }
 }
 
-export function isFailure(reply: ProbeReply | ProbeFailure): reply is ProbeFailure {
+export function isFailure(reply: ProbeReply | NetworkFailure): reply is NetworkFailure {
   return 'failure' in reply
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../../mcp/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
 import { isFailure, maxBodyBytes, mediaType, type ProbeReply } from './exchange.ts'
-import type { ProbeFailure } from './failure.ts'
+import type { NetworkFailure } from '../../net/index.ts'
 import type { Peers } from './peers.ts'
 
 export interface McpReply {
@@ -45,7 +45,11 @@ export const initializeParams: JsonRecord = {
   clientInfo,
 }
 
-export async function askMcp(peers: Peers, url: URL, request: McpRequest): Promise<McpReply | ProbeFailure> {
+export async function askMcp(
+  peers: Peers,
+  url: URL,
+  request: McpRequest,
+): Promise<McpReply | NetworkFailure> {
   const found: { message?: JsonRecord } = {}
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()

@@ -17,7 +17,7 @@ import {
   unbracket,
 } from '../../net/index.ts'
 import { exchange, type ProbeRequest, type ProbeReply } from './exchange.ts'
-import type { ProbeFailure } from './failure.ts'
+import type { NetworkFailure } from '../../net/index.ts'
 
 export interface PeerOptions {
   readonly target: URL
@@ -36,11 +36,11 @@ export interface Peers {
   ask(
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
-  ): Promise<ProbeReply | ProbeFailure>
+  ): Promise<ProbeReply | NetworkFailure>
   /** The same connections as a fetch, for primitives of OAuth. */
   readonly fetch: Fetch
   /** The addresses that may be dialled for a URL; undefined when an HTTP proxy resolves the name. */
-  addresses(url: URL): Promise<readonly LookupAddress[] | ProbeFailure | undefined>
+  addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>
   /** Whether an address that a server named may be dialled. */
   mayDial(url: URL, address: string): boolean
   close(): Promise<void>
@@ -95,7 +95,7 @@ function lookupAll(
   host: string,
   resolve: LookupAll,
   timeoutMs: number,
-): Promise<readonly LookupAddress[] | ProbeFailure> {
+): Promise<readonly LookupAddress[] | NetworkFailure> {
   const family = isIP(host)
   if (family !== 0) return Promise.resolve([{ address: host, family }])
   return new Promise((done) => {

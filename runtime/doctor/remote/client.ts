@@ -5,7 +5,7 @@
  */
 import { authorizationUrl, makeLoginSecrets } from '../../oauth/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../probe/failure.ts'
+import { failureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'

@@ -4,7 +4,7 @@
  */
 import { headerName } from '../../mcp/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../probe/failure.ts'
+import { failureText } from '../../net/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
 

@@ -4,7 +4,7 @@
 import { eventStreamType, headerName, jsonType } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../probe/failure.ts'
+import { failureText } from '../../net/index.ts'
 import { askMcp, initializeParams, type McpReply } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { isLocal, quoted, type RemoteFacts, shownUrl } from './facts.ts'

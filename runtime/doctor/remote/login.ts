@@ -3,7 +3,7 @@
  * scopes, refresh, keys. Source: MCP 2025-11-25 authorization; RFC 8414; RFC 7591; RFC 7636.
  */
 import { isFields } from '../../../schemas/index.ts'
-import { failureText } from '../probe/failure.ts'
+import { failureText } from '../../net/index.ts'
 import { isFailure } from '../probe/exchange.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../oauth/index.ts'

@@ -11,8 +11,7 @@ import {
 } from 'node:tls'
 import type { LookupAddress } from 'node:dns'
 import { isRefusedAddress } from '../../../schemas/index.ts'
-import { isLoopbackHost, unbracket } from '../../net/index.ts'
-import { type ProbeFailure, failureOf } from '../probe/failure.ts'
+import { failureOf, isLoopbackHost, type NetworkFailure, unbracket } from '../../net/index.ts'
 import type { Peers } from '../probe/peers.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
@@ -40,7 +39,7 @@ export async function checkName(
   }
 }
 
-function nameFailure(host: string, { failure, detail }: ProbeFailure): CheckOutcome {
+function nameFailure(host: string, { failure, detail }: NetworkFailure): CheckOutcome {
   const proof = `getent hosts ${quoted(host)}`
   if (failure === 'timeout' || detail === 'EAI_AGAIN')
     return failed('dns.resolver', `${host}: no response of the resolver (${detail})`, { proof })
@@ -92,11 +91,11 @@ export function portOf(url: URL): number {
   return Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 }
 
-function dial(host: string, port: number, timeoutMs: number): Promise<ProbeFailure | undefined> {
+function dial(host: string, port: number, timeoutMs: number): Promise<NetworkFailure | undefined> {
   return new Promise((done) => {
     const socket = connectTcp({ host, port })
     const timer = setTimeout(() => end({ failure: 'timeout', detail: 'no response in time' }), timeoutMs)
-    function end(failure: ProbeFailure | undefined): void {
+    function end(failure: NetworkFailure | undefined): void {
       clearTimeout(timer)
       socket.destroy()
       done(failure)
@@ -171,7 +170,7 @@ function shakeHands(
   port: number,
   ca: string | undefined,
   timeoutMs: number,
-): Promise<Handshake | ProbeFailure> {
+): Promise<Handshake | NetworkFailure> {
   const options: ConnectionOptions = {
     host: address,
     port,
@@ -184,7 +183,7 @@ function shakeHands(
   return new Promise((done) => {
     const socket = connectTls(options)
     const timer = setTimeout(() => end({ failure: 'timeout', detail: 'no TLS handshake in time' }), timeoutMs)
-    function end(made: Handshake | ProbeFailure): void {
+    function end(made: Handshake | NetworkFailure): void {
       clearTimeout(timer)
       socket.destroy()
       done(made)

@@ -9,7 +9,7 @@ import {
   serverMetadataUrls,
 } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { type ProbeFailure, failureText } from '../probe/failure.ts'
+import { type NetworkFailure, failureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { Peers } from '../probe/peers.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
@@ -28,7 +28,12 @@ export type MetadataPlace =
       readonly url: URL
       readonly seen: string
     }
-  | { readonly kind: 'unreachable'; readonly url: URL; readonly seen: string; readonly failure: ProbeFailure }
+  | {
+      readonly kind: 'unreachable'
+      readonly url: URL
+      readonly seen: string
+      readonly failure: NetworkFailure
+    }
 
 /** Reads a document from a well-known place. A redirect on the same host is followed once. */
 export async function readPlace(peers: Peers, url: URL): Promise<MetadataPlace> {

@@ -5,7 +5,7 @@
 import { headerName, statelessVersion, allVersions } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header } from '../probe/exchange.ts'
-import { type ProbeFailure, failureText } from '../probe/failure.ts'
+import { type NetworkFailure, failureText } from '../../net/index.ts'
 import { askMcp, credentials, initializeParams, type McpReply } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { initializeCommand } from './endpoint.ts'
@@ -40,7 +40,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome>
   return opened(facts, got)
 }
 
-function isFailureOf(got: McpReply | ProbeFailure): got is ProbeFailure {
+function isFailureOf(got: McpReply | NetworkFailure): got is NetworkFailure {
   return 'failure' in got
 }
 

@@ -7,7 +7,7 @@
  */
 import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../mcp/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../probe/failure.ts'
+import { failureText } from '../../net/index.ts'
 import { credentials } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'

@@ -17,7 +17,7 @@ export interface Abilities {
   readonly roots: boolean
 }
 
-/** The extension of the stateless era by which servers may response with a task instead of a result. */
+/** The extension of the stateless era by which servers may respond with a task instead of a result. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
 
 /** Reads declared capabilities. A member of the wrong type counts as not declared. Throws JsonError. */

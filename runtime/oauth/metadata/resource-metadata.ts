@@ -42,7 +42,7 @@ export async function discoverResource(
     try {
       return await fetchResource(url, target, options)
     } catch (error) {
-      // A host that has no document may response with anything but a usable one; a wrong one is not skipped.
+      // A host that has no document may respond with anything but a usable one; a wrong one is not skipped.
       if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) continue
       throw error
     }

@@ -5,7 +5,7 @@
  * that is not refused a POST of `initialize`, and where that is not refused either a POST of `tools/list`, because some
  * servers take a handshake from anybody. It speaks the era that the response to `initialize` shows; a session that was
  * opened is given back at once. Only a 401 with a Bearer challenge (or a protected-resource document) means yes; a
- * target that does not response is unknown, which is not the same as open.
+ * target that does not respond is unknown, which is not the same as open.
  * Source: docs/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'

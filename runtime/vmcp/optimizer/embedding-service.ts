@@ -129,7 +129,7 @@ async function call(
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new EmbeddingError('the embedding service did not response with JSON', { cause: error })
+    throw new EmbeddingError('the embedding service did not respond with JSON', { cause: error })
   }
 }
 

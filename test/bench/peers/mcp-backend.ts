@@ -1,5 +1,5 @@
 /**
- * Benchmark peer: bare MCP servers that response at once, one for each port that it prints (a JSON array).
+ * Benchmark peer: bare MCP servers that respond at once, one for each port that it prints (a JSON array).
  *
  * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
  * about 480 bytes (`echo`), the same as an event stream (`stream`), or 1 MB (`large`). Streams that are opened stay open.

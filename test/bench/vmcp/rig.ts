@@ -31,7 +31,7 @@ const running = new Set<Peer>()
 const SERVER_CORE = '0'
 const OTHER_CORES = availableParallelism() > 2 ? `1-${availableParallelism() - 1}` : '1'
 
-/** Backends that response at once. */
+/** Backends that respond at once. */
 export function startBackends(options: Partial<BackendPeerOptions> = {}): Promise<Peer> {
   return start('mcp-backend.ts', { era: 'session', tools: 100, servers: 1, ...options }, OTHER_CORES)
 }

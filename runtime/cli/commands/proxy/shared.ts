@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../../config/index.ts'
+import { failureText, knownFailure } from '../../../net/index.ts'
 import type { RootLog } from '../../../observe/index.ts'
 import { exitCode, printError } from '../../output.ts'
 import { collect } from '../validate.ts'
@@ -37,7 +38,7 @@ export function loginFailed(error: unknown, interrupted: boolean, log: RootLog):
     return exitCode.failed
   }
   printError(
-    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${systemError(error)}`,
+    `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${networkError(error)}`,
   )
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
@@ -60,13 +61,8 @@ export function bindError(error: unknown): unknown {
   return rule === undefined ? error : new Error(`failed to start proxy: ${rule}`, { cause: error })
 }
 
-/** What the system said underneath, such as a name that does not resolve; '' when it said nothing. */
-function systemError(error: unknown): string {
-  let failure = error
-  for (let depth = 0; failure instanceof Error && depth < 8; depth++) {
-    if ('code' in failure && /^E[A-Z]+$|^CERT_|_CERT/.test(String(failure.code)))
-      return ` (${failure.message})`
-    failure = failure.cause
-  }
-  return ''
+/** Why the network failed underneath, such as a name that does not resolve; '' when it did not. */
+function networkError(error: unknown): string {
+  const failure = knownFailure(error)
+  return failure === undefined ? '' : `: ${failureText(failure)}`
 }

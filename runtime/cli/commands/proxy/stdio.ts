@@ -21,6 +21,7 @@ import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, printError } from '../../output.ts'
 import { reachabilityHint, urlOfResource } from './kube-target.ts'
 import { addProxyFlags, isUrl, loginFailed } from './shared.ts'
+import { unreachableText } from '../../shell/conversation.ts'
 import { stopSignal } from '../../stop.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
@@ -93,7 +94,7 @@ async function bridge(
     log.flush()
     if (reached || stop.signal.aborted) return exitCode.ok
     const hint = reachabilityHint(url)
-    printError(`Error: the server could not be reached${hint === undefined ? '' : `: ${hint}`}`)
+    printError(`Error: ${unreachableText(url)}${hint === undefined ? '' : `\n${hint}`}`)
     return exitCode.failed
   } catch (error) {
     if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')

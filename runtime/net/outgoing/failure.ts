@@ -1,4 +1,4 @@
-/** Why no response came, in a word that the codes of the checks end with. */
+/** Why no response came, in a word and in words. The doctor's codes end with the word. */
 export type FailureKind =
   | 'dns'
   | 'refused'
@@ -10,7 +10,7 @@ export type FailureKind =
   | 'not-http'
   | 'too-large'
 
-export interface ProbeFailure {
+export interface NetworkFailure {
   readonly failure: FailureKind
   readonly detail: string
 }
@@ -22,6 +22,7 @@ const byCode: Readonly<Record<string, FailureKind>> = {
   ENODATA: 'dns',
   ECONNREFUSED: 'refused',
   ETIMEDOUT: 'timeout',
+  TIMED_OUT: 'timeout',
   UND_ERR_CONNECT_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',
@@ -37,7 +38,17 @@ const byCode: Readonly<Record<string, FailureKind>> = {
 }
 
 /** Follows causes and the errors of several attempts. */
-export function failureOf(error: unknown): ProbeFailure {
+export function failureOf(error: unknown): NetworkFailure {
+  return (
+    knownFailure(error) ?? {
+      failure: 'closed',
+      detail: error instanceof Error ? error.message : String(error),
+    }
+  )
+}
+
+/** The same; undefined when nothing in the error is about the network. */
+export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
     const known = byCode[code]
@@ -46,11 +57,11 @@ export function failureOf(error: unknown): ProbeFailure {
     if (/CERT|TLS|SSL|SELF_SIGNED|^UNABLE_TO/.test(code)) return { failure: 'tls', detail: code }
     if (each.name === 'TimeoutError') return { failure: 'timeout', detail: 'no response in time' }
   }
-  return { failure: 'closed', detail: error instanceof Error ? error.message : String(error) }
+  return undefined
 }
 
 function chain(error: unknown, depth = 0): readonly Error[] {
-  if (!(error instanceof Error) || depth > 5) return []
+  if (!(error instanceof Error) || depth > 7) return []
   const several = error instanceof AggregateError ? error.errors.slice(0, 5) : []
   return [
     error,
@@ -71,6 +82,6 @@ const words: Readonly<Record<FailureKind, string>> = {
   'too-large': 'the headers of the response are too large',
 }
 
-export function failureText({ failure, detail }: ProbeFailure): string {
+export function failureText({ failure, detail }: NetworkFailure): string {
   return `${words[failure]} (${detail})`
 }
