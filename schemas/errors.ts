@@ -66,6 +66,11 @@ export const errors = {
     rpc: -32603,
     text: 'the authorization decision could not be made: try again later',
   },
+  WEBHOOK_UNAVAILABLE: {
+    status: 503,
+    rpc: -32603,
+    text: 'a webhook that must be asked gave no valid response: try again later',
+  },
   CSRF_REFUSED: { status: 403, text: 'the request does not come from a page of this console: reload it' },
   LOGIN_TOO_OLD: { status: 403, text: 'the last login is too old for this: sign in again' },
   PAYLOAD_NEEDS_AUDITOR: { status: 403, text: 'payloads are shown to auditors and to the caller only' },

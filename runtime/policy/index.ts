@@ -13,7 +13,7 @@ export {
   type RateLimiter,
   type RateLimitEvent,
 } from './rate-limit.ts'
-export { type AccessRequest, type Facts, hintsIn, type Origin } from './requests.ts'
+export { type AccessRequest, accessRequestsOf, type Facts, hintsIn, type Origin } from './requests.ts'
 export {
   type DecisionExplanation,
   explainDecision,
@@ -22,3 +22,10 @@ export {
 } from './explain.ts'
 export { type PolicyTest, type PolicyTestRun, runPolicyTests } from './fixtures.ts'
 export { type Flip, type Replay, replayDecisions } from './replay.ts'
+export {
+  makeWebhookChain,
+  type WebhookChain,
+  type WebhookEvent,
+  webhookViolations,
+} from './webhooks/chain.ts'
+export type { WebhookCall } from './webhooks/subject.ts'

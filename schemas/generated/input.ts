@@ -80,6 +80,7 @@ import type {
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
   VirtualMCPCompositeToolDefinitionStatus,
+  WebhookMatch,
   WorkflowOutput,
   WorkloadReference,
 } from './types.ts'
@@ -162,6 +163,7 @@ export type {
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
   VirtualMCPCompositeToolDefinitionStatus,
+  WebhookMatch,
   WorkflowOutput,
   WorkloadReference,
 }
@@ -676,6 +678,20 @@ export type RuntimeToolLock = Omit<filled.RuntimeToolLock, "scheme"> & {
   readonly scheme?: "gatehouse.pin.v1"
 }
 
+export type RuntimeWebhook = Omit<filled.RuntimeWebhook, "timeout" | "failurePolicy" | "phase" | "mode" | "circuitBreaker" | "insecureSkipVerify"> & {
+  readonly timeout?: string
+  readonly failurePolicy?: "fail" | "ignore"
+  readonly phase?: "request" | "response"
+  readonly mode?: "enforce" | "audit"
+  readonly circuitBreaker?: DecisionCircuit
+  readonly insecureSkipVerify?: boolean
+}
+
+export type RuntimeWebhooks = Omit<filled.RuntimeWebhooks, "mutating" | "validating"> & {
+  readonly mutating?: readonly RuntimeWebhook[]
+  readonly validating?: readonly RuntimeWebhook[]
+}
+
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
 }
@@ -775,7 +791,7 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
@@ -789,6 +805,7 @@ export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends
   readonly pinning?: Pinning
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
+  readonly webhooks?: RuntimeWebhooks
   readonly toolLocks?: readonly RuntimeToolLock[]
 }
 

@@ -24,6 +24,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(or(() => has(self, "idpClientSecret"), () => has(self, "idpClientSecretEnv"))), () => has(self, "idpClientId")),
   "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
     or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath")))),
+  "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundlePath) || has(self.clientCertificatePath))": (self) =>
+    or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath")))),
   "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef))": (self) =>
     or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef")))),
   "!(has(self.issuer) && (has(self.authorizeUrl) || has(self.tokenUrl)))": (self) =>
@@ -182,6 +184,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     greater(duration(self), duration("0s")),
   "duration(self) >= duration('100ms') && duration(self) <= duration('60s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("60s"))),
+  "duration(self) >= duration('1s') && duration(self) <= duration('30s')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("30s"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('5m')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("5m"))),
   "duration(self.accessTokenLifespan) >= duration('1m') && duration(self.accessTokenLifespan) <= duration('24h')": (self) =>
@@ -282,6 +286,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef")),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
+  "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath))": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath")))),
   "self.url.startsWith('https://') || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
+  "self.url.startsWith('https://') || (has(self.insecureSkipVerify) && self.insecureSkipVerify)": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
 }

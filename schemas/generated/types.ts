@@ -2129,6 +2129,44 @@ export type RuntimeToolLock = {
   readonly failure?: string
 }
 
+/** A webhook that is asked about calls or their results. */
+export type RuntimeWebhook = {
+  /** Name of the webhook in logs, metrics and conditions. */
+  readonly name: string
+  /** Where requests are posted to. */
+  readonly url: string
+  /** Longest time for one response, 1s to 30s. */
+  readonly timeout: string
+  /** What becomes of a call when the webhook gives no valid response. fail: it is refused; ignore: it goes on as if the webhook were not there. A denial is a response. */
+  readonly failurePolicy: "fail" | "ignore"
+  /** request: asked before the call is authorized; response: asked about its result or error, before the client gets it. */
+  readonly phase: "request" | "response"
+  /** audit: asked and told about, without any effect on calls. */
+  readonly mode: "enforce" | "audit"
+  /** What the webhook is asked about; everything that it can be asked about when unset. */
+  readonly match?: WebhookMatch
+  /** When the webhook is not asked any more for a while, and failurePolicy decides at once. */
+  readonly circuitBreaker: DecisionCircuit
+  /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
+  readonly insecureSkipVerify: boolean
+  /** File with PEM certificates that are trusted beside the system's. */
+  readonly caBundlePath?: string
+  /** File with the PEM certificate of mutual TLS. */
+  readonly clientCertificatePath?: string
+  /** File with its PEM key. */
+  readonly clientKeyPath?: string
+  /** File with the secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
+  readonly hmacSecretPath?: string
+}
+
+/** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+export type RuntimeWebhooks = {
+  /** May change arguments and results; each sees what those before it have made. */
+  readonly mutating?: readonly RuntimeWebhook[]
+  /** May refuse; asked about what the mutating ones have made. */
+  readonly validating?: readonly RuntimeWebhook[]
+}
+
 /** A key inside a Secret of the same namespace. */
 export type SecretRef = {
   /** Name of the Secret. */
@@ -2625,6 +2663,8 @@ export type VmcpFile = {
   readonly sessionStorage?: RuntimeSessionStorage
   /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
   readonly telemetry?: Telemetry
+  /** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+  readonly webhooks?: RuntimeWebhooks
   /** What was approved of the backends; several locks of one backend count as one. Without pinning they have no effect. */
   readonly toolLocks?: readonly RuntimeToolLock[]
 }
@@ -2639,6 +2679,16 @@ export type Volume = {
   readonly mountPath: string
   /** Mounts it read-only. */
   readonly readOnly: boolean
+}
+
+/** What the webhook is asked about; everything that it can be asked about when unset. */
+export type WebhookMatch = {
+  /** Methods of MCP; all four when unset. */
+  readonly methods?: readonly ("tools/call" | "prompts/get" | "resources/read" | "completion/complete")[]
+  /** Backends that calls go to. Tools of the gateway itself and workflows have none; the steps of workflows have. */
+  readonly backends?: readonly string[]
+  /** Tools, by the names that their backends give them. With it the webhook is asked about calls of these tools only. */
+  readonly tools?: readonly string[]
 }
 
 /** Structured output. Absent: the output of the last step is returned. */

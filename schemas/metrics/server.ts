@@ -180,6 +180,18 @@ export const serverMetrics = {
     help: 'Time from a question to the external decision point to its response, or to the failure',
     labels: ['server'],
   },
+  webhookCalls: {
+    name: 'gatehouse_webhook_calls',
+    kind: 'counter',
+    help: 'Requests to webhooks, by what came of them: allowed, denied, mutated, or why there was no valid response',
+    labels: ['server', 'webhook', 'phase', 'outcome'],
+  },
+  webhookDuration: {
+    name: 'gatehouse_webhook_duration',
+    ...seconds,
+    help: 'Time from a request to a webhook to its response, or to the failure',
+    labels: ['server', 'webhook'],
+  },
   tokenExchanges: {
     name: 'gatehouse_token_exchanges',
     kind: 'counter',

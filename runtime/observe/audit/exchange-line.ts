@@ -10,6 +10,16 @@ import type { AuditOutcome } from './events.ts'
 import type { Delegation } from './delegation.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
 
+/** What one webhook said. */
+export interface WebhookRecord {
+  readonly name: string
+  readonly phase: string
+  readonly outcome: string
+  /** False: it had no effect. */
+  readonly enforced: false | undefined
+  readonly reason: string | undefined
+}
+
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
@@ -33,6 +43,8 @@ export interface ExchangeRecord {
   readonly rpcResponse: RpcResponse | undefined
   /** Why the work refused the request, as a code. */
   readonly denial: string | undefined
+  /** What webhooks said about it. */
+  readonly webhooks?: readonly WebhookRecord[] | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
@@ -68,6 +80,7 @@ export function exchangeLine(
       ...origin,
     },
     policy,
+    webhooks: record.webhooks,
     metadata: {
       extra: {
         duration_ms: record.durationMs,

@@ -119,6 +119,34 @@ export interface EventFields {
     /** It is not asked any more. */
     readonly replaced?: boolean | undefined
   }
+  /** A webhook refused a call, or withheld its result; or would have, in mode audit. */
+  readonly webhook_denied: {
+    readonly webhook: string
+    readonly phase: string
+    readonly method: string
+    /** What it says to operators. */
+    readonly reason?: string | undefined
+    readonly enforced: boolean
+  }
+  /** A webhook gave no valid response. */
+  readonly webhook_failed: {
+    readonly webhook: string
+    readonly phase: string
+    readonly reason: string
+    /** What became of the call. */
+    readonly refused: boolean
+    readonly err?: unknown
+  }
+  /** It gave none several times in a row, or gives responses again. */
+  readonly webhook_state: {
+    readonly webhook: string
+    readonly up: boolean
+    /** Calls go on without it. */
+    readonly ignored: boolean
+    readonly reason?: string | undefined
+    /** It is not asked any more. */
+    readonly replaced?: boolean | undefined
+  }
   readonly policy_engine_failed: { readonly err?: unknown }
   readonly config_reloaded: { readonly backends: number }
   readonly config_refused: { readonly err?: unknown }

@@ -33,6 +33,10 @@ function isDrifted({ changed, new: added, removed }: EventFields['tools_drifted'
   return changed + added + removed > 0
 }
 
+function fateOf(ignored: boolean): string {
+  return ignored ? 'calls go on without it' : 'calls are refused'
+}
+
 export const eventTable: Table = {
   backend_health: {
     message: 'the health of a backend changed',
@@ -256,6 +260,37 @@ export const eventTable: Table = {
         : {
             message: `the decision point gives no decisions: requests are refused (${reason})`,
             fix: 'check that it runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json; the log has the reason of each failure',
+          },
+    }),
+  },
+  webhook_denied: {
+    message: ({ enforced }) =>
+      enforced ? 'a webhook refused a call' : 'a webhook would have refused a call; it only audits',
+    level: 'info',
+    repeats: ({ webhook, phase }) => `${webhook} ${phase}`,
+  },
+  webhook_failed: {
+    message: ({ refused }) =>
+      refused
+        ? 'a webhook gave no valid response: the call is refused'
+        : 'a webhook gave no valid response: the call goes on without it',
+    level: 'warn',
+    repeats: ({ webhook, reason }) => `${webhook} ${reason}`,
+  },
+  webhook_state: {
+    message: ({ up, replaced, ignored }) => {
+      if (replaced) return 'the webhook that gave no valid responses is not asked any more'
+      if (up) return 'the webhook gives valid responses again'
+      return `a webhook gives no valid responses: ${fateOf(ignored)}`
+    },
+    level: ({ up, ignored }) => (up ? 'info' : ignored ? 'warn' : 'error'),
+    condition: ({ webhook, up, ignored, reason = '' }) => ({
+      id: `webhook_state/${webhook}`,
+      open: up
+        ? undefined
+        : {
+            message: `webhook ${webhook} gives no valid responses: ${fateOf(ignored)} (${reason})`,
+            fix: 'check that it runs and answers with 200, application/json, and version, uid and allowed; the log has the reason of each failure',
           },
     }),
   },

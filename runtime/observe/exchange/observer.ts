@@ -120,6 +120,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       errorCode: undefined,
       span: undefined,
       denial: undefined,
+      webhooks: undefined,
       attributes: undefined,
       pending: 0,
       deferred: undefined,
@@ -209,6 +210,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
       rpcResponse: response,
       denial: scope.denial,
+      webhooks: scope.webhooks,
       body: exchange.body,
       response: watch?.body(),
     }

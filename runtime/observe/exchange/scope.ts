@@ -9,6 +9,7 @@ import type { Exchange } from '../../net/index.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { ResponseWatch } from './answer-watch.ts'
+import type { WebhookRecord } from '../audit/exchange-line.ts'
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
@@ -35,6 +36,8 @@ export interface RequestScope {
   span: OpenSpan | undefined
   /** Why the work refused the request, as a code. */
   denial: string | undefined
+  /** What webhooks said, in order; the first ones when there are many. */
+  webhooks: WebhookRecord[] | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
@@ -72,6 +75,16 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
 export function annotateDenial(reason: string): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.denial ??= reason
+}
+
+const maxWebhooks = 32
+
+/** Records what a webhook said about the request in flight. */
+export function annotateWebhook(record: WebhookRecord): void {
+  const request = scopes.getStore()?.request
+  if (!request?.http) return
+  request.webhooks ??= []
+  if (request.webhooks.length < maxWebhooks) request.webhooks.push(record)
 }
 
 export function withScope<T>(scope: ExchangeScope, work: () => T): T {

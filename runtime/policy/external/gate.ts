@@ -21,7 +21,7 @@ import { recordedArguments } from '../inputs.ts'
 import { type ListedItem, parseList, withItems } from '../list-filter.ts'
 import { type AccessRequest, accessRequestsOf, lists, refusal } from '../requests.ts'
 import { undecided, type PolicyVerdict } from '../verdict.ts'
-import { DecisionFailure } from './client.ts'
+import { DecisionFailure } from '../remote/json-post.ts'
 import { makeDecisionPoint, type PointEvent } from './point.ts'
 import { principalOf, questionText } from './question.ts'
 

@@ -29,6 +29,7 @@ export interface LiveOperationOptions {
 
 export class LiveOperation implements Operation {
   readonly method: string
+  readonly id: string | undefined
   readonly headers: IncomingHttpHeaders | undefined
   readonly params: JsonObject
   readonly client: OperationClient
@@ -42,6 +43,7 @@ export class LiveOperation implements Operation {
 
   constructor(options: LiveOperationOptions) {
     this.method = options.message.method
+    this.id = options.message.id
     this.headers = options.headers
     this.params = options.params
     this.client = options.client

@@ -61,7 +61,7 @@ export function authorize({
     }
     decided(operation, 'allowed', report)
     // What was decided about is what is carried out, although the name may lead elsewhere in the meantime.
-    operation.origin = report?.request.origin
+    operation.origin = decidedOrigin(operation.origin, report?.request.origin)
     const outcome = await next()
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
@@ -71,6 +71,15 @@ export function authorize({
     })
     return result === outcome.result ? outcome : { kind: 'result', result }
   }
+}
+
+/** Throws BACKEND_UNAVAILABLE when webhooks were asked about another thing than policies. */
+function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): Origin | undefined {
+  if (!asked || !decided) return decided ?? asked
+  if (asked.backend === decided.backend && asked.original === decided.original) return decided
+  throw new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: 'what was asked for has moved while it was looked up; try again',
+  })
 }
 
 function isDenial(error: unknown): boolean {

@@ -1,3 +1,4 @@
 /** Middlewares that stand between the client edges and the core. */
 export { authorize, type AuthorizeOptions } from './authorize.ts'
 export { rateLimit } from './rate-limit.ts'
+export { askedStep, askWebhooks } from './webhooks.ts'

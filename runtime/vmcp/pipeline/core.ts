@@ -160,7 +160,7 @@ export class Core {
    * The tool that a call is for; its backend may be down. Rejects with INVALID_PARAMS when the call is malformed or there
    * is no such tool, with BACKEND_UNAVAILABLE when that cannot be known now, and with HEADER_MISMATCH.
    */
-  async calledTool({ client, params, headers, origin }: Operation): Promise<ToolEntry> {
+  async calledTool({ client, params, sent = params, headers, origin }: Operation): Promise<ToolEntry> {
     const name = requireText(params, 'name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
@@ -173,7 +173,7 @@ export class Core {
     if (!entry) throw this.#notFound(client, 'tool', name)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
     requireDecided(origin, entry)
-    if (!entry.run && headers) requireMirrored(entry, params, headers)
+    if (!entry.run && headers) requireMirrored(entry, sent, headers)
     return entry
   }
 

@@ -1,5 +1,6 @@
 /**
- * What stands between an authenticated request and the core: authorization, then rate limits, as the configuration says.
+ * What stands between an authenticated request and the core: webhooks, authorization, then rate limits, as the
+ * configuration says.
  *
  * Made again for a changed configuration; requests in flight keep the responses that they got.
  * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); design, section 3 "Request".
@@ -21,12 +22,15 @@ import {
   type RateLimiter,
   type RateLimitEvent,
   type UpstreamTokenSource,
+  makeWebhookChain,
+  type WebhookChain,
 } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
 import { tellDecisionPoint } from './decisions.ts'
+import { tellWebhooks } from './webhook-tells.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import type { Core } from './core.ts'
-import { authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
+import { askWebhooks, authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
 import type { Middleware, Operation } from './operation.ts'
 
 export interface Guards {
@@ -35,6 +39,10 @@ export interface Guards {
   /** What an external gate was made from; undefined for another. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
+  /** Undefined: none is asked. */
+  readonly webhooks?: WebhookChain | undefined
+  /** What they were made from. */
+  readonly webhookSettings?: string | undefined
 }
 
 export interface GuardParts {
@@ -57,16 +65,30 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   const external = externalOf(config)
   const isSame = external !== undefined && parts.before?.external === external
   const gate = isSame ? parts.before?.gate : gateOf(config, parts)
-  return { gate, external, limiter: limiterOf(config, parts) }
+  return { gate, external, limiter: limiterOf(config, parts), ...webhooksOf(config, parts) }
+}
+
+/** Those that are the same go on, with what is known of them. */
+function webhooksOf(
+  { name, webhooks }: VmcpConfig,
+  parts: GuardParts,
+): Pick<Guards, 'webhooks' | 'webhookSettings'> {
+  if (!webhooks) return { webhooks: undefined, webhookSettings: undefined }
+  const webhookSettings = JSON.stringify([name, webhooks])
+  const { before, namespace } = parts
+  if (before?.webhookSettings === webhookSettings) return { webhooks: before.webhooks, webhookSettings }
+  const observe = tellWebhooks({ server: name, ...parts })
+  return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, observe }), webhookSettings }
 }
 
 function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
   return isExternal(authz) ? JSON.stringify([name, authz]) : undefined
 }
 
-/** Ends what the gate holds open, unless it goes on in the guards that follow. */
-export async function closeGate({ gate }: Guards, after?: Guards): Promise<void> {
+/** Ends what guards hold open, unless it goes on in those that follow. */
+export async function closeGuards({ gate, webhooks }: Guards, after?: Guards): Promise<void> {
   if (gate !== after?.gate) await gate?.close?.()
+  if (webhooks !== after?.webhooks) await webhooks?.close()
 }
 
 /** True when decisions need the policy engine. */
@@ -143,14 +165,17 @@ export function guarding(
   isOwn: (tool: string) => boolean,
   decided?: AuthorizeOptions['decided'],
 ): readonly Middleware[] {
+  const factsOf: AuthorizeOptions['factsOf'] = async (client, request) =>
+    (await core().factsOf(client, request)) ?? 'no such thing'
+  const peekFacts: NonNullable<AuthorizeOptions['peekFacts']> = (client, request) =>
+    core().peekFacts(client, request)
   return [
+    askWebhooks({ chain: () => guards().webhooks, factsOf, isOwn }),
     authorize({
       gate: () => guards().gate,
       ...(decided ? { decided } : {}),
-      async factsOf(client, request) {
-        return (await core().factsOf(client, request)) ?? 'no such thing'
-      },
-      peekFacts: (client, request) => core().peekFacts(client, request),
+      factsOf,
+      peekFacts,
       originsOf: originsOfPage,
     }),
     // After authorization: a call that is refused costs nothing.

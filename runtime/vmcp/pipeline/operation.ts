@@ -69,7 +69,11 @@ export interface Operation {
   readonly method: string
   readonly params: JsonObject
   readonly client: OperationClient
-  /** Headers of the request, where they have to agree with the arguments. */
+  /** Raw JSON of the request's id; undefined for calls of the gateway itself. */
+  readonly id?: string | undefined
+  /** What the client sent, where webhooks have changed the params. */
+  readonly sent?: JsonObject | undefined
+  /** Headers of the request, where they have to agree with the arguments that the client sent. */
   readonly headers?: IncomingHttpHeaders | undefined
   /** Fires when the client cancelled or went away. */
   readonly signal: AbortSignal
@@ -79,7 +83,7 @@ export interface Operation {
   readonly logLevel: string | undefined
   /**
    * What the decision about the operation rested on: the core takes it nowhere else. Set by the authorization, where
-   * policies read where things come from.
+   * policies read where things come from, or by webhooks that are chosen by it.
    */
   origin?: Origin | undefined
   /** Called with the decision about the operation. */

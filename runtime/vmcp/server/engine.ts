@@ -15,7 +15,7 @@ import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/conflicts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
-import type { Composer } from '../catalog/types.ts'
+import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
 import { Core } from '../pipeline/core.ts'
@@ -30,6 +30,8 @@ import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-a
 import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
+import { askedStep } from '../middleware/index.ts'
+import type { WebhookChain } from '../../policy/index.ts'
 
 /** How often backends that could not be set up are tried again. */
 const retryMs = 30_000
@@ -50,6 +52,8 @@ export interface EngineOptions {
   readonly onChange: () => void
   /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
   readonly stateSecret: () => string | undefined
+  /** Asked about each step of a workflow. */
+  readonly webhooks: () => WebhookChain | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
 }
 
@@ -199,7 +203,9 @@ export class VmcpEngine {
     const { audit, telemetry } = observation
     return makeWorkflows(compositeTools, {
       call: (operation, entry, timeoutMs) =>
-        this.core.callHeld(operation, entry, { timeoutMs, bridges: true }),
+        askedStep(this.#options.webhooks(), operation, stepTool(entry), (asked) =>
+          this.core.callHeld(asked, entry, { timeoutMs, bridges: true }),
+        ),
       clock,
       random: Math.random,
       audit,
@@ -345,6 +351,10 @@ export class VmcpEngine {
     await this.outgoing.close()
     await this.#evaluator.close()
   }
+}
+
+function stepTool({ key, backend, original }: ToolEntry) {
+  return { name: key, backend, original }
 }
 
 /** The kind of an error, for labels and searches. */

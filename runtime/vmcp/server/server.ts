@@ -16,7 +16,7 @@ import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, tellAuthentication } from './gauges.ts'
-import { closeGate, guarding, type Guards, makeGuards, permitting, usesEngine } from '../pipeline/guards.ts'
+import { closeGuards, guarding, type Guards, makeGuards, permitting, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, mcpPath } from './http.ts'
 import { incomingConfig } from './incoming-config.ts'
@@ -120,6 +120,7 @@ class Vmcp implements VmcpServer {
       watchers: () => this.#watchers(),
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
+      webhooks: () => this.#guards.webhooks,
       observation,
     })
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -245,7 +246,7 @@ class Vmcp implements VmcpServer {
     const authenticator = authChanged ? this.#makeAuthenticator(config) : undefined
     this.#config = config
     this.#checksum = checksum
-    void closeGate(this.#guards, guards)
+    void closeGuards(this.#guards, guards)
     this.#guards = guards
     const featuresChanged = this.#replaceFeatures(config)
     if (authenticator) {
@@ -390,7 +391,7 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     await this.#reporter?.close()
     this.#sessions.close()
-    await Promise.all([...this.#features.map((feature) => feature.close()), closeGate(this.#guards)])
+    await Promise.all([...this.#features.map((feature) => feature.close()), closeGuards(this.#guards)])
     await this.#engine.close()
     await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
     this.#stopLog()

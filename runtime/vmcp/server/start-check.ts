@@ -15,7 +15,7 @@ import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../..
 import { silentLog } from '../../net/index.ts'
 import { telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
-import { externalViolations, isExternal } from '../../policy/index.ts'
+import { externalViolations, isExternal, webhookViolations } from '../../policy/index.ts'
 import { brokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../codemode/index.ts'
@@ -110,6 +110,7 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...incomingViolations(config, env),
     ...(authServer ? embeddedViolations(config, authServer) : []),
     ...policyViolations(config),
+    ...webhookViolations(config.webhooks),
     ...telemetryViolations(config.telemetry, env),
     ...optimizerViolations(config.optimizer, env),
     ...codeModeViolations(config.codeMode),

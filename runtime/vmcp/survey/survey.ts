@@ -47,6 +47,7 @@ export async function surveyBackends(
     watchers: () => [],
     onChange: () => {},
     stateSecret: () => undefined,
+    webhooks: () => undefined,
     observation,
   })
   try {

@@ -34,7 +34,7 @@ const modules: readonly string[] = [
   'runtime/mcp/json/scan.ts JsonError',
   'runtime/net/outgoing/connector.ts AddressRefusedError',
   'runtime/net/outgoing/fetch.ts FetchRefusedError',
-  'runtime/policy/external/client.ts DecisionFailure',
+  'runtime/policy/remote/json-post.ts DecisionFailure',
   'runtime/oauth/jwt.ts TokenRefused',
   'runtime/policy/rate-limit.ts Timeout',
   'runtime/proxy/stdio-client/call.ts BridgedSessionLost',

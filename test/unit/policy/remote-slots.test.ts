@@ -1,7 +1,7 @@
 /** Turns at the decision point: nobody's many questions keep the others out. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { QuestionSlots } from '../../../runtime/policy/external/slots.ts'
+import { QuestionSlots } from '../../../runtime/policy/remote/slots.ts'
 
 t.test('callers have turns, within their own share and the share of all', async (t) => {
   const slots = new QuestionSlots(3, 2)

@@ -1,0 +1,117 @@
+/**
+ * Asks whoever decides elsewhere in an orderly way: callers have turns, a circuit keeps questions away from what is down,
+ * and operators hear of each failure, and of several in a row.
+ *
+ * Only what says that it is down opens the circuit: what one caller can provoke with what it asks must not keep
+ * the others out.
+ */
+import { timerMs } from '../../../schemas/index.ts'
+import { Breaker } from '../../net/index.ts'
+import { DecisionFailure, type FailureReason } from './json-post.ts'
+import { QuestionSlots } from './slots.ts'
+
+export type InquiryEvent =
+  | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
+  /** No question was answered for some time, or one is again. */
+  | { readonly kind: 'down'; readonly reason: FailureReason }
+  | { readonly kind: 'up'; readonly replaced?: boolean }
+
+export interface InquiryOptions {
+  /** Who is asked, in messages. */
+  readonly who: string
+  /** Durations. */
+  readonly timeout: string
+  readonly circuitBreaker: { readonly failureThreshold: number; readonly timeout: string }
+  readonly observe: (event: InquiryEvent) => void
+}
+
+export interface Asked<T> {
+  readonly answer: T
+  readonly ms: number
+}
+
+/** Questions that are open at once, in all and for one caller. */
+const questionsAtOnce = 64
+const questionsPerCaller = 16
+/** Failures in a row after which operators are told that it is no single one. */
+const failuresToTell = 3
+
+export class Inquiry {
+  readonly #options: InquiryOptions
+  readonly #breaker: Breaker
+  readonly #slots = new QuestionSlots(questionsAtOnce, questionsPerCaller)
+  readonly #timeoutMs: number
+  #failures = 0
+
+  constructor(options: InquiryOptions) {
+    this.#options = options
+    this.#timeoutMs = timerMs(options.timeout)
+    this.#breaker = new Breaker({
+      failureThreshold: options.circuitBreaker.failureThreshold,
+      timeoutMs: timerMs(options.circuitBreaker.timeout),
+      now: Date.now,
+    })
+  }
+
+  /** `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
+  async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
+    const waiting = new AbortController()
+    const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal
+    const failure = new DecisionFailure('busy', `too many questions wait for ${this.#options.who}`)
+    const timer = setTimeout(() => waiting.abort(failure), this.#timeoutMs)
+    const began = performance.now()
+    try {
+      return await this.#slots.run(caller, within, () => {
+        clearTimeout(timer)
+        return this.#askNow(work)
+      })
+    } catch (error) {
+      if (error === failure)
+        this.#options.observe({ kind: 'failure', reason: 'busy', error, ms: performance.now() - began })
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #askNow<T>(work: () => Promise<T>): Promise<Asked<T>> {
+    const breaker = this.#breaker
+    if (!breaker.allows()) {
+      const failure = new DecisionFailure('circuit_open', `the circuit of ${this.#options.who} is open`)
+      this.#failed(failure, 0)
+      throw failure
+    }
+    breaker.start()
+    const began = performance.now()
+    try {
+      const answer = await work()
+      breaker.success()
+      const ms = performance.now() - began
+      if (this.#failures >= failuresToTell) this.#options.observe({ kind: 'up' })
+      this.#failures = 0
+      return { answer, ms }
+    } catch (error) {
+      if (!(error instanceof DecisionFailure)) {
+        breaker.release()
+        throw error
+      }
+      // Whatever it answered, it is there.
+      if (error.isDown) breaker.failure()
+      else breaker.success()
+      this.#failed(error, performance.now() - began)
+      throw error
+    }
+  }
+
+  #failed(failure: DecisionFailure, ms: number): void {
+    const { observe } = this.#options
+    observe({ kind: 'failure', reason: failure.reason, error: failure, ms })
+    this.#failures++
+    if (this.#failures >= failuresToTell) observe({ kind: 'down', reason: failure.reason })
+  }
+
+  /** Nobody is asked any more, so that nothing is down. */
+  close(): void {
+    if (this.#failures >= failuresToTell) this.#options.observe({ kind: 'up', replaced: true })
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Posts JSON to whoever decides elsewhere, and reads what it answers: 200 with application/json, within its time and size.
+ *
+ * Everything else is a failure, never a decision: another status, a redirect, another content type, a body that is too
+ * large. The caller's token is never sent.
+ */
+import { ModuleError, timerMs } from '../../../schemas/index.ts'
+import { FetchRefusedError, makeFetch } from '../../net/index.ts'
+import { followTls, type TlsFiles } from './tls.ts'
+
+/** Why there was no decision; a label of metrics. */
+export type FailureReason =
+  | 'unreachable'
+  | 'timeout'
+  | 'status'
+  | 'redirect'
+  | 'content_type'
+  | 'too_large'
+  | 'oversized'
+  | 'malformed'
+  | 'mismatch'
+  | 'patch'
+  | 'circuit_open'
+  | 'busy'
+  | 'list_timeout'
+
+/** There was no decision. The message holds nothing of the response but the status. */
+export class DecisionFailure extends ModuleError {
+  readonly reason: FailureReason
+  /** True when whoever was asked seems to be down, whatever it is asked. */
+  readonly isDown: boolean
+  /** Of the response, where that is the reason. */
+  readonly status: number | undefined
+  constructor(
+    reason: FailureReason,
+    message: string,
+    {
+      isDown = false,
+      status,
+      cause,
+    }: { readonly isDown?: boolean; readonly status?: number; readonly cause?: unknown } = {},
+  ) {
+    super(message, cause === undefined ? {} : { cause })
+    this.reason = reason
+    this.isDown = isDown
+    this.status = status
+  }
+}
+
+export interface JsonPostSettings extends TlsFiles {
+  readonly url: string
+  /** Duration. */
+  readonly timeout: string
+}
+
+export interface JsonPostOptions {
+  /** Who is asked, in messages. */
+  readonly who: string
+  /** Names the settings in errors. */
+  readonly field: string
+  readonly maxAnswerBytes: number
+}
+
+export interface JsonPost {
+  /** The body of the response. Rejects with DecisionFailure, or with the signal's reason. */
+  post(
+    body: Buffer | string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<Buffer>
+  close(): Promise<void>
+}
+
+/** A balancer in front of something that is down. */
+const downStatus: ReadonlySet<number> = new Set([502, 503, 504])
+/** Codes of connections that ended under a request: one that was idle too long, or a server that restarts. */
+const lostCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
+
+/** Throws INVALID_CONFIG when a file cannot be used. */
+export function makeJsonPost(
+  settings: JsonPostSettings,
+  { who, field, maxAnswerBytes }: JsonPostOptions,
+): JsonPost {
+  const isTls = new URL(settings.url).protocol === 'https:'
+  const fetch = makeFetch({
+    tls: isTls ? followTls(settings, field) : undefined,
+    timeoutMs: timerMs(settings.timeout),
+    maxBytes: maxAnswerBytes,
+    maxRedirects: 0,
+    allowHttp: true,
+  })
+
+  async function send(
+    body: Buffer | string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const all = { 'content-type': 'application/json', accept: 'application/json', ...headers }
+    const sent = typeof body === 'string' ? body : new Uint8Array(body)
+    try {
+      return await fetch(settings.url, { method: 'POST', headers: all, body: sent, signal })
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw failureOf(error, who)
+    }
+  }
+
+  return {
+    async post(body, headers, signal) {
+      const response = await send(body, headers, signal).catch((failure: unknown) =>
+        // A question changes nothing, so it may be asked twice.
+        wasLost(failure) ? send(body, headers, signal) : Promise.reject(failure),
+      )
+      return readBody(response, who)
+    },
+    close: () => fetch.close(),
+  }
+}
+
+async function readBody(response: Response, who: string): Promise<Buffer> {
+  const { status } = response
+  if (status >= 300 && status < 400)
+    throw new DecisionFailure('redirect', `${who} redirects (status ${status})`, { status })
+  if (status !== 200) {
+    const isDown = downStatus.has(status)
+    throw new DecisionFailure('status', `${who} answered with status ${status}`, { isDown, status })
+  }
+  const type = response.headers.get('content-type') ?? ''
+  if (!/^application\/(?:[a-z0-9.+-]+\+)?json[ \t]*(?:;|$)/i.test(type))
+    throw new DecisionFailure('content_type', `the response of ${who} is not application/json`)
+  return Buffer.from(await response.arrayBuffer())
+}
+
+function failureOf(error: unknown, who: string): DecisionFailure {
+  if (error instanceof FetchRefusedError && error.code === 'TIMED_OUT')
+    return new DecisionFailure('timeout', `${who} did not answer in time`, { isDown: true, cause: error })
+  if (error instanceof FetchRefusedError && error.code === 'ANSWER_TOO_LARGE')
+    return new DecisionFailure('too_large', `the response of ${who} is too large`, { cause: error })
+  return new DecisionFailure('unreachable', `${who} cannot be reached`, { isDown: true, cause: error })
+}
+
+function wasLost(failure: unknown): boolean {
+  for (let at: unknown = failure; at instanceof Error; at = at.cause) {
+    if ('code' in at && lostCodes.has(at.code)) return true
+  }
+  return false
+}

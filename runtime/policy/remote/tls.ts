@@ -1,0 +1,53 @@
+/** Certificates for connections to whoever decides elsewhere: read from files, and followed when these change. */
+import { readFileSync } from 'node:fs'
+import { invalidConfig } from '../../../schemas/index.ts'
+import type { TlsMaterial } from '../../net/index.ts'
+
+export interface TlsFiles {
+  readonly insecureSkipVerify: boolean
+  readonly caBundlePath?: string | undefined
+  readonly clientCertificatePath?: string | undefined
+  readonly clientKeyPath?: string | undefined
+}
+
+/** How often files of certificates are looked at again, in milliseconds. */
+const lookEveryMs = 2_000
+
+/**
+ * Half of a rotation leaves the last ones in use. `field` names the settings in errors. Throws INVALID_CONFIG when a file
+ * cannot be used to begin with.
+ */
+export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
+  const { caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
+  const read = (): TlsMaterial => ({
+    insecureSkipVerify,
+    ca: pem(caBundlePath, `${field}.caBundlePath`),
+    cert: pem(clientCertificatePath, `${field}.clientCertificatePath`),
+    key: pem(clientKeyPath, `${field}.clientKeyPath`),
+  })
+  let current = read()
+  let lookedAt = Date.now()
+  return () => {
+    if (Date.now() - lookedAt < lookEveryMs) return current
+    lookedAt = Date.now()
+    try {
+      const now = read()
+      if (JSON.stringify(now) !== JSON.stringify(current)) current = now
+    } catch {
+      // Keeps the last ones.
+    }
+    return current
+  }
+}
+
+function pem(path: string | undefined, field: string): string | undefined {
+  if (path === undefined) return undefined
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw invalidConfig(`${field}: the file ${path} cannot be read`, cause)
+  }
+  if (text.includes('-----BEGIN ')) return text
+  throw invalidConfig(`${field}: the file ${path} holds no PEM`)
+}

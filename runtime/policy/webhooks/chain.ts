@@ -1,0 +1,211 @@
+/**
+ * The webhooks of one server, in their order: those that mutate, each with what those before it have made, then those that
+ * validate. The first denial ends it.
+ *
+ * Fails closed: without a valid response a call is refused, unless the webhook's own failurePolicy says `ignore`. What is
+ * too large to be asked about is refused whatever that says, so that nobody passes a webhook by sending more.
+ * Source: docs/guides/webhooks.md.
+ */
+import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
+import { JsonError, type JsonObject } from '../../mcp/index.ts'
+import type { InquiryEvent } from '../remote/inquiry.ts'
+import { DecisionFailure, type FailureReason } from '../remote/json-post.ts'
+import type { Origin } from '../requests.ts'
+import { requireOneReading, type WebhookPlace } from './question.ts'
+import {
+  matches,
+  type Phase,
+  type WebhookCall,
+  type WebhookKind,
+  webhookMethods,
+  type WebhookResponse,
+} from './subject.ts'
+import { makeWebhook, type Webhook, type WebhookVerdict } from './webhook.ts'
+
+/** What came of asking one webhook about one call or response. */
+export interface WebhookDecision {
+  readonly webhook: string
+  readonly phase: Phase
+  readonly outcome: 'allowed' | 'denied' | 'mutated' | FailureReason
+  /** False: the call goes on all the same, by `mode: audit` or `failurePolicy: ignore`. */
+  readonly enforced: boolean
+  /** What a webhook that denied says to operators. */
+  readonly reason?: string | undefined
+  readonly ms: number
+  readonly method: string
+}
+
+export type WebhookEvent =
+  | { readonly kind: 'decision'; readonly decision: WebhookDecision; readonly error?: unknown }
+  | {
+      readonly kind: 'up' | 'down'
+      readonly webhook: string
+      readonly ignored: boolean
+      readonly reason?: string
+      readonly replaced?: boolean
+    }
+
+export interface WebhookChain {
+  /** True when some webhook may have a say in such calls, in either phase. */
+  concerns(method: string): boolean
+  /**
+   * The params that the call is made with. Rejects with FORBIDDEN, WEBHOOK_UNAVAILABLE, INVALID_PARAMS when nobody could say
+   * what was asked for, or with the signal's reason.
+   */
+  request(call: WebhookCall): Promise<JsonObject>
+  /** What the client gets. Rejects as `request` does, and with BACKEND_PROTOCOL. */
+  response(call: WebhookCall, response: WebhookResponse): Promise<WebhookResponse>
+  close(): Promise<void>
+}
+
+export interface ChainParts extends WebhookPlace {
+  readonly observe: (event: WebhookEvent) => void
+}
+
+/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): WebhookChain {
+  const { observe } = parts
+  const made = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): Webhook[] =>
+    list.map((one) => makeWebhook(one, kind, parts, (event) => tellState(one, event, observe)))
+  const webhooks = [...made('mutating', settings.mutating), ...made('validating', settings.validating)]
+
+  function asked(phase: Phase, method: string, origin: Origin | undefined): Webhook[] {
+    return webhooks.filter((webhook) => matches(webhook.settings, phase, method, origin))
+  }
+
+  /** Undefined: the call goes on as it is. */
+  async function ask(
+    webhook: Webhook,
+    call: WebhookCall,
+    response?: WebhookResponse,
+  ): Promise<WebhookVerdict | undefined> {
+    const { name, phase, mode, failurePolicy } = webhook.settings
+    const tell = (
+      decision: Pick<WebhookDecision, 'outcome' | 'enforced' | 'ms' | 'reason'>,
+      error?: unknown,
+    ) =>
+      observe({
+        kind: 'decision',
+        decision: { webhook: name, phase, method: call.method, ...decision },
+        error,
+      })
+    const began = performance.now()
+    try {
+      const verdict = await webhook.ask(call, response)
+      const { allowed, reason, ms } = verdict
+      const outcome = !allowed ? 'denied' : verdict.params || verdict.response ? 'mutated' : 'allowed'
+      tell({ outcome, enforced: mode === 'enforce', ms, reason: allowed ? undefined : reason })
+      return mode === 'enforce' ? verdict : undefined
+    } catch (error) {
+      if (!(error instanceof DecisionFailure)) throw error
+      const isOversized = error.reason === 'oversized'
+      const enforced = mode === 'enforce' && (isOversized || failurePolicy === 'fail')
+      tell({ outcome: error.reason, enforced, ms: performance.now() - began }, error)
+      if (!enforced) return undefined
+      if (isOversized) throw tooLarge(response)
+      throw new GatehouseError('WEBHOOK_UNAVAILABLE', { cause: error })
+    }
+  }
+
+  return {
+    concerns: (method) =>
+      Object.hasOwn(webhookMethods, method) &&
+      (asked('request', method, undefined).length > 0 || asked('response', method, undefined).length > 0),
+
+    async request(call) {
+      const all = asked('request', call.method, call.origin)
+      if (all.length > 0) await requireReadable(call)
+      let { params } = call
+      for (const webhook of all) {
+        const verdict = await ask(webhook, { ...call, params })
+        if (verdict?.allowed === false) throw denied('call denied', verdict)
+        params = verdict?.params ?? params
+      }
+      return params
+    },
+
+    async response(call, response) {
+      const all = asked('response', call.method, call.origin)
+      if (all.length > 0) await requireReadableResponse(response)
+      let present = response
+      for (const webhook of all) {
+        const verdict = await ask(webhook, call, present)
+        if (verdict?.allowed === false) throw denied('result withheld', verdict)
+        present = verdict?.response ?? present
+      }
+      return present
+    },
+
+    close: async () => void (await Promise.all(webhooks.map((webhook) => webhook.close()))),
+  }
+}
+
+function tellState(
+  { name, mode, failurePolicy }: RuntimeWebhook,
+  event: InquiryEvent,
+  observe: ChainParts['observe'],
+): void {
+  if (event.kind === 'failure') return
+  const ignored = mode === 'audit' || failurePolicy === 'ignore'
+  observe({ ...event, webhook: name, ignored })
+}
+
+function denied(what: string, { message }: WebhookVerdict): GatehouseError {
+  return new GatehouseError('FORBIDDEN', {
+    detail: `${what} by a webhook${message === undefined ? '' : `: ${message}`}`,
+  })
+}
+
+function tooLarge(response: WebhookResponse | undefined): GatehouseError {
+  return response
+    ? new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
+        detail: 'the result is larger than webhooks can be asked about',
+      })
+    : new GatehouseError('INVALID_PARAMS', {
+        detail: 'Invalid params: larger than webhooks can be asked about',
+      })
+}
+
+async function requireReadable({ params }: WebhookCall): Promise<void> {
+  try {
+    await requireOneReading(params.bytes)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    throw new GatehouseError('INVALID_PARAMS', {
+      detail: 'Invalid params: the members of an object must have different names, at every depth',
+      cause,
+    })
+  }
+}
+
+async function requireReadableResponse({ body }: WebhookResponse): Promise<void> {
+  try {
+    await requireOneReading(body)
+  } catch (cause) {
+    if (!(cause instanceof JsonError)) throw cause
+    throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+  }
+}
+
+/** What keeps webhooks from being asked: files that cannot be read, and names that stand twice. */
+export function webhookViolations(settings: RuntimeWebhooks | undefined): readonly string[] {
+  const { mutating = [], validating = [] } = settings ?? {}
+  const names = [...mutating, ...validating].map(({ name }) => name)
+  const doubled = [...new Set(names.filter((name, i) => names.indexOf(name) < i))].map(
+    (name) => `webhooks: the name ${name} stands twice`,
+  )
+  const files = (['mutating', 'validating'] as const).flatMap((kind) =>
+    (settings?.[kind] ?? []).flatMap((one) => fileViolation(one, kind)),
+  )
+  return [...doubled, ...files]
+}
+
+function fileViolation(settings: RuntimeWebhook, kind: WebhookKind): string[] {
+  try {
+    void makeWebhook(settings, kind, { server: '', namespace: undefined }, () => {}).close()
+    return []
+  } catch (error) {
+    if (error instanceof GatehouseError) return [error.message]
+    throw error
+  }
+}

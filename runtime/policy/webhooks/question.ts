@@ -1,0 +1,102 @@
+/**
+ * The request of a webhook: version, uid, time, principal, the MCP request, its response in that phase, and context, as one
+ * JSON text. What the client sent stands in it byte for byte.
+ *
+ * The sealed state of a call that waits for answers is left out, and so is the caller's token.
+ * Source: docs/guides/webhooks.md.
+ */
+import { createHmac } from 'node:crypto'
+import { canonicalText, workOn } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { Secret } from '../../observe/index.ts'
+import { DecisionFailure } from '../remote/json-post.ts'
+import type { Phase, WebhookCall, WebhookResponse } from './subject.ts'
+
+/** Of the wire format. */
+export const webhookVersion = 'v0.1.0'
+/** Of a request to a webhook, and of its response. */
+export const maxWebhookBytes: number = 1024 * 1024
+
+export interface WebhookPlace {
+  readonly server: string
+  readonly namespace: string | undefined
+}
+
+export interface WebhookQuestion {
+  readonly uid: string
+  readonly body: Buffer
+  /** `{"mcp_request": …}` or `{"mcp_response": …}`: what patches are applied to. */
+  readonly document: Buffer
+}
+
+/** Rejects with DecisionFailure, reason `oversized`, when it is more than webhooks take. */
+export function questionOf(
+  uid: string,
+  { server, namespace }: WebhookPlace,
+  call: WebhookCall,
+  response: WebhookResponse | undefined,
+): WebhookQuestion {
+  const { method, params, caller, origin } = call
+  const id = call.id ?? JSON.stringify(uid)
+  const shown = params.raw('requestState') ? params.with({ requestState: undefined }) : params.bytes
+  const request = Buffer.concat([
+    Buffer.from(`"mcp_request":{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`),
+    shown,
+    Buffer.from('}'),
+  ])
+  const answered =
+    response &&
+    Buffer.concat([
+      Buffer.from(`"mcp_response":{"jsonrpc":"2.0","id":${id},"${response.kind}":`),
+      response.body,
+      Buffer.from('}'),
+    ])
+  const phase: Phase = response ? 'response' : 'request'
+  const head = {
+    version: webhookVersion,
+    uid,
+    timestamp: new Date().toISOString(),
+    principal: principalOf(caller),
+  }
+  const context = {
+    server_name: server,
+    backend_server: origin === undefined || origin.backend === '' ? undefined : origin.backend,
+    namespace,
+    transport: 'streamable-http',
+    gatehouse: { phase, original: origin?.original },
+  }
+  const body = Buffer.concat([
+    Buffer.from(`${JSON.stringify(head).slice(0, -1)},`),
+    request,
+    ...(answered ? [Buffer.from(','), answered] : []),
+    Buffer.from(`,"context":${JSON.stringify(context)}}`),
+  ])
+  if (body.length > maxWebhookBytes)
+    throw new DecisionFailure('oversized', `the request has more than ${maxWebhookBytes} bytes`)
+  const document = Buffer.concat([Buffer.from('{'), answered ?? request, Buffer.from('}')])
+  return { uid, body, document }
+}
+
+/** Two readers could read what has a member twice in two ways. Rejects with JsonError. */
+export async function requireOneReading(raw: Buffer): Promise<void> {
+  await workOn(raw, canonicalText(raw))
+}
+
+function principalOf({ subject, claims }: Caller): Record<string, unknown> {
+  const { sub, name, email, groups } = claims
+  return {
+    sub: typeof sub === 'string' ? sub : subject,
+    name: typeof name === 'string' ? name : undefined,
+    email: typeof email === 'string' ? email : undefined,
+    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : undefined,
+    claims,
+  }
+}
+
+/** Headers that let a webhook know who asks. */
+export function signatureOf(body: Buffer, secret: Secret | undefined): Record<string, string> {
+  if (!secret) return {}
+  const time = String(Math.floor(Date.now() / 1000))
+  const signed = createHmac('sha256', secret.reveal()).update(`${time}.`).update(body).digest('hex')
+  return { 'x-toolhive-signature': `sha256=${signed}`, 'x-toolhive-timestamp': time }
+}

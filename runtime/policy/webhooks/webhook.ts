@@ -1,0 +1,83 @@
+/** One webhook: how it is reached, and what it makes of a call or a response. */
+import { randomUUID } from 'node:crypto'
+import type { RuntimeWebhook } from '../../../schemas/index.ts'
+import { rotatingSecret } from '../../config/index.ts'
+import type { JsonObject } from '../../mcp/index.ts'
+import { Inquiry, type InquiryEvent } from '../remote/inquiry.ts'
+import { DecisionFailure, makeJsonPost } from '../remote/json-post.ts'
+import { readAnswer, type WebhookAnswer } from './answer.ts'
+import { patchedParams, patchedResponse } from './patch.ts'
+import { maxWebhookBytes, questionOf, signatureOf, type WebhookPlace } from './question.ts'
+import type { WebhookCall, WebhookKind, WebhookResponse } from './subject.ts'
+
+/** What a webhook said. */
+export interface WebhookVerdict extends Omit<WebhookAnswer, 'patch'> {
+  /** What it made of the params, in phase request; undefined when it left them as they are. */
+  readonly params?: JsonObject | undefined
+  /** The same of the response, in phase response. */
+  readonly response?: WebhookResponse | undefined
+  readonly ms: number
+}
+
+export interface Webhook {
+  readonly settings: RuntimeWebhook
+  readonly kind: WebhookKind
+  /** Rejects with DecisionFailure, or with the signal's reason. */
+  ask(call: WebhookCall, response?: WebhookResponse): Promise<WebhookVerdict>
+  close(): Promise<void>
+}
+
+/** What a webhook of this status says by it alone. */
+const denialStatus = 422
+
+/** Throws INVALID_CONFIG when a file cannot be used. */
+export function makeWebhook(
+  settings: RuntimeWebhook,
+  kind: WebhookKind,
+  place: WebhookPlace,
+  observe: (event: InquiryEvent) => void,
+): Webhook {
+  const who = `webhook ${settings.name}`
+  const secret = settings.hmacSecretPath === undefined ? undefined : rotatingSecret(settings.hmacSecretPath)
+  const client = makeJsonPost(settings, {
+    who,
+    field: `webhooks.${kind}[${settings.name}]`,
+    maxAnswerBytes: maxWebhookBytes,
+  })
+  const { timeout, circuitBreaker } = settings
+  const inquiry = new Inquiry({ who, timeout, circuitBreaker, observe })
+
+  async function askNow(
+    call: WebhookCall,
+    response: WebhookResponse | undefined,
+  ): Promise<Omit<WebhookVerdict, 'ms'>> {
+    const uid = randomUUID()
+    const { body, document } = questionOf(uid, place, call, response)
+    const { patch, ...answer } = await answerTo(uid, body, call.signal)
+    if (!patch) return answer
+    if (response) return { ...answer, response: await patchedResponse(response, document, patch) }
+    return { ...answer, params: await patchedParams(call.method, call.params, document, patch) }
+  }
+
+  async function answerTo(uid: string, body: Buffer, signal: AbortSignal): Promise<WebhookAnswer> {
+    try {
+      return await readAnswer(await client.post(body, signatureOf(body, secret?.()), signal), uid, kind)
+    } catch (error) {
+      if (error instanceof DecisionFailure && error.status === denialStatus) return { allowed: false }
+      throw error
+    }
+  }
+
+  return {
+    settings,
+    kind,
+    async ask(call, response) {
+      const { answer, ms } = await inquiry.ask(call.caller.key, call.signal, () => askNow(call, response))
+      return { ...answer, ms }
+    },
+    async close() {
+      inquiry.close()
+      await client.close()
+    },
+  }
+}

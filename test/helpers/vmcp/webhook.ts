@@ -1,0 +1,106 @@
+/** A webhook over HTTPS, for tests: it keeps what it was asked, and answers as it is told. */
+import { readFileSync } from 'node:fs'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { makeCertificates } from '../redis.ts'
+import { sendJson } from './decision-point.ts'
+
+export interface McpRequest {
+  readonly jsonrpc: string
+  readonly id: unknown
+  readonly method: string
+  readonly params: Record<string, unknown> & { readonly arguments?: Record<string, unknown> }
+}
+
+export interface WebhookRequest {
+  readonly version: string
+  readonly uid: string
+  readonly timestamp: string
+  readonly principal: Record<string, unknown>
+  readonly mcp_request: McpRequest
+  readonly mcp_response?: Record<string, unknown>
+  readonly context: Record<string, unknown>
+}
+
+export interface AskedWebhook {
+  readonly request: WebhookRequest
+  readonly text: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** Members of a response beside version and uid; a function does everything itself. */
+export type WebhookReply =
+  | Record<string, unknown>
+  | ((res: ServerResponse, request: WebhookRequest, req: IncomingMessage) => void)
+
+export interface TestWebhook {
+  readonly url: string
+  readonly asked: AskedWebhook[]
+  reply: (request: WebhookRequest) => WebhookReply
+  /** How often it was asked about calls of a tool. */
+  calls(tool?: string): AskedWebhook[]
+  close(): Promise<void>
+}
+
+export const certificates = makeCertificates()
+process.on('exit', () => certificates.remove())
+
+export const allow: Record<string, unknown> = { allowed: true }
+export const deny = (message?: string, reason?: string): Record<string, unknown> => ({
+  allowed: false,
+  message,
+  reason,
+})
+export const patch = (...operations: readonly Record<string, unknown>[]): Record<string, unknown> => ({
+  allowed: true,
+  patch_type: 'json_patch',
+  patch: operations,
+})
+
+/** Responds as the wire format has it. */
+export function answer(res: ServerResponse, { uid }: WebhookRequest, more: Record<string, unknown>): void {
+  sendJson(res, { version: 'v0.1.0', uid, ...more })
+}
+
+/** With `mutual` clients must show a certificate of the test authority. */
+export async function startWebhook(
+  reply: TestWebhook['reply'] = () => allow,
+  { mutual = false }: { readonly mutual?: boolean } = {},
+): Promise<TestWebhook> {
+  const { keyFile, certFile, ca } = certificates
+  const tls = { key: readFileSync(keyFile), cert: readFileSync(certFile), ca }
+  const server = createServer(
+    { ...tls, requestCert: mutual, rejectUnauthorized: mutual },
+    (req: IncomingMessage, res: ServerResponse) => {
+      const parts: Buffer[] = []
+      req.on('data', (part: Buffer) => parts.push(part))
+      req.on('end', () => {
+        const text = Buffer.concat(parts).toString()
+        const request = JSON.parse(text) as WebhookRequest
+        webhook.asked.push({ request, text, path: req.url ?? '', headers: req.headers })
+        const given = webhook.reply(request)
+        if (typeof given === 'function') given(res, request, req)
+        else answer(res, request, given)
+      })
+    },
+  )
+  const webhook: TestWebhook = {
+    url: '',
+    asked: [],
+    reply,
+    calls: (tool) =>
+      webhook.asked.filter(
+        ({ request: { mcp_request: asked } }) => tool === undefined || asked.params['name'] === tool,
+      ),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return Object.assign(webhook, { url: `https://127.0.0.1:${port}/hook` })
+}
