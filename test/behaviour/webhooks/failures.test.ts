@@ -189,7 +189,7 @@ t.test('a caller who floods a slow webhook waits for itself, and others do not',
   const webhook = await started(t, ({ principal }) =>
     principal['sub'] === 'mallory' ? (res, asked) => void held.push(() => answer(res, asked, allow)) : allow,
   )
-  const [other] = await Promise.all([started(t)])
+  const other = await started(t)
   const rig = await startWebhookRig(t, {
     validating: [
       hook('slow', webhook, { timeout: '30s', match: { tools: ['echo'] } }),
@@ -202,11 +202,9 @@ t.test('a caller who floods a slow webhook waits for itself, and others do not',
   for (let i = 0; i < 5; i++) t.match((await echo(alice)).text, 'hello')
   t.equal(held.length, 16, 'no caller has more than its share open')
   t.match((await mallory('tools/call', { name: 'test_simple_text', arguments: {} })).text, 'simple text')
-  let open = true
-  void Promise.all(flood).then(() => (open = false))
-  while (open) {
+  const release = setInterval(() => {
     for (const end of held.splice(0)) end()
-    await setTimeout(20)
-  }
+  }, 20)
+  t.teardown(() => clearInterval(release))
   for (const { text } of await Promise.all(flood)) t.match(text, 'hello')
 })
