@@ -14,7 +14,7 @@ import type { Origin } from '../requests.ts'
 import { requireOneReading, type WebhookPlace } from './question.ts'
 import {
   matches,
-  type Phase,
+  type WebhookPhase,
   type WebhookCall,
   type WebhookKind,
   webhookMethods,
@@ -25,7 +25,7 @@ import { makeWebhook, type Webhook, type WebhookVerdict } from './webhook.ts'
 /** What came of asking one webhook about one call or response. */
 export interface WebhookDecision {
   readonly webhook: string
-  readonly phase: Phase
+  readonly phase: WebhookPhase
   readonly outcome: 'allowed' | 'denied' | 'mutated' | FailureReason
   /** False: the call goes on all the same, by `mode: audit` or `failurePolicy: ignore`. */
   readonly enforced: boolean
@@ -69,7 +69,7 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
     list.map((one) => makeWebhook(one, kind, parts, (event) => tellState(one, event, observe)))
   const webhooks = [...made('mutating', settings.mutating), ...made('validating', settings.validating)]
 
-  function asked(phase: Phase, method: string, origin: Origin | undefined): Webhook[] {
+  function asked(phase: WebhookPhase, method: string, origin: Origin | undefined): Webhook[] {
     return webhooks.filter((webhook) => matches(webhook.settings, phase, method, origin))
   }
 

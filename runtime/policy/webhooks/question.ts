@@ -10,7 +10,7 @@ import { canonicalText, workOn } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
-import type { Phase, WebhookCall, WebhookResponse } from './subject.ts'
+import type { WebhookPhase, WebhookCall, WebhookResponse } from './subject.ts'
 
 /** Of the wire format. */
 export const webhookVersion = 'v0.1.0'
@@ -51,7 +51,7 @@ export function questionOf(
       response.body,
       Buffer.from('}'),
     ])
-  const phase: Phase = response ? 'response' : 'request'
+  const phase: WebhookPhase = response ? 'response' : 'request'
   const head = {
     version: webhookVersion,
     uid,

@@ -9,7 +9,7 @@ import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Origin } from '../requests.ts'
 
-export type Phase = RuntimeWebhook['phase']
+export type WebhookPhase = RuntimeWebhook['phase']
 export type WebhookKind = 'mutating' | 'validating'
 
 /** Methods that webhooks are asked about, each with the members of its params that a patch may change. */
@@ -42,7 +42,7 @@ export interface WebhookResponse {
 /** True when a webhook has a say in this. */
 export function matches(
   { phase, match = {} }: RuntimeWebhook,
-  asked: Phase,
+  asked: WebhookPhase,
   method: string,
   origin: Origin | undefined,
 ): boolean {
