@@ -88,6 +88,8 @@ export interface Overview {
   readonly minutes: readonly Minute[]
   readonly sessions: number
   readonly problems: readonly ProblemView[]
+  /** What failed call by call within the last hour, the latest first. */
+  readonly failures: readonly FailureView[]
   readonly backends: readonly BackendView[]
 }
 
@@ -98,6 +100,19 @@ export interface ProblemView {
   readonly message: string
   /** The next step. */
   readonly fix: string
+}
+
+export interface FailureView {
+  readonly type: string
+  readonly backend?: string
+  /** One of few words. */
+  readonly reason?: string
+  readonly message: string
+  /** The next step. */
+  readonly fix: string
+  readonly count: number
+  readonly first: string
+  readonly last: string
 }
 
 /** GET `backends` lists these. */
@@ -188,7 +203,7 @@ export interface CallView {
   readonly trace?: string
 }
 
-export type DeniedBy = 'policy' | 'rate_limit' | 'origin' | 'pin'
+export type DeniedBy = 'policy' | 'rate_limit' | 'origin' | 'pin' | 'webhook'
 
 /** GET `calls/{id}/payload`, for auditors, and for the caller of the call. */
 export interface PayloadView {

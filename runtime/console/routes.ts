@@ -127,6 +127,16 @@ async function overviewOf(parts: ConsoleRouteParts, request: ApiRequest): Promis
       message,
       fix,
     })),
+    failures: view.recent().map(({ type, backend, reason, message, fix, count, first, last }) => ({
+      type,
+      ...given('backend', backend),
+      ...given('reason', reason),
+      message,
+      fix,
+      count,
+      first: iso(first),
+      last: iso(last),
+    })),
     backends,
   }
 }

@@ -4,7 +4,14 @@
  */
 import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
-import type { ConsoleRecord, OpenProblem, PolicyRecord, ShownSession, ShownTool } from '../observe/index.ts'
+import type {
+  ConsoleRecord,
+  OpenProblem,
+  PolicyRecord,
+  RecentFailure,
+  ShownSession,
+  ShownTool,
+} from '../observe/index.ts'
 import type { DescribedPolicies } from '../policy/index.ts'
 import type { CallResultKind, Health, TryRequest } from './api.ts'
 
@@ -46,6 +53,8 @@ export interface ConsoleView {
   backends(): readonly ConsoleBackend[]
   /** What is wrong now, the oldest first. */
   problems(): readonly OpenProblem[]
+  /** What failed call by call within the last hour, the latest first. */
+  recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
   /** False when none has this hash. */

@@ -45,10 +45,11 @@ export interface Authenticator {
   close(): Promise<void>
 }
 
-/** A token was refused, or could not be checked; `reason` is one of few words. */
+/** A token was refused, or could not be checked, or could be again; `reason` is one of few words. */
 export type AuthenticationEvent =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'unavailable'; readonly reason: string; readonly error: unknown }
+  | { readonly kind: 'available' }
 
 export interface AuthenticatorParts {
   readonly log?: Log | undefined
@@ -114,15 +115,28 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     keys: parts.keys,
     now: parts.now ?? Date.now,
   })
-  const translate = translator(config, parts.observe ?? loggedOnce(log))
+  const observe = parts.observe ?? loggedOnce(log)
+  let isDown = false
+  const translate = translator(config, (event) => {
+    isDown ||= event.kind === 'unavailable'
+    observe(event)
+  })
+
+  function found(caller: Caller): Caller {
+    if (isDown) {
+      isDown = false
+      observe({ kind: 'available' })
+    }
+    return caller
+  }
 
   function verify(authorization: string | undefined): Caller | Promise<Caller> {
     const token = bearerToken(authorization, config)
     try {
       const caller = verifier.verify(token)
       return caller instanceof Promise
-        ? caller.catch((error: unknown) => Promise.reject(translate(error)))
-        : caller
+        ? caller.then(found, (error: unknown) => Promise.reject(translate(error)))
+        : found(caller)
     } catch (error) {
       throw translate(error)
     }
@@ -220,6 +234,7 @@ function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
   let reported: unknown
   return (event) => {
     if (event.kind === 'refused') log.debug('access token refused', { reason: event.reason })
+    else if (event.kind === 'available') log.info('access tokens can be checked again')
     else if (event.error !== reported) {
       reported = event.error
       log.warn('access tokens cannot be checked', { reason: event.reason, err: event.error })

@@ -1,5 +1,6 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
 export { type AuditTrail, type ConsoleRecord, makeAudit } from './audit/audit.ts'
+export { tellLoss } from './audit/loss.ts'
 export {
   backendLabel,
   countEvents,
@@ -8,6 +9,7 @@ export {
   logEvents,
   makeEvents,
   type OpenProblem,
+  type RecentFailure,
 } from './events/index.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
@@ -15,7 +17,7 @@ export type { ExchangeRecord } from './audit/exchange-line.ts'
 export { recordedPayload } from './audit/payload.ts'
 export { exactJson, isRawJson } from './exact-json.ts'
 export { type ExchangeRecorder, makeObserver, type Observer } from './exchange/observer.ts'
-export { annotateDenial, annotateWebhook } from './exchange/scope.ts'
+export { annotateDenial, annotateWebhook, limitedDenial } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'
 export { redactText } from './redact.ts'

@@ -23,15 +23,18 @@ export interface LineFile {
   close(): void
 }
 
-export interface LineFileOptions {
-  /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
-  readonly writeSync?: (fd: number, bytes: Buffer) => number
-  /** Told each time that lines are lost: to a slow reader, a full disk, a closed pipe. */
-  readonly onLoss?: LossListener
+/** Hears of losses: to a slow reader, a full disk, a closed pipe. */
+export interface LineWatch {
+  /** Number of lines that are lost at once, and the system's error where there is one. */
+  readonly onLoss?: (lines: number, error?: unknown) => void
+  /** Lines are written for the first time after a loss. */
+  readonly onWritten?: () => void
 }
 
-/** Number of lines that are lost at once, and the system's error where there is one. */
-export type LossListener = (lines: number, error?: unknown) => void
+export interface LineFileOptions extends LineWatch {
+  /** Replaces fs.writeSync (tests). Returns the bytes that were taken. */
+  readonly writeSync?: (fd: number, bytes: Buffer) => number
+}
 
 export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFile {
   const put = options.writeSync ?? (isMainThread || fd > 2 ? writeSync : writeStream)
@@ -41,6 +44,12 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   let dropped = 0
   let scheduled: 'no' | 'paced' | 'now' = 'no'
   let writtenAt = 0
+  let losing = false
+
+  function lost(count: number, error?: unknown): void {
+    losing = true
+    options.onLoss?.(count, error)
+  }
 
   function write(line: string): void {
     lines.push(line)
@@ -65,7 +74,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
     if (lines.length === 0 && rest === undefined) return
     writtenAt = performance.now()
     if (dropped > 0) {
-      options.onLoss?.(dropped)
+      lost(dropped)
       lines.unshift(
         `{"level":"warn","time":"${new Date().toISOString()}","dropped":${dropped},"message":"log lines were dropped"}\n`,
       )
@@ -82,7 +91,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       } catch (error) {
         // Anything but a full pipe (closed, disk full) has no remedy here.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
-          options.onLoss?.(linesIn(bytes), error)
+          lost(linesIn(bytes), error)
           return
         }
         rest = bytes
@@ -91,6 +100,9 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
         return
       }
     }
+    if (!losing) return
+    losing = false
+    options.onWritten?.()
   }
 
   function close(): void {

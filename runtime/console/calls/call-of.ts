@@ -3,7 +3,7 @@
  * short hashes.
  */
 import type { ErrorCode } from '../../../schemas/index.ts'
-import { type ExchangeRecord, type PolicyRecord, sessionHash } from '../../observe/index.ts'
+import { type ExchangeRecord, limitedDenial, type PolicyRecord, sessionHash } from '../../observe/index.ts'
 import type { CallView, DeniedBy, CallResultKind } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
 
@@ -27,7 +27,7 @@ export function callOf(
 ): CallView {
   const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy } = record
   const session = req.headers['mcp-session-id']
-  const by = record.denial === undefined ? errorCode && deniedBy[errorCode] : 'pin'
+  const by = record.denial === undefined ? errorCode && deniedBy[errorCode] : kindOf(record.denial)
   const name = clientText(client)
   const origin = policy?.origin()
   return {
@@ -69,6 +69,11 @@ export function callOf(
     if (rpcResponse?.toolError === true) return { message: 'the tool reported an error' }
     return status >= 400 ? { code: status } : undefined
   }
+}
+
+function kindOf(denial: string): DeniedBy {
+  if (denial === limitedDenial) return 'rate_limit'
+  return denial.startsWith('webhook_') ? 'webhook' : 'pin'
 }
 
 function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined): CallResultKind {

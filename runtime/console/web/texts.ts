@@ -43,6 +43,7 @@ const roles: Readonly<Record<Role | 'none', string>> = {
 const deniedBy: Readonly<Record<DeniedBy, string>> = {
   policy: 'policy',
   rate_limit: 'rate limit',
+  webhook: 'webhook',
   origin: 'origin',
   pin: 'pinning',
 }
@@ -380,6 +381,8 @@ export const texts = {
     asTable: 'Charts as tables',
     noProblems: 'No problems',
     problems: (n: number) => many(n, 'problem', 'problems'),
+    failures: 'Failed in the last hour',
+    times: (n: number) => `${many(n, 'time', 'times')}, last at`,
     since: 'since',
     forTime: (time: string) => `for ${time}`,
     fix: 'What to do:',

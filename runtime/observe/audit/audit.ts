@@ -13,7 +13,7 @@ import type { Audit, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
-import { type LineFile, type LossListener, makeLineFile } from '../line-file.ts'
+import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
 import { delegationOf } from './delegation.ts'
 import {
@@ -82,8 +82,8 @@ export interface ConsoleRecord {
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
-  /** Called with lines that are lost: how many, and why where that is known. */
-  readonly onLoss?: LossListener | undefined
+  /** Hears of lines that are lost. */
+  readonly watch?: LineWatch | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
 }
@@ -130,7 +130,7 @@ const off: AuditTrail = {
 /** Throws INVALID_CONFIG when the file cannot be opened. */
 export function makeAudit(config: Audit | undefined, options: AuditOptions = {}): AuditTrail {
   if (!config?.enabled) return off
-  const sink: Sink = options.destination ?? openSink(config.logFile, options.onLoss ?? (() => {}))
+  const sink: Sink = options.destination ?? openSink(config.logFile, options.watch ?? {})
   const now = options.now ?? Date.now
   const types = selectedTypes(config.eventTypes, config.excludeEventTypes)
 
@@ -265,23 +265,24 @@ interface Sink extends LineStream {
 
 /** One writer however many parts of this process audit: lines of several would mix when the reader is slow. */
 let standardOutput: LineFile | undefined
-const standardOutputLoss = new Set<LossListener>()
+const standardOutputWatches = new Set<LineWatch>()
 
-function openSink(logFile: string | undefined, onLoss: LossListener): Sink {
+function openSink(logFile: string | undefined, watch: LineWatch): Sink {
   if (logFile === undefined || logFile === '') {
     standardOutput ??= makeLineFile(1, {
-      onLoss: (lines, error) => standardOutputLoss.forEach((listener) => listener(lines, error)),
+      onLoss: (lines, error) => standardOutputWatches.forEach((one) => one.onLoss?.(lines, error)),
+      onWritten: () => standardOutputWatches.forEach((one) => one.onWritten?.()),
     })
-    standardOutputLoss.add(onLoss)
+    standardOutputWatches.add(watch)
     const { write, flushSync } = standardOutput
     const close = (): void => {
       flushSync()
-      standardOutputLoss.delete(onLoss)
+      standardOutputWatches.delete(watch)
     }
     return { write, flushSync, close }
   }
   try {
-    return makeLineFile(openSync(logFile, 'a', 0o600), { onLoss })
+    return makeLineFile(openSync(logFile, 'a', 0o600), watch)
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail: 'audit.logFile: the file cannot be opened for appending',

@@ -90,6 +90,7 @@ export interface EventFields {
   readonly token_refused: { readonly reason: string }
   /** Access tokens of clients cannot be checked: the keys or the introspection endpoint cannot be reached. */
   readonly token_check_failed: { readonly reason: string; readonly err?: unknown }
+  readonly token_check_recovered: Readonly<Record<string, never>>
   /** What changed in a session was not stored for other replicas. */
   readonly session_unsaved: { readonly err?: unknown }
   /** Policies refused a call. */
@@ -178,6 +179,15 @@ export interface EventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Lines of the audit log were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
+  /** Lines are written again, and none was lost for a while. */
+  readonly audit_recovered: Readonly<Record<string, never>>
+  /** A certificate that the connections to a backend rest on ends soon or has ended; without `ends`: none does any more. */
+  readonly certificate_expiring: {
+    readonly backend: string
+    /** RFC 3339 time. */
+    readonly ends?: string | undefined
+    readonly expired?: boolean | undefined
+  }
 }
 
 export type EventType = keyof EventFields

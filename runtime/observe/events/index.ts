@@ -2,5 +2,6 @@
 export { logEvents } from './log-view.ts'
 export { backendLabel, countEvents } from './metrics-view.ts'
 export type { OpenProblem } from './problems.ts'
+export type { RecentFailure } from './recent.ts'
 export { type Events, makeEvents } from './stream.ts'
 export { failureText } from './words.ts'

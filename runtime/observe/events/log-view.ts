@@ -5,9 +5,9 @@
  * comes and goes quickly, is written a few times a minute; the repeats are counted and told in one line at its end.
  */
 import type { Log } from '../../net/index.ts'
-import type { EventFields, EventType } from './fields.ts'
+import { unheldTimer } from '../timer.ts'
+import { keyOf, levelOf, messageOf } from './rows.ts'
 import type { Events, ObservedEvent } from './stream.ts'
-import { eventTable, type EventRow } from './table.ts'
 
 export interface EventLogOptions {
   /** Runs `work` once after `ms`; the returned function cancels it. Default a timer that does not keep the process alive. */
@@ -28,14 +28,18 @@ interface Window {
 }
 
 /** Starts writing. The returned function stops it and tells the repeats that were not told yet. */
-export function logEvents(events: Events, log: Log, { after = timer }: EventLogOptions = {}): () => void {
+export function logEvents(
+  events: Events,
+  log: Log,
+  { after = unheldTimer }: EventLogOptions = {},
+): () => void {
   const windows = new Map<string, Window>()
 
-  function write({ type, fields }: ObservedEvent, repeated: number): void {
-    const { message, level } = rowOf(type)
-    log[pick(level, fields)](pick(message, fields), {
+  function write({ type, fields, fix }: ObservedEvent, repeated: number): void {
+    log[levelOf(type, fields)](messageOf(type, fields), {
       event: type,
       ...fields,
+      ...(fix === undefined ? {} : { fix }),
       ...(repeated > 0 ? { repeated } : {}),
     })
   }
@@ -62,7 +66,7 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
 
   function told(event: ObservedEvent): void {
     if (event.change === 'same') return
-    const name = keyOf(event)
+    const name = keyOf(event.type, event.fields)
     const key = windows.has(name) || windows.size < maxWindows ? name : event.type
     const window = windows.get(key) ?? open(key, event)
     window.last = event
@@ -79,25 +83,4 @@ export function logEvents(events: Events, log: Log, { after = timer }: EventLogO
     }
     windows.clear()
   }
-}
-
-function timer(ms: number, work: () => void): () => void {
-  const handle = setTimeout(work, ms)
-  handle.unref()
-  return () => clearTimeout(handle)
-}
-
-function keyOf({ type, fields }: ObservedEvent): string {
-  const { repeats } = rowOf(type)
-  if (repeats) return `${type} ${repeats(fields)}`
-  return 'backend' in fields ? `${type} ${fields.backend}` : type
-}
-
-/** The row of any type, for fields of any type: the pair comes from one event. */
-function rowOf(type: EventType): EventRow<EventFields[EventType]> {
-  return eventTable[type] as EventRow<EventFields[EventType]>
-}
-
-function pick<F, V extends string>(value: V | ((fields: F) => V), fields: F): V {
-  return typeof value === 'function' ? value(fields) : value
 }

@@ -1,6 +1,6 @@
 /** What is wrong at the moment: the conditions that events opened and none has closed. Bounded. */
 import type { EventType } from './fields.ts'
-import type { EventCondition } from './table.ts'
+import type { EventCondition } from './row.ts'
 
 export interface OpenProblem {
   /** Type of the event that opened it. */

@@ -4,40 +4,16 @@
  * A problem is a condition that lasts. Events about it are told when it opens, changes and closes, not each time they
  * come. Other events are told as they come, repeats within a minute as one line with a count.
  */
-import type { EventFields, EventType } from './fields.ts'
+import { callRows } from './call-rows.ts'
+import type { EventFields } from './fields.ts'
+import type { EventTable } from './row.ts'
 import { failureFix, failureText } from './words.ts'
-
-export type EventLevel = 'debug' | 'info' | 'warn' | 'error'
-
-/** What an event says about a lasting condition. */
-export interface EventCondition {
-  /** Equal for everything that is about the same condition. */
-  readonly id: string
-  readonly backend?: string | undefined
-  /** Undefined: the condition is over. Holds no address and no text of a backend. */
-  readonly open: { readonly message: string; readonly fix: string } | undefined
-}
-
-export interface EventRow<F> {
-  /** Fixed text. */
-  readonly message: string | ((fields: F) => string)
-  readonly level: EventLevel | ((fields: F) => EventLevel)
-  /** Equal for events that repeat one another; one of few. Default: the backend, if the event names one. */
-  readonly repeats?: (fields: F) => string
-  readonly condition?: (fields: F) => EventCondition | undefined
-}
-
-type Table = { readonly [T in EventType]: EventRow<EventFields[T]> }
 
 function isDrifted({ changed, new: added, removed }: EventFields['tools_drifted']): boolean {
   return changed + added + removed > 0
 }
 
-function fateOf(ignored: boolean): string {
-  return ignored ? 'calls go on without it' : 'calls are refused'
-}
-
-export const eventTable: Table = {
+export const eventTable: EventTable = {
   backend_health: {
     message: 'the health of a backend changed',
     level: ({ after }) => (after === 'healthy' ? 'info' : 'warn'),
@@ -196,108 +172,7 @@ export const eventTable: Table = {
             },
     }),
   },
-  pin_refused: {
-    message: 'a call was refused: what it names is not as it was approved',
-    level: 'warn',
-    repeats: ({ backend, reason }) => `${backend} ${reason}`,
-  },
-  request_failed: {
-    message: 'a request failed',
-    level: ({ reason }) => (reason === 'internal' ? 'error' : 'warn'),
-    repeats: ({ reason }) => reason,
-  },
-  token_refused: {
-    message: 'access tokens of clients are refused',
-    level: 'info',
-    repeats: ({ reason }) => reason,
-  },
-  token_check_failed: {
-    message: 'access tokens cannot be checked',
-    level: 'warn',
-    repeats: ({ reason }) => reason,
-  },
-  session_unsaved: { message: 'a session was not saved', level: 'warn' },
-  call_denied: {
-    message: 'policies refused a request',
-    level: 'info',
-    repeats: ({ method }) => method,
-  },
-  call_limited: {
-    message: 'a rate limit refused a call',
-    level: 'info',
-    repeats: ({ scope, operation_type }) => `${scope} ${operation_type}`,
-  },
-  limits_store: {
-    message: ({ up }) => (up ? 'rate limits are enforced again' : 'rate limits cannot be checked'),
-    level: ({ up }) => (up ? 'info' : 'warn'),
-    condition: ({ up, calls = 'allowed' }) => ({
-      id: 'limits_store',
-      open: up
-        ? undefined
-        : {
-            message: `rate limits cannot be checked: calls are ${calls}`,
-            fix: 'check that Redis runs and that its address, password and network path are right',
-          },
-    }),
-  },
-  decision_failed: {
-    message: 'the decision point gave no decision: the request is refused',
-    level: 'warn',
-    repeats: ({ reason }) => reason,
-  },
-  decision_point: {
-    message: ({ up, replaced }) => {
-      if (replaced) return 'the decision point that gave no decisions is not asked any more'
-      return up
-        ? 'the decision point decides again'
-        : 'the decision point gives no decisions: requests are refused'
-    },
-    level: ({ up }) => (up ? 'info' : 'error'),
-    condition: ({ up, reason = '' }) => ({
-      id: 'decision_point',
-      open: up
-        ? undefined
-        : {
-            message: `the decision point gives no decisions: requests are refused (${reason})`,
-            fix: 'check that it runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json; the log has the reason of each failure',
-          },
-    }),
-  },
-  webhook_denied: {
-    message: ({ enforced }) =>
-      enforced ? 'a webhook refused a call' : 'a webhook would have refused a call; it only audits',
-    level: 'info',
-    repeats: ({ webhook, phase }) => `${webhook} ${phase}`,
-  },
-  webhook_failed: {
-    message: ({ refused }) =>
-      refused
-        ? 'a webhook gave no valid response: the call is refused'
-        : 'a webhook gave no valid response: the call goes on without it',
-    level: 'warn',
-    repeats: ({ webhook, reason }) => `${webhook} ${reason}`,
-  },
-  webhook_state: {
-    message: ({ up, replaced, ignored }) => {
-      if (replaced) return 'the webhook that gave no valid responses is not asked any more'
-      if (up) return 'the webhook gives valid responses again'
-      return `a webhook gives no valid responses: ${fateOf(ignored)}`
-    },
-    level: ({ up, ignored }) => (up ? 'info' : ignored ? 'warn' : 'error'),
-    condition: ({ webhook, up, ignored, reason = '' }) => ({
-      id: `webhook_state/${webhook}`,
-      open: up
-        ? undefined
-        : {
-            message: `webhook ${webhook} gives no valid responses: ${fateOf(ignored)} (${reason})`,
-            fix: 'check that it runs and answers with 200, application/json, and version, uid and allowed; the log has the reason of each failure',
-          },
-    }),
-  },
-  policy_engine_failed: {
-    message: 'the policy engine failed and is replaced; the request is refused',
-    level: 'error',
-  },
+  ...callRows,
   config_reloaded: {
     message: 'configuration reloaded',
     level: 'info',
@@ -376,5 +251,35 @@ export const eventTable: Table = {
   audit_lost: {
     message: 'audit lines are lost',
     level: 'error',
+    condition: () => ({
+      id: 'audit_lost',
+      open: {
+        message: 'audit lines are lost',
+        fix: 'check that the volume of audit.logFile has space, or that whatever reads standard output keeps up',
+      },
+    }),
+  },
+  audit_recovered: {
+    message: 'audit lines are written again',
+    level: 'info',
+    condition: () => ({ id: 'audit_lost', open: undefined }),
+  },
+  certificate_expiring: {
+    message: ({ ends, expired }) => {
+      if (ends === undefined) return 'no certificate of the backend ends soon any more'
+      return expired ? 'a certificate for a backend has ended' : 'a certificate for a backend ends soon'
+    },
+    level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
+    condition: ({ backend, ends, expired }) => ({
+      id: `certificate_expiring/${backend}`,
+      backend,
+      open:
+        ends === undefined
+          ? undefined
+          : {
+              message: `a certificate in the caBundle of backend ${backend} ${expired ? 'ended' : 'ends'} at ${ends}`,
+              fix: `put the certificate that follows into the CA bundle of ${backend} (caBundleRef, caBundlePath) and take the old one out; it is read with the next change of the configuration or at the next start`,
+            },
+    }),
   },
 }

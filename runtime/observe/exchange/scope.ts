@@ -71,6 +71,9 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
 }
 
+/** Denial by a rate limit, where the response is a result. */
+export const limitedDenial = 'rate_limited'
+
 /** Says why the request in flight is refused, for its audit line: a code, never a text of others. */
 export function annotateDenial(reason: string): void {
   const request = scopes.getStore()?.request

@@ -11,6 +11,7 @@
  * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; design, section 3 "Request".
  */
 import { errors } from '../../../schemas/index.ts'
+import { annotateDenial, limitedDenial } from '../../observe/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
 import { type Middleware, type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
 
@@ -30,6 +31,8 @@ export function rateLimit({ limiter, callable }: RateLimitOptions): Middleware {
     const refusal = await present.take(client.caller, method, params)
     if (!refusal) return next()
     if (client.era === 'stateless') throw rateLimitError(refusal)
+    // The response looks like a result of the tool.
+    annotateDenial(limitedDenial)
     return readableRefusal(refusal)
   }
 }

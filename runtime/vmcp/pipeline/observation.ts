@@ -17,9 +17,11 @@ import {
   makeTelemetry,
   type Observer,
   readError,
+  tellLoss,
   type RpcResponse,
   type Instruments,
 } from '../../observe/index.ts'
+import type { Clock } from '../clock.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
 import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
 import { mcpPath } from '../server/http.ts'
@@ -33,6 +35,7 @@ export interface ObservationOptions {
   readonly version: string
   readonly log: Log
   readonly events: Events
+  readonly clock: Clock
   /** Takes a record of every request beside the audit log. */
   readonly recorder?: ExchangeRecorder | undefined
 }
@@ -55,7 +58,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log, events, recorder }: ObservationOptions,
+  { env, version, log, events, clock, recorder }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -65,9 +68,7 @@ export async function makeObservation(
     toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
   })
   countEvents(events, telemetry.metrics, config.name)
-  const audit = makeAudit(config.audit, {
-    onLoss: (lines, err) => events.emit('audit_lost', { lines, err }),
-  })
+  const audit = makeAudit(config.audit, { watch: tellLoss(events, clock.after) })
   const observer = makeObserver({
     server: config.name,
     audit,

@@ -21,6 +21,7 @@ import type { Clock } from '../clock.ts'
 import { Core } from '../pipeline/core.ts'
 import { type Configured, configuredBackend } from '../backends/backend-settings.ts'
 import { Fleet } from '../backends/fleet.ts'
+import { BundleExpiry } from '../health/certificates.ts'
 import { HealthMonitor } from '../health/monitor.ts'
 import { healthSettings } from '../health/settings.ts'
 import { Notifier, type Watcher } from './notifier.ts'
@@ -66,6 +67,7 @@ export class VmcpEngine {
   readonly #notifier: Notifier
   readonly #conflicts: Conflicts
   readonly #pins: Pins
+  readonly #certificates: BundleExpiry
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -95,6 +97,7 @@ export class VmcpEngine {
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
+    this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), {
       onRefusal: (refused) => options.events.emit('pin_refused', refused),
       matcherFor: (requester) => (schemas, value) =>
@@ -255,6 +258,7 @@ export class VmcpEngine {
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     this.#notifier.notify()
     this.#options.onChange()
+    this.#certificates.check()
     this.#retryLater()
   }
 
@@ -340,6 +344,7 @@ export class VmcpEngine {
   /** No more checks and words to clients; requests in flight go on. */
   stop(): void {
     this.#cancelRetry?.()
+    this.#certificates.close()
     this.#pins.close()
     this.#notifier.close()
     this.#monitor.close()

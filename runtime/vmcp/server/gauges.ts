@@ -57,5 +57,6 @@ export function countSession(metrics: Metrics, { openedAt, facts }: ServerSessio
 /** What checks of access tokens tell. */
 export function tellAuthentication(events: Events, event: AuthenticationEvent): void {
   if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
+  else if (event.kind === 'available') events.emit('token_check_recovered', {})
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }

@@ -44,16 +44,15 @@ const keepAliveEvictions = 5
 
 /** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
 export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
-  const { env = {}, log = silentLog, version = '0.0.0', authServer } = more
+  const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
   const { upstreamTokens, excluded, recorder } = options
   await checkStartWithLocks(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
   for (const warning of startWarnings(config)) log.warn(warning)
-  const { clock = systemClock } = options
   const events = options.events ?? makeEvents(clock.now)
   const stopLog = options.events ? () => {} : logEvents(events, log, clock)
-  const observation = await makeObservation(config, { env, version, log, events, recorder })
+  const observation = await makeObservation(config, { env, version, log, events, clock, recorder })
   try {
     const server = new Vmcp(config, options, { observation, events, stopLog })
     await server.listen()
@@ -168,7 +167,7 @@ class Vmcp implements VmcpServer {
     this.view = viewOf({
       config: () => this.#config,
       engine: this.#engine,
-      problems: () => events.problems(),
+      events,
       sessions: this.#sessions,
       url: () => this.url,
       accountsUrl: options.authServer?.accountsUrl,
@@ -252,6 +251,7 @@ class Vmcp implements VmcpServer {
     if (authenticator) {
       void this.#authenticator.close()
       this.#authenticator = authenticator
+      this.#events.emit('token_check_recovered', {})
     }
     this.#engine.apply(config, excluded)
     if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
@@ -354,7 +354,7 @@ class Vmcp implements VmcpServer {
             ...this.#engine.nameProblems,
             ...this.#features.flatMap((feature) => feature.problems?.() ?? []),
           ],
-          open: this.#events.problems(),
+          events: this.#events,
         }),
       backends: () => this.#engine.states(),
       monitoring: () => healthSettings(this.#config).intervalMs > 0,

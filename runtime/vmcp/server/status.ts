@@ -3,7 +3,13 @@
  * error texts of others.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
-import { failureText, type OpenProblem, visibleText } from '../../observe/index.ts'
+import {
+  type Events,
+  failureText,
+  type OpenProblem,
+  type RecentFailure,
+  visibleText,
+} from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { PinKind } from '../catalog/pinning/parts.ts'
@@ -24,6 +30,19 @@ export interface StatusReport {
   readonly problems: readonly string[]
   /** What is wrong since when, and what to do about it; the oldest first. */
   readonly problem_details: readonly ProblemStatus[]
+  /** What failed call by call within the last hour, and what to do about it; the latest first. */
+  readonly recent_failures: readonly FailureStatus[]
+}
+
+export interface FailureStatus {
+  readonly type: string
+  readonly backend?: string
+  readonly reason?: string
+  readonly message: string
+  readonly fix: string
+  readonly count: number
+  readonly first: string
+  readonly last: string
 }
 
 export interface ProblemStatus {
@@ -85,8 +104,9 @@ export function statusReport(options: {
   readonly catalogs: Iterable<Catalog>
   readonly problems: Iterable<string>
   /** What the event stream knows to be wrong. */
-  readonly open: readonly OpenProblem[]
+  readonly events: Pick<Events, 'problems' | 'recent'>
 }): StatusReport {
+  const open = options.events.problems()
   const backends = options.backends.map(
     ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
       name,
@@ -104,7 +124,7 @@ export function statusReport(options: {
   )
   const problems = new Set([
     ...options.problems,
-    ...options.open.map(({ message }) => message),
+    ...open.map(({ message }) => message),
     ...options.backends.flatMap(exclusion),
     ...options.backends.flatMap(staleLists),
     ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
@@ -117,12 +137,35 @@ export function statusReport(options: {
     sessions: options.sessions,
     backends,
     problems: [...problems].sort().slice(0, 200),
-    problem_details: options.open.slice(0, 200).map(problemStatus),
+    problem_details: open.slice(0, 200).map(problemStatus),
+    recent_failures: options.events.recent().map(failureStatus),
   }
 }
 
 function problemStatus({ type, backend, since, message, fix }: OpenProblem): ProblemStatus {
   return { type, ...(backend === undefined ? {} : { backend }), since: time(since), message, fix }
+}
+
+function failureStatus({
+  type,
+  backend,
+  reason,
+  message,
+  fix,
+  count,
+  first,
+  last,
+}: RecentFailure): FailureStatus {
+  return {
+    type,
+    ...(backend === undefined ? {} : { backend }),
+    ...(reason === undefined ? {} : { reason: visibleText(reason) }),
+    message,
+    fix,
+    count,
+    first: time(first),
+    last: time(last),
+  }
 }
 
 const maxDrift = 50

@@ -7,7 +7,9 @@ import { abortable, type Caller } from '../../net/index.ts'
 import {
   type AuditTrail,
   type ConsoleRecord,
+  type Events,
   type OpenProblem,
+  type RecentFailure,
   sessionHash,
   type ShownSession,
   type ShownTool,
@@ -37,6 +39,8 @@ export interface ServerView {
   backends(): readonly BackendState[]
   /** What is wrong now, the oldest first. */
   problems(): readonly OpenProblem[]
+  /** What failed call by call within the last hour, the latest first. */
+  recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
   /** Ends a session; false when none has this hash. Rejects with SESSION_STORE_DOWN. */
@@ -73,15 +77,16 @@ export interface ViewParts {
   readonly audit: AuditTrail
   readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
   readonly config: () => VmcpConfig
-  readonly problems: () => readonly OpenProblem[]
+  readonly events: Pick<Events, 'problems' | 'recent'>
 }
 
 export function viewOf(parts: ViewParts): ServerView {
-  const { config, engine, problems, sessions } = parts
+  const { config, engine, events, sessions } = parts
   return {
     server: config().name,
     backends: () => engine.states(),
-    problems,
+    problems: () => events.problems(),
+    recent: () => events.recent(),
     sessionCount: () => sessions.size,
     sessions: () => [...sessions.all()].map(sessionView),
     async endSession(hash) {

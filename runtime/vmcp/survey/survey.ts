@@ -35,7 +35,7 @@ export async function surveyBackends(
   { env, version, log }: SurveyOptions,
 ): Promise<readonly Surveyed[]> {
   const events = makeEvents(systemClock.now)
-  const observation = await makeObservation(config, { env, version, log, events })
+  const observation = await makeObservation(config, { env, version, log, events, clock: systemClock })
   const engine = new VmcpEngine(config, {
     env,
     upstreamTokens: undefined,

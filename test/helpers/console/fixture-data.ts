@@ -162,6 +162,27 @@ export const overview: Overview = {
       fix: 'Look at the log of the process. "Check now" tries it again at once.',
     },
   ],
+  failures: [
+    {
+      type: 'call_denied',
+      reason: 'tools/call',
+      message: 'policies refused a request',
+      fix: 'a policy forbids it: gatehouse explain shows which one, and the log names it',
+      count: 31,
+      first: before(58),
+      last: before(2),
+    },
+    {
+      type: 'backend_call_failed',
+      backend: 'files',
+      reason: 'timeout',
+      message: 'a request to a backend failed',
+      fix: 'look at the load of files; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design',
+      count: 12,
+      first: before(16),
+      last: before(4),
+    },
+  ],
   backends,
 }
 

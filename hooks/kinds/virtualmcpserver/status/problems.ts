@@ -1,14 +1,14 @@
 /**
- * The condition about what the running pods say is wrong with the server as such: settings that were refused, a store that
- * cannot be reached, names in conflict. Present only while there is something. What concerns the health of single
- * backends stands in `discoveredBackends` and in BackendsValidated.
+ * The condition about what the running pods say is wrong: settings that were refused, a store that cannot be reached, names
+ * in conflict, a backend that is down. Each with its next step and with its type, under which log, metrics, `/status` and
+ * console tell the same. Present only while there is something.
  */
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Fields, isFields, listOf } from '../../../kube.ts'
 
 const maxProblems = 20
-const maxText = 240
-const ofBackends = new Set(['backend_health', 'backend_circuit', 'backend_excluded'])
+const maxText = 400
+const maxType = 64
 
 /** One line for each problem, whichever pods report it. Reports are data of a pod: every member is checked. */
 export function problemsIn(reports: readonly Fields[]): readonly string[] {
@@ -16,8 +16,9 @@ export function problemsIn(reports: readonly Fields[]): readonly string[] {
     .flatMap((report) => listOf(report['problems']))
     .filter(isFields)
     .flatMap(({ type, message, fix }) => {
-      if (typeof type !== 'string' || ofBackends.has(type) || typeof message !== 'string') return []
-      return [`${clip(message)}${typeof fix === 'string' ? `: ${clip(fix)}` : ''}`]
+      if (typeof type !== 'string' || typeof message !== 'string') return []
+      const next = typeof fix === 'string' ? `: ${clip(fix)}` : ''
+      return [`${clip(message)}${next} (${type.slice(0, maxType)})`]
     })
   return [...new Set(lines)].sort()
 }

@@ -27,7 +27,7 @@ export interface Reports {
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the present configuration. */
   readonly fresh: boolean
-  /** What they say is wrong with the server as such, with the next step. */
+  /** What pods of whatever configuration say is wrong, with the next step: one that refuses the present one says so. */
   readonly problems: readonly string[]
 }
 
@@ -39,14 +39,19 @@ const leastAgeMs = 60_000
 /** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml, `intervalMs` how often pods report. */
 export function readReports(report: KubeObject | undefined, checksum: string, intervalMs: number): Reports {
   const current = new Map<string, DiscoveredBackend>()
-  const reports = presentReports(report, checksum, Math.max(missedReports * intervalMs, leastAgeMs))
+  const maxAgeMs = Math.max(missedReports * intervalMs, leastAgeMs)
+  const reports = presentReports(report, checksum, maxAgeMs)
   for (const item of reports.flatMap((one) => listOf(one['backends'])).filter(isFields)) {
     const backend = backendOf(item)
     if (!backend) continue
     const other = current.get(backend.name)
     current.set(backend.name, other ? worse(other, backend) : backend)
   }
-  return { current, fresh: reports.length > 0, problems: problemsIn(reports) }
+  return {
+    current,
+    fresh: reports.length > 0,
+    problems: problemsIn(presentReports(report, undefined, maxAgeMs)),
+  }
 }
 
 /**

@@ -11,7 +11,14 @@ import { authServerFile, GatehouseError } from '../../../../schemas/index.ts'
 import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
 import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { type AuditTrail, type Events, logEvents, makeAudit, makeEvents } from '../../../observe/index.ts'
+import {
+  type AuditTrail,
+  type Events,
+  logEvents,
+  makeAudit,
+  makeEvents,
+  tellLoss,
+} from '../../../observe/index.ts'
 
 /** The path of the file beside `configFile`; undefined when there is none. A link to nothing is a file. */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
@@ -41,7 +48,7 @@ export async function withAuthServer<T>(
   const { openAuthServer } = await import('../../../authserver/index.ts')
   const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
   const stopLog = options.events ? () => {} : logEvents(events, parts.log)
-  const audit = makeAudit(settings, { onLoss: (lines, err) => events.emit('audit_lost', { lines, err }) })
+  const audit = makeAudit(settings, { watch: tellLoss(events) })
   try {
     const server = await openAuthServer(path, env, {
       ...parts,

@@ -1,11 +1,11 @@
 /** Overview: what is wrong now, each backend with its state over time, and what the last hour's calls did. */
 import { useEffect, useState } from 'preact/hooks'
-import type { BackendView, Me, Overview, ProblemView } from '../../api.ts'
+import type { BackendView, Me, Overview } from '../../api.ts'
 import { ApiError, get, send } from '../data/client.ts'
 import { onEvents, paused } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
 import { ago, count, duration } from '../parts/format.ts'
-import { HealthMark, Mark } from '../parts/marks.tsx'
+import { HealthMark } from '../parts/marks.tsx'
 import { Failure, Loaded, Notice } from '../parts/notices.tsx'
 import { MinuteTable, Sparkline, summaryOf } from '../parts/sparkline.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -13,6 +13,7 @@ import { Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
 import { hrefOf, pathPart } from '../shell/router.ts'
 import { texts } from '../texts.ts'
+import { Failures, Problems } from './problems.tsx'
 
 const refreshMs = 10_000
 
@@ -49,6 +50,7 @@ export function OverviewPage({ me }: { readonly me: Me }) {
         {(overview) => (
           <>
             <Problems problems={overview.problems} />
+            <Failures failures={overview.failures} />
             <Totals overview={overview} asTable={asTable} />
             <Backends me={me} backends={overview.backends} asTable={asTable} reload={reload} />
             <p class="soft small">
@@ -59,44 +61,6 @@ export function OverviewPage({ me }: { readonly me: Me }) {
         )}
       </Loaded>
     </>
-  )
-}
-
-function Problems({ problems }: { readonly problems: readonly ProblemView[] }) {
-  if (problems.length === 0)
-    return (
-      <p class="fine-line">
-        <Mark shape="check" tone="good" word={texts.overview.noProblems} />
-      </p>
-    )
-  return (
-    <section aria-labelledby="problems">
-      <h2 id="problems">{texts.overview.problems(problems.length)}</h2>
-      <ul class="problems">
-        {problems.map((problem) => (
-          <li key={`${problem.type} ${problem.backend ?? ''} ${problem.since}`}>
-            <p>
-              <Mark shape="triangle" tone="bad" />{' '}
-              {problem.backend === undefined ? undefined : (
-                <>
-                  <strong>
-                    <Foreign text={problem.backend} most={60} />
-                  </strong>
-                  {': '}
-                </>
-              )}
-              <Foreign text={problem.message} most={500} />{' '}
-              <span class="soft">
-                {texts.overview.since} <Time at={problem.since} /> ({ago(problem.since)})
-              </span>
-            </p>
-            <p>
-              <span class="soft">{texts.overview.fix}</span> <Foreign text={problem.fix} most={500} />
-            </p>
-          </li>
-        ))}
-      </ul>
-    </section>
   )
 }
 

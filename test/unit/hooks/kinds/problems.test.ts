@@ -3,7 +3,7 @@ import t from 'tap'
 import { server, virtual, world } from '../../../hooks/resources.ts'
 import type { Condition } from '../../../hooks/world.ts'
 
-t.test('problems of the server as such, once each, and none of single backends', async (t) => {
+t.test('what pods report, once each, with its type', async (t) => {
   const w = world(virtual(), server('files')).ready()
   const told = (): Condition | undefined =>
     (w.get('VirtualMCPServer', 'door')['status'] as { conditions: Condition[] }).conditions.find(
@@ -38,7 +38,8 @@ t.test('problems of the server as such, once each, and none of single backends',
   t.match(told(), {
     status: 'False',
     reason: 'ProblemsReported',
-    message: /^session storage cannot be reached: check that Redis runs; x+…: rename it$/,
+    message:
+      /^backend files is unhealthy: x \(backend_health\); session storage cannot be reached: check that Redis runs \(session_storage\); x+…: rename it \(name_conflict\)$/,
   })
   const many = Array.from({ length: 30 }, (_, i) => ({
     type: 'name_conflict',
@@ -47,6 +48,14 @@ t.test('problems of the server as such, once each, and none of single backends',
   }))
   w.setData('door-vmcp-status', { 'a.json': report(many) }).settle()
   t.match(told(), { message: /; and 10 more$/ })
-  w.setData('door-vmcp-status', { 'a.json': report([ofBackend]) }).settle()
+  w.setData('door-vmcp-status', { 'a.json': report([]) }).settle()
   t.equal(told(), undefined, 'over')
+  const refused = { type: 'config_refused', message: 'the changed configuration cannot be used', fix: 'z' }
+  const old = JSON.stringify({ ...JSON.parse(report([refused])), configChecksum: 'of-the-file-before' })
+  w.setData('door-vmcp-status', { 'a.json': old }).settle()
+  t.match(
+    told(),
+    { message: /config_refused/ },
+    'a pod that refuses the present file reports about the one before',
+  )
 })

@@ -4,7 +4,8 @@ import { closedBy, settingsFor } from '../../../../runtime/vmcp/catalog/pinning/
 import { compileLocks } from '../../../../runtime/vmcp/catalog/pinning/compile.ts'
 import type { PinReport } from '../../../../runtime/vmcp/catalog/pinning/report.ts'
 import { PinsTold } from '../../../../runtime/vmcp/catalog/pinning/told.ts'
-import { eventTable, type EventRow } from '../../../../runtime/observe/events/table.ts'
+import type { EventRow } from '../../../../runtime/observe/events/row.ts'
+import { eventTable } from '../../../../runtime/observe/events/table.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
 
 const observe = { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe', noLock: 'allow' } as const

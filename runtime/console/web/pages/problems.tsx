@@ -1,0 +1,83 @@
+/** What is wrong now, and what failed call by call within the last hour, each with its next step. */
+import type { FailureView, ProblemView } from '../../api.ts'
+import { ago } from '../parts/format.ts'
+import { Mark } from '../parts/marks.tsx'
+import { Foreign, Time } from '../parts/text.tsx'
+import { texts } from '../texts.ts'
+
+export function Problems({ problems }: { readonly problems: readonly ProblemView[] }) {
+  if (problems.length === 0)
+    return (
+      <p class="fine-line">
+        <Mark shape="check" tone="good" word={texts.overview.noProblems} />
+      </p>
+    )
+  return (
+    <section aria-labelledby="problems">
+      <h2 id="problems">{texts.overview.problems(problems.length)}</h2>
+      <ul class="problems">
+        {problems.map((problem) => (
+          <li key={`${problem.type} ${problem.backend ?? ''} ${problem.since}`}>
+            <p>
+              <Mark shape="triangle" tone="bad" />{' '}
+              {problem.backend === undefined ? undefined : (
+                <>
+                  <strong>
+                    <Foreign text={problem.backend} most={60} />
+                  </strong>
+                  {': '}
+                </>
+              )}
+              <Foreign text={problem.message} most={500} />{' '}
+              <span class="soft">
+                {texts.overview.since} <Time at={problem.since} /> ({ago(problem.since)})
+              </span>
+            </p>
+            <p>
+              <span class="soft">{texts.overview.fix}</span> <Foreign text={problem.fix} most={500} />
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+export function Failures({ failures }: { readonly failures: readonly FailureView[] }) {
+  if (failures.length === 0) return null
+  return (
+    <section aria-labelledby="failures">
+      <h2 id="failures">{texts.overview.failures}</h2>
+      <ul class="problems passing">
+        {failures.map(({ type, backend, reason, message, fix, count, first, last }) => (
+          <li key={`${type} ${backend ?? ''} ${reason ?? ''} ${first}`}>
+            <p>
+              {backend === undefined ? undefined : (
+                <>
+                  <strong>
+                    <Foreign text={backend} most={60} />
+                  </strong>
+                  {': '}
+                </>
+              )}
+              {message}
+              {reason === undefined ? undefined : (
+                <>
+                  {' ('}
+                  <Foreign text={reason} most={60} />
+                  {')'}
+                </>
+              )}{' '}
+              <span class="soft">
+                {texts.overview.times(count)} <Time at={last} /> ({ago(last)})
+              </span>
+            </p>
+            <p>
+              <span class="soft">{texts.overview.fix}</span> <Foreign text={fix} most={500} />
+            </p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}

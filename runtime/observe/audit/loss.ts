@@ -1,0 +1,24 @@
+/**
+ * Tells of audit lines that are lost, and that it is over once lines are written and none was lost for a while: a reader that
+ * is now and then too slow is one problem, not many.
+ */
+import type { Events } from '../events/index.ts'
+import { unheldTimer } from '../timer.ts'
+import type { LineWatch } from '../line-file.ts'
+
+const quietMs = 5 * 60_000
+
+export function tellLoss(events: Events, after = unheldTimer): LineWatch {
+  let cancel: (() => void) | undefined
+  return {
+    onLoss(lines, err) {
+      cancel?.()
+      cancel = undefined
+      events.emit('audit_lost', { lines, err })
+    },
+    onWritten() {
+      cancel?.()
+      cancel = after(quietMs, () => events.emit('audit_recovered', {}))
+    },
+  }
+}

@@ -1,0 +1,123 @@
+/** The rows of events about requests: what refuses them, and what they need to be decided. */
+import type { EventTable } from './row.ts'
+
+export const callRows = {
+  pin_refused: {
+    message: 'a call was refused: what it names is not as it was approved',
+    level: 'warn',
+    repeats: ({ backend, reason }) => `${backend} ${reason}`,
+  },
+  request_failed: {
+    message: 'a request failed',
+    level: ({ reason }) => (reason === 'internal' ? 'error' : 'warn'),
+    repeats: ({ reason }) => reason,
+  },
+  token_refused: {
+    message: 'access tokens of clients are refused',
+    level: 'info',
+    repeats: ({ reason }) => reason,
+  },
+  token_check_failed: {
+    message: 'access tokens cannot be checked',
+    level: 'warn',
+    repeats: ({ reason }) => reason,
+    condition: ({ reason }) => ({
+      id: 'token_check',
+      open: {
+        message: `access tokens of clients cannot be checked: requests are refused (${reason})`,
+        fix: 'check that the issuer of incomingAuth.oidc and its keys can be reached from this server: gatehouse doctor names the hop that fails',
+      },
+    }),
+  },
+  token_check_recovered: {
+    message: 'access tokens can be checked again',
+    level: 'info',
+    condition: () => ({ id: 'token_check', open: undefined }),
+  },
+  session_unsaved: { message: 'a session was not saved', level: 'warn' },
+  call_denied: {
+    message: 'policies refused a request',
+    level: 'info',
+    repeats: ({ method }) => method,
+  },
+  call_limited: {
+    message: 'a rate limit refused a call',
+    level: 'info',
+    repeats: ({ scope, operation_type }) => `${scope} ${operation_type}`,
+  },
+  limits_store: {
+    message: ({ up }) => (up ? 'rate limits are enforced again' : 'rate limits cannot be checked'),
+    level: ({ up }) => (up ? 'info' : 'warn'),
+    condition: ({ up, calls = 'allowed' }) => ({
+      id: 'limits_store',
+      open: up
+        ? undefined
+        : {
+            message: `rate limits cannot be checked: calls are ${calls}`,
+            fix: 'check that Redis runs and that its address, password and network path are right',
+          },
+    }),
+  },
+  decision_failed: {
+    message: 'the decision point gave no decision: the request is refused',
+    level: 'warn',
+    repeats: ({ reason }) => reason,
+  },
+  decision_point: {
+    message: ({ up, replaced }) => {
+      if (replaced) return 'the decision point that gave no decisions is not asked any more'
+      return up
+        ? 'the decision point decides again'
+        : 'the decision point gives no decisions: requests are refused'
+    },
+    level: ({ up }) => (up ? 'info' : 'error'),
+    condition: ({ up, reason = '' }) => ({
+      id: 'decision_point',
+      open: up
+        ? undefined
+        : {
+            message: `the decision point gives no decisions: requests are refused (${reason})`,
+            fix: 'check that it runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json; the log has the reason of each failure',
+          },
+    }),
+  },
+  webhook_denied: {
+    message: ({ enforced }) =>
+      enforced ? 'a webhook refused a call' : 'a webhook would have refused a call; it only audits',
+    level: 'info',
+    repeats: ({ webhook, phase }) => `${webhook} ${phase}`,
+  },
+  webhook_failed: {
+    message: ({ refused }) =>
+      refused
+        ? 'a webhook gave no valid response: the call is refused'
+        : 'a webhook gave no valid response: the call goes on without it',
+    level: 'warn',
+    repeats: ({ webhook, reason }) => `${webhook} ${reason}`,
+  },
+  webhook_state: {
+    message: ({ up, replaced, ignored }) => {
+      if (replaced) return 'the webhook that gave no valid responses is not asked any more'
+      if (up) return 'the webhook gives valid responses again'
+      return `a webhook gives no valid responses: ${fateOf(ignored)}`
+    },
+    level: ({ up, ignored }) => (up ? 'info' : ignored ? 'warn' : 'error'),
+    condition: ({ webhook, up, ignored, reason = '' }) => ({
+      id: `webhook_state/${webhook}`,
+      open: up
+        ? undefined
+        : {
+            message: `webhook ${webhook} gives no valid responses: ${fateOf(ignored)} (${reason})`,
+            fix: 'check that it runs and answers with 200, application/json, and version, uid and allowed; the log has the reason of each failure',
+          },
+    }),
+  },
+  policy_engine_failed: {
+    message: 'the policy engine failed and is replaced; the request is refused',
+    level: 'error',
+  },
+} satisfies Partial<EventTable>
+
+function fateOf(ignored: boolean): string {
+  return ignored ? 'calls go on without it' : 'calls are refused'
+}

@@ -1,0 +1,105 @@
+/**
+ * What to do about failures that come call by call, and why they came, in words for everybody who may read `/status`: no
+ * address, no user, no text of a backend. Types without a row are no failures, or are about a problem that lasts and names its
+ * own next step.
+ */
+import type { EventFields, EventType } from './fields.ts'
+import { failureFix } from './words.ts'
+
+export interface NextStep<F> {
+  /** Undefined: this one is no failure. */
+  readonly fix: (fields: F) => string | undefined
+  /** One of few words. Default: the member `reason`. */
+  readonly cause?: (fields: F) => string
+}
+
+type Steps = { readonly [T in EventType]?: NextStep<EventFields[T]> }
+
+const redis = 'check that Redis runs and that its address, password and network path are right'
+
+const requestFixes: Readonly<Record<string, string>> = {
+  too_many_sessions: 'raise --max-sessions, or look at Sessions for a client that opens many and ends none',
+  session_store_down: redis,
+  auth_unavailable:
+    'check that the issuer of incomingAuth.oidc can be reached: gatehouse doctor names the hop',
+  shutting_down: 'nothing: clients try again with the next pod',
+}
+
+const signIn = 'the user signs in again: the page of connected accounts has the link'
+
+/** Only the user can help with a login of theirs; with everything else a setting or an endpoint is wrong. */
+const userSteps: Readonly<Record<string, string>> = {
+  upstream_token_missing: signIn,
+  upstream_not_connected: signIn,
+  subject_refused: signIn,
+}
+
+export const nextSteps: Steps = {
+  backend_call_failed: { fix: ({ backend, reason }) => failureFix(reason, backend) },
+  lists_failed: {
+    fix: ({ backend }) =>
+      `see the health of ${backend} and the error in the log of this server; clients miss what it offers`,
+    cause: () => 'unreadable',
+  },
+  pin_refused: {
+    fix: ({ backend }) =>
+      `review it with gatehouse lock --check, and approve it in the MCPToolLock or tell whoever runs ${backend}`,
+  },
+  request_failed: {
+    fix: ({ reason }) =>
+      requestFixes[reason] ?? 'look for this event in the log of this server: err has the error',
+  },
+  token_refused: {
+    fix: () =>
+      'compare issuer, audience and life of the token with incomingAuth.oidc: gatehouse doctor shows both',
+  },
+  session_unsaved: { fix: () => redis, cause: () => 'session_store_down' },
+  call_denied: {
+    fix: ({ policies }) =>
+      policies === undefined
+        ? 'no policy permits it: gatehouse explain shows what a permit lacks for this caller'
+        : 'a policy forbids it: gatehouse explain shows which one, and the log names it',
+    cause: ({ method }) => method,
+  },
+  call_limited: {
+    fix: () => 'let the client call less often, or raise this limit in rateLimiting',
+    cause: ({ scope }) => scope,
+  },
+  decision_failed: {
+    fix: () =>
+      'check that the decision point runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json',
+  },
+  webhook_denied: {
+    fix: ({ webhook, enforced }) =>
+      enforced
+        ? `whoever runs webhook ${webhook} knows its rules; the audit log has the reason that it gave`
+        : undefined,
+    cause: ({ phase }) => phase,
+  },
+  webhook_failed: {
+    fix: ({ webhook }) =>
+      `check that webhook ${webhook} runs and answers with 200, application/json, and version, uid and allowed`,
+  },
+  policy_engine_failed: {
+    fix: () => 'look for this event in the log of this server: err has the error; make the policies simpler',
+    cause: () => 'engine',
+  },
+  authorization_server: {
+    fix: ({ outcome }) =>
+      outcome === 'success'
+        ? undefined
+        : 'look for this event in the log of this server: it names the upstream and the reason',
+    cause: ({ action }) => action,
+  },
+  token_failed: {
+    fix: ({ reason, strategy, backend = 'the backends with this strategy' }) =>
+      userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} gets no token`,
+  },
+  console_action: {
+    fix: ({ outcome }) =>
+      outcome === 'success'
+        ? undefined
+        : 'look for this event in the audit log: it names user and target; roles are given in console.roles',
+    cause: ({ operation }) => operation,
+  },
+}

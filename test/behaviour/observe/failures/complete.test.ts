@@ -1,0 +1,45 @@
+/** The tables name at least thirty failures, and every type of event that is one. */
+import t from 'tap'
+import type { EventType } from '../../../../runtime/observe/events/fields.ts'
+import { nextSteps } from '../../../../runtime/observe/events/next-steps.ts'
+import { eventTable } from '../../../../runtime/observe/events/table.ts'
+import { backendFailures } from '../../../helpers/failures/backends.ts'
+import { callFailures } from '../../../helpers/failures/calls.ts'
+import { listFailures } from '../../../helpers/failures/lists.ts'
+import { settingFailures } from '../../../helpers/failures/settings.ts'
+
+const failures = [...backendFailures, ...callFailures, ...listFailures, ...settingFailures]
+
+/** Types that need more than a virtual server; each has a test of its own. */
+const elsewhere: Partial<Record<EventType, string>> = {
+  authorization_server: 'the command opens the embedded server: test/unit/observe/recent-failures.test.ts',
+  session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
+}
+
+/** They close a problem, and open none. */
+const recoveries: ReadonlySet<string> = new Set([
+  'audit_recovered',
+  'backend_included',
+  'config_reloaded',
+  'lists_recovered',
+  'token_check_recovered',
+])
+
+t.test('thirty failures and more', async (t) => {
+  t.ok(failures.length >= 30, String(failures.length))
+  const names = failures.map(({ name }) => name)
+  t.equal(new Set(names).size, names.length)
+})
+
+t.test('each type of failure is driven', async (t) => {
+  const driven = new Set<string>(failures.map(({ type }) => type))
+  for (const type of Object.keys(eventTable) as EventType[]) {
+    const isFailure = (type in nextSteps || eventTable[type].condition !== undefined) && !recoveries.has(type)
+    if (isFailure) t.ok(driven.has(type) || elsewhere[type], type)
+  }
+  for (const type of Object.keys(elsewhere)) t.notOk(driven.has(type), `${type} is driven now`)
+})
+
+t.test('what comes call by call says why conditions are silent', async (t) => {
+  for (const { name, lasts, silent } of failures) t.ok(lasts || silent?.condition, name)
+})

@@ -1,0 +1,214 @@
+/** Failures of what backends offer: items, names, locks. */
+import type { Test } from 'tap'
+import { approved, changed, lockOf, pinning } from '../vmcp/pinning.ts'
+import { bareNames } from '../vmcp/vmcp.ts'
+import { openSession } from '../mcp/wire.ts'
+import { until } from '../redis.ts'
+import { backend, rig, type Rig } from './rig.ts'
+import { type Failure, noState } from './views.ts'
+
+const malformed = {
+  type: 'items_malformed',
+  lasts: true,
+  backend: 'b',
+  fix: /tell whoever runs b/,
+} as const
+
+/** A backend that lists this tool besides others, and a client that has seen it. */
+const listing = (tool: string) => async (t: Test) => {
+  const running = await rig(t, { b: await backend(t, { tools: () => [tool] }) })
+  await running.call('b_bad')
+  return running
+}
+
+/** Lists are read, and cannot be read a minute later. */
+async function unreadableLater(t: Test): Promise<Rig> {
+  let broken = false
+  let now = Date.now()
+  const url = await backend(t, {
+    capabilities: '{"tools":{}}',
+    before(_req, res, body) {
+      if (broken && body.includes('tools/list')) res.writeHead(500).end()
+      return broken && body.includes('tools/list')
+    },
+  })
+  const after = (ms: number, work: () => void) => {
+    const timer = setTimeout(work, Math.min(ms, 100))
+    return () => clearTimeout(timer)
+  }
+  const running = await rig(t, { b: url }, {}, { clock: { now: () => now, after } })
+  await running.call('b_echo')
+  broken = true
+  now += 60_000
+  await running.call('b_echo')
+  return running
+}
+
+/** A tool that is another one than its lock says, and a call of it. */
+async function changedTool(t: Test): Promise<Rig> {
+  const tool = changed(approved, { description: 'Reads and forwards' })
+  const running = await rig(
+    t,
+    { b: await backend(t, { tools: () => [tool] }) },
+    { aggregation: bareNames('b'), pinning: pinning('block'), toolLocks: [lockOf('b', [approved])] },
+  )
+  // The lists are compared once they are read.
+  await until(async () => {
+    await running.call('read')
+    return running.vmcp.view.recent().some(({ type }) => type === 'pin_refused')
+  })
+  return running
+}
+
+const conflict = { type: 'name_conflict', lasts: true, fix: /rename it/ } as const
+
+export const listFailures: readonly Failure[] = [
+  {
+    ...malformed,
+    name: 'an item that is left out',
+    drive: listing('{"name":"bad","inputSchema":{"type":"array"}}'),
+    message: /1 left out, 0 offered with repairs/,
+    metric: 'gatehouse_vmcp_malformed_items_total{target_workload_name="b",action="left_out"}',
+  },
+  {
+    ...malformed,
+    name: 'an item that is repaired',
+    drive: listing('{"name":"bad","inputSchema":{"type":"object"},"title":7}'),
+    message: /0 left out, 1 offered with repairs/,
+    metric: 'gatehouse_vmcp_malformed_items_total{target_workload_name="b",action="repaired"}',
+  },
+  {
+    name: 'lists that cannot be read any more',
+    type: 'lists_failed',
+    lasts: true,
+    backend: 'b',
+    drive: unreadableLater,
+    message: /could not be read again since .*; the last ones stay in use$/,
+    fix: /see the health of b/,
+    metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
+  },
+  {
+    name: 'lists that could never be read',
+    type: 'lists_failed',
+    lasts: false,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, {
+        responses: { 'tools/list': ({ res }) => void res.writeHead(500).end() },
+      })
+      const running = await rig(t, { b: url })
+      await running.call('b_echo')
+      return running
+    },
+    reason: 'unreadable',
+    message: /the lists of the backend cannot be read/,
+    fix: /see the health of b/,
+    metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
+    silent: {
+      condition: 'nothing was offered that is missing now; a backend that is down is told by its health',
+    },
+  },
+  {
+    ...conflict,
+    name: 'a conflict of names',
+    async drive(t) {
+      const [one, two] = await Promise.all([backend(t), backend(t)])
+      const running = await rig(t, { one, two }, { aggregation: bareNames('one', 'two') })
+      await running.call('echo')
+      return running
+    },
+    message: /echo/,
+  },
+  {
+    ...conflict,
+    name: 'a workflow that is beyond what all may take together',
+    async drive(t) {
+      const properties = Object.fromEntries(
+        Array.from({ length: 399 }, (_, i) => [`p${i}`, { type: 'string' }]),
+      )
+      const steps = [{ id: 'a', tool: 'one.echo' }]
+      const large = (i: number) => ({ name: `w${i}`, steps, parameters: { type: 'object', properties } })
+      const compositeTools = [...Array.from({ length: 6 }, (_, i) => large(i)), { name: 'small', steps }]
+      const running = await rig(t, { one: await backend(t) }, { compositeTools })
+      const session = await openSession(running.vmcp.url)
+      const { response } = await session.request('tools/list', {})
+      const listed = JSON.stringify(response?.result?.['tools'])
+      t.match(listed, /"name":"w4".*"name":"small"|"name":"small".*"name":"w4"/)
+      t.notMatch(listed, '"name":"w5"')
+      return running
+    },
+    message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may hold/,
+  },
+  {
+    ...conflict,
+    name: 'a tool with the name of a tool of the server itself',
+    async drive(t) {
+      const named = (name: string) => JSON.stringify({ name, inputSchema: { type: 'object' } })
+      const url = await backend(t, { tools: () => [named('echo'), named('call_tool'), named('plain')] })
+      const tools = [{ workload: 'one', overrides: { echo: { name: 'execute_tool_script' } } }]
+      const aggregation = { conflictResolution: 'manual', tools }
+      const running = await rig(t, { one: url }, { aggregation, optimizer: {}, codeMode: { enabled: true } })
+      await running.call('find_tool')
+      return running
+    },
+    message: /is the name of a tool of the server itself/,
+    async also(t, { status }, running) {
+      const told = status.problem_details.map(({ message }) => String(message)).join('\n')
+      t.match(told, /tool call_tool of one is left out/)
+      t.match(told, /tool echo, renamed to execute_tool_script, of one is left out/)
+      const session = await openSession(running.vmcp.url)
+      const script = 'return 1 + 1'
+      for (const [name, parameters, expected] of [
+        ['call_tool', { tool_name: 'execute_tool_script', parameters: { script } }, /2/],
+        ['call_tool', { tool_name: 'call_tool', parameters: {} }, /tool not found: call_tool/],
+      ] as const)
+        t.match(
+          JSON.stringify(await session.request('tools/call', { name, arguments: parameters })),
+          expected,
+        )
+    },
+  },
+  {
+    name: 'a tool that has changed since it was approved',
+    type: 'tools_drifted',
+    lasts: true,
+    backend: 'b',
+    drive: changedTool,
+    message: /^backend b differs from its tool lock: 1 changed, 0 new, 0 removed$/,
+    fix: /gatehouse lock --check/,
+    metric: 'gatehouse_vmcp_pinned_items{target_workload_name="b",state="changed"} 1',
+  },
+  {
+    name: 'a call of a tool that has changed',
+    type: 'pin_refused',
+    lasts: false,
+    backend: 'b',
+    drive: changedTool,
+    reason: 'tool_changed',
+    message: /not as it was approved/,
+    fix: /gatehouse lock --check/,
+    logged: { level: 'warn', field_name: 'read', reason: 'tool_changed' },
+    metric: 'gatehouse_vmcp_pin_refusals_total{target_workload_name="b",reason="tool_changed"}',
+    call: { name: 'read', outcome: 'denied', denied: { by: 'pin' } },
+    silent: noState,
+  },
+  {
+    name: 'a tool lock that cannot be used',
+    type: 'tool_lock',
+    lasts: true,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, { tools: () => [approved] })
+      return rig(
+        t,
+        { b: url },
+        {
+          pinning: pinning('block'),
+          toolLocks: [lockOf('b', [approved], { failure: 'two locks name it' })],
+        },
+      )
+    },
+    message: /^the tool lock of backend b cannot be used: /,
+    fix: /correct the MCPToolLock of b/,
+  },
+]

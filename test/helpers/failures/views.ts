@@ -1,0 +1,155 @@
+/**
+ * One failure, read from five views of a running server: they must give it the same name and reason, and the same next step.
+ * A view that is silent by nature says why in the row, and is checked to be silent.
+ */
+import type { Test } from 'tap'
+import type { EventType } from '../../../runtime/observe/events/fields.ts'
+import { until } from '../redis.ts'
+import type { Line, Rig, Told } from './rig.ts'
+
+export type View = 'log' | 'status' | 'metrics' | 'condition' | 'console'
+
+export interface Failure {
+  readonly name: string
+  readonly type: EventType
+  /** Lasts until it is mended; otherwise it comes call by call. */
+  readonly lasts: boolean
+  /** Why it cannot be driven on this machine. */
+  readonly skip?: string | false
+  /** Makes it happen. */
+  readonly drive: (t: Test) => Promise<Rig>
+  readonly backend?: string
+  /** Of one that comes call by call: the same word in log, `/status` and console. */
+  readonly reason?: string | RegExp
+  readonly message: RegExp
+  readonly fix: RegExp
+  /** More of its line of the log. */
+  readonly logged?: Line
+  /** A line of the metrics beside those of every event. */
+  readonly metric?: string
+  /** Health that `/status`, the report and the console give for the backend. */
+  readonly health?: readonly [status: string, report: string]
+  /** How the console lists the call. */
+  readonly call?: Line
+  readonly silent?: Partial<Record<View, string>>
+  readonly also?: (t: Test, told: Told, rig: Rig) => Promise<void> | void
+}
+
+/** Why conditions are silent about what comes call by call. */
+export const noState = { condition: 'one request says nothing lasting about the resource' }
+
+export function tellAlike(t: Test, failures: readonly Failure[]): void {
+  t.setTimeout(240_000)
+  for (const failure of failures)
+    t.test(failure.name, { skip: failure.skip ?? false }, async (t) => {
+      const rig = await failure.drive(t)
+      const told = await settled(rig, failure)
+      checkLog(t, told, failure)
+      if (failure.lasts) checkLasting(t, told, failure)
+      else checkPassing(t, told, failure)
+      checkMetrics(t, told, failure)
+      checkHealth(t, told, failure)
+      await failure.also?.(t, told, rig)
+    })
+}
+
+function isIt({ type, backend }: Failure) {
+  return (line: Line): boolean =>
+    line['type'] === type && (backend === undefined || line['backend'] === backend)
+}
+
+/** Waits until the slowest view has it: the report is written a second after the change. */
+async function settled(rig: Rig, failure: Failure): Promise<Told> {
+  const { lasts, silent = {} } = failure
+  const matches = isIt(failure)
+  await until(async () => {
+    const { status, report } = await rig.told()
+    if (!lasts) return status.recent_failures.some(matches)
+    return (
+      status.problem_details.some(matches) &&
+      (silent.condition !== undefined || report.problems.some(matches))
+    )
+  })
+  return rig.told()
+}
+
+function statusOf({ status }: Told, failure: Failure): Line {
+  const list = failure.lasts ? status.problem_details : status.recent_failures
+  return list.find(isIt(failure)) ?? {}
+}
+
+function checkLog(t: Test, told: Told, failure: Failure): void {
+  const { type, backend, lasts, logged = {} } = failure
+  const lines = told.lines.filter(
+    (line) => line['event'] === type && (backend === undefined || line['backend'] === backend),
+  )
+  const { fix } = statusOf(told, failure)
+  const most = lasts ? 6 : 1
+  t.ok(lines.length >= 1 && lines.length <= most, `log: ${lines.length} lines, however often it happens`)
+  t.match(
+    lines.find((line) => line['fix'] === fix),
+    { ...logged, level: /info|warn|error/ },
+    'log: with the next step',
+  )
+}
+
+function checkLasting(t: Test, told: Told, failure: Failure): void {
+  const { type, message, fix, silent = {} } = failure
+  const problem = statusOf(told, failure)
+  t.match(problem, { message, fix, since: /^\d{4}-/ }, 'status')
+  t.ok(told.status.problems.includes(String(problem['message'])), 'status: the list of messages')
+  t.match(told.metrics, new RegExp(`gatehouse_problems\\{type="${type}"\\} [1-9]`), 'metrics: a gauge')
+  t.same(told.overview.problems.find(isIt(failure)), problem, 'console: the overview')
+  t.match(
+    told.configPage.find(({ code, message: text }) => code === type && text === problem['message']),
+    { fix: problem['fix'] },
+    'console: the configuration',
+  )
+  const condition = told.conditions.find((one) => one.type === 'ServesWithoutProblems')
+  if (silent.condition !== undefined) {
+    t.notMatch(condition?.message ?? '', `(${type})`, `condition: ${silent.condition}`)
+    return
+  }
+  t.match(condition, { status: 'False', reason: 'ProblemsReported' }, 'condition')
+  const line = `${String(problem['message'])}: ${String(problem['fix'])} (${type})`
+  t.ok(condition?.message.includes(line), `condition: ${line}`)
+}
+
+function checkPassing(t: Test, told: Told, failure: Failure): void {
+  const { type, message, fix, reason, call, silent = {} } = failure
+  const found = statusOf(told, failure)
+  t.match(found, { message, fix, first: /^\d{4}-/, last: /^\d{4}-/ }, 'status')
+  if (reason !== undefined) t.match(found, { reason }, 'status: why')
+  t.ok(Number(found['count']) >= 1, 'status: how often')
+  const shown = told.overview.failures.find(isIt(failure))
+  t.same({ ...shown, count: 0, last: '' }, { ...found, count: 0, last: '' }, 'console: the overview')
+  if (call)
+    t.ok(
+      told.calls.some((one) => fits(one, call)),
+      `console: calls ${JSON.stringify(told.calls)}`,
+    )
+  t.ok(silent.condition, 'a row says why conditions are silent')
+  const text = JSON.stringify(told.conditions)
+  t.notMatch(text, `(${type})`, `condition: ${silent.condition}`)
+  t.notOk(told.status.problem_details.some(isIt(failure)), 'it is no problem that lasts')
+}
+
+function checkMetrics(t: Test, { metrics }: Told, { type, metric }: Failure): void {
+  t.match(metrics, new RegExp(`gatehouse_events_total\\{type="${type}"\\} [1-9]`), 'metrics: a counter')
+  if (metric !== undefined) t.match(metrics, metric, 'metrics')
+}
+
+function checkHealth(t: Test, { status, report, overview }: Told, { health, backend }: Failure): void {
+  if (!health) return
+  const named = (one: Line): boolean => one['name'] === backend
+  t.equal(status.backends.find(named)?.['health'], health[0], 'status: health')
+  t.equal(report.backends.find(named)?.['status'], health[1], 'report: health')
+  t.equal(overview.backends.find(named)?.['health'], health[0], 'console: health')
+}
+
+/** True when a line has these members, at any depth. */
+function fits(line: unknown, wanted: unknown): boolean {
+  if (wanted === null || typeof wanted !== 'object') return line === wanted
+  if (line === null || typeof line !== 'object') return false
+  return Object.entries(wanted).every(([key, value]) => fits((line as Line)[key], value))
+}

@@ -1,0 +1,83 @@
+/** What fails call by call is remembered for an hour: counted, bounded, with the next step, and with no name of a user. */
+import t from 'tap'
+import { makeEvents, tellLoss } from '../../../runtime/observe/index.ts'
+import { SessionTable } from '../../../runtime/vmcp/sessions/table.ts'
+
+const failed = { backend: 'b', reason: 'timeout' }
+
+t.test('failures that repeat one another are one entry, the latest first', async (t) => {
+  let now = Date.UTC(2026, 0, 1)
+  const events = makeEvents(() => now)
+  events.emit('backend_call_failed', failed)
+  now += 1_000
+  events.emit('call_limited', { scope: 'shared', operation_type: 'tool' })
+  now += 1_000
+  events.emit('backend_call_failed', failed)
+  t.match(events.recent(), [
+    { type: 'backend_call_failed', backend: 'b', reason: 'timeout', count: 2, first: now - 2_000, last: now },
+    { type: 'call_limited', reason: 'shared', fix: /rateLimiting/, count: 1 },
+  ])
+  now += 3_600_000 - 500
+  t.match(events.recent(), [{ type: 'backend_call_failed' }])
+  t.equal(events.recent().length, 1, 'an hour later it is over')
+  now += 1_000
+  events.emit('backend_call_failed', failed)
+  t.match(events.recent(), [{ count: 1, first: now }], 'and begins again')
+  events.emit('backends_changed', { added: [], removed: ['b'] })
+  t.same(events.recent(), [])
+})
+
+t.test('what a client can vary fills it up to a bound', async (t) => {
+  const events = makeEvents()
+  for (let i = 0; i < 1_000; i++)
+    events.emit('console_action', { operation: 'tool_tried', outcome: 'denied', user: `u${i}`, target: 'x' })
+  t.equal(events.recent().length, 200)
+  t.notMatch(JSON.stringify(events.recent()), /u\d/, 'and names no user')
+})
+
+t.test('success of what may fail is no failure', async (t) => {
+  const events = makeEvents()
+  events.emit('authorization_server', { action: 'login_completed', outcome: 'success' })
+  events.emit('console_action', { operation: 'login_completed', outcome: 'success' })
+  events.emit('token_obtained', { strategy: 's' })
+  t.same(events.recent(), [])
+  events.emit('authorization_server', { action: 'login_failed', outcome: 'failure', upstream: 'corp' })
+  t.match(events.recent(), [
+    { type: 'authorization_server', reason: 'login_failed', fix: /log of this server/ },
+  ])
+})
+
+t.test('a session that is not saved', async (t) => {
+  const events = makeEvents()
+  const records = { update: () => Promise.reject(new Error('gone')) }
+  const sessions = new SessionTable({
+    ttlMs: 1,
+    maxSessions: 1,
+    now: Date.now,
+    records: records as never,
+    events,
+    onEnd() {},
+  })
+  await sessions.save({} as never)
+  t.match(events.recent(), [{ type: 'session_unsaved', fix: /check that Redis runs/ }])
+})
+
+t.test('lost audit lines are a problem until none was lost for a while', async (t) => {
+  const events = makeEvents()
+  let timers: (() => void)[] = []
+  const { onLoss, onWritten } = tellLoss(events, (_ms, work) => {
+    timers = [work]
+    return () => {
+      timers = []
+    }
+  })
+  onLoss?.(3)
+  t.match(events.problems(), [{ type: 'audit_lost' }])
+  onWritten?.()
+  t.match(events.problems(), [{ type: 'audit_lost' }], 'written again, and not trusted yet')
+  onLoss?.(1)
+  t.equal(timers.length, 0, 'the wait begins anew')
+  onWritten?.()
+  for (const work of timers) work()
+  t.same(events.problems(), [])
+})
