@@ -54,7 +54,7 @@ function refuseCoded(request: Request): void {
 }
 
 /** A body arrives within this time wherever we are called from; one that takes longer may be made to give way. */
-const patienceMs = 1_000
+const maxWaitMs = 1_000
 
 interface Arrival {
   readonly since: number
@@ -87,7 +87,7 @@ class Budget {
   take(bytes: number, own: Arrival): void {
     while (this.#bytes + bytes > this.#limits.bytesInFlight) {
       const slow = [...this.#arriving].find((arrival) => arrival !== own)
-      if (!slow || this.#now() - slow.since < patienceMs) throw comeBack()
+      if (!slow || this.#now() - slow.since < maxWaitMs) throw comeBack()
       slow.giveWay()
     }
     this.#bytes += bytes

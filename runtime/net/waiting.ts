@@ -35,6 +35,22 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
+/**
+ * Waits for `work` for at most `ms`, then goes on with what `late` returns or throws. The work goes on too, and the timer
+ * keeps the process alive.
+ */
+export async function atMost<T, L>(ms: number, work: Promise<T>, late: () => L): Promise<T | L> {
+  let timer: NodeJS.Timeout | undefined
+  const elapsed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms)
+  })
+  try {
+    return await Promise.race([work, elapsed.then(late)])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Why a signal fired. */
 export function reasonOf({ reason }: AbortSignal): Error {
   return reason instanceof Error ? reason : new Error('cancelled')

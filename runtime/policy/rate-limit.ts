@@ -19,7 +19,7 @@ import {
   ModuleError,
 } from '../../schemas/index.ts'
 import type { JsonObject } from '../mcp/index.ts'
-import type { Caller } from '../net/index.ts'
+import { atMost, type Caller } from '../net/index.ts'
 import type { Bucket, Store } from '../store/index.ts'
 
 export type LimitScope = 'shared' | 'per_user'
@@ -100,7 +100,9 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
 
   async function ask(limits: readonly Limit[]): Promise<LimitRefusal | undefined> {
     const startedAt = now()
-    const taken = await within(timeoutMs, store.takeTokens(limits))
+    const taken = await atMost(timeoutMs, store.takeTokens(limits), () => {
+      throw new Timeout('the store did not answer in time')
+    })
     observe({ kind: 'checked', milliseconds: now() - startedAt })
     if (downUntil !== undefined) {
       downUntil = undefined
@@ -187,18 +189,6 @@ function userKey({ key }: Caller): string {
 }
 
 class Timeout extends ModuleError {}
-
-async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Timeout('the store did not answer in time')), timeoutMs)
-  })
-  try {
-    return await Promise.race([work, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
-}
 
 function errorTypeOf(error: unknown): StoreErrorType {
   if (error instanceof Timeout) return 'timeout'

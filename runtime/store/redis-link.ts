@@ -10,6 +10,7 @@
  * Source: docs/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s, write 3 s.
  */
 import { GatehouseError, ModuleError } from '../../schemas/index.ts'
+import { atMost } from '../net/index.ts'
 import { type CommandAccess, type Args, backoffMs, type RedisClient, ReplyError } from './redis-client.ts'
 import type { RedisConfig } from './redis-config.ts'
 
@@ -51,7 +52,7 @@ export class RedisLink {
     try {
       client = await this.#whenConnected()
       const timeoutMs = client.ready() ? this.#readMs : this.#writeMs + this.#readMs
-      const response = await deadline(client.send(key, access, args, timeoutMs), timeoutMs)
+      const response = await inTime(client.send(key, access, args, timeoutMs), timeoutMs)
       this.#responses += 1
       this.#reportUp()
       return response
@@ -70,7 +71,7 @@ export class RedisLink {
   }
 
   async #whenConnected(): Promise<RedisClient> {
-    return this.#client ?? deadline(this.#connected, this.#writeMs)
+    return this.#client ?? inTime(this.#connected, this.#writeMs)
   }
 
   #replace(client: RedisClient): void {
@@ -128,16 +129,10 @@ function down(cause: unknown): GatehouseError {
 
 class Deadline extends ModuleError {}
 
-async function deadline<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Deadline(`no response within ${ms} ms`)), ms)
+function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  return atMost(ms, work, () => {
+    throw new Deadline(`no response within ${ms} ms`)
   })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

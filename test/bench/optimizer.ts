@@ -148,7 +148,7 @@ function finder({ pages }: VisibleTools): () => Promise<unknown> {
     telemetry: noTelemetry,
     clock: systemClock,
     log: silentLog,
-    meant: () => {},
+    observer: { attributeTo: () => {} },
     permits: () => Promise.resolve(true),
   })
   const { signal } = new AbortController()

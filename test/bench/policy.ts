@@ -69,7 +69,7 @@ export async function measure(policyCount: number): Promise<readonly PolicyBench
   )
   await decideAll(authorizer, 0)
   let serial = 1
-  const anew = await timed(TOOLS, () => decideAll(authorizer, serial++))
+  const again = await timed(TOOLS, () => decideAll(authorizer, serial++))
   const remembered = await timed(TOOLS, () => decideAll(authorizer, 0))
   const page = Buffer.from(
     JSON.stringify({ tools: tools.map((name) => ({ name, inputSchema: { type: 'object' } })) }),
@@ -83,7 +83,7 @@ export async function measure(policyCount: number): Promise<readonly PolicyBench
   const plain = plainEngine(policies)
   return [
     row('engine told everything', await timed(50, plain)),
-    row('decision, asked again', anew),
+    row('decision, asked again', again),
     row('decision, remembered', remembered),
     row('list of 300, page seen before', lists),
     row('list of 300, page taken apart again', otherPages),

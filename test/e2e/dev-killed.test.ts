@@ -35,7 +35,7 @@ await t.test('dev: kill -9 ends every child, and the next session removes the fi
   )
   const folder = readdirSync(temp).find((name) => name.startsWith('gatehouse-dev-')) ?? ''
   dev.child.kill('SIGKILL')
-  // Nobody is told of the end of a process that is not its own child.
+  // Nobody hears of the end of a process that is not its own child.
   while (children.some(isAlive)) await sleep(50)
   t.ok(existsSync(join(temp, folder, 'servers.json')), 'the killed session has left its files')
   const next = await startDev(t, [group(), virtualServer()], { env })

@@ -198,7 +198,7 @@ const servers: Record<string, () => Request> = {
         .ready()
         .apply(server('files', { podTemplateSpec: { spec: { containers: 'none' } } })),
     ),
-  'MCPServer/strangers-service': () =>
+  'MCPServer/unmanaged-service': () =>
     files(
       world(server('files'), {
         apiVersion: 'v1',

@@ -24,7 +24,7 @@ for (const [name, client] of Object.entries(clients)) {
       if (seen.url === '/gzip') {
         res.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(compressed)
       } else if (seen.url === '/away') res.writeHead(302, { location: 'https://elsewhere.example/' }).end()
-      else if (seen.url === '/fault') res.writeHead(418, { 'x-kind': 'teapot' }).end('short and stout')
+      else if (seen.url === '/failure') res.writeHead(418, { 'x-kind': 'teapot' }).end('short and stout')
       else res.writeHead(200, { 'content-type': 'text/plain' }).end(`${seen.method} ${seen.body}`)
     })
     t.teardown(() => upstream.close())
@@ -36,7 +36,7 @@ for (const [name, client] of Object.entries(clients)) {
     const away = await client(`${url}/away`, { redirect: 'manual' })
     t.equal(away.status, 302)
     t.match(away.headers.get('location'), 'https://elsewhere.example/')
-    const failure = await client(`${url}/fault`)
+    const failure = await client(`${url}/failure`)
     t.equal(failure.status, 418)
     t.equal(failure.headers.get('x-kind'), 'teapot')
     t.equal(await failure.text(), 'short and stout')

@@ -14,9 +14,9 @@ export const spec1: readonly Requirement[] = [
   }),
   ...rows(1, 'scenarios', {
     'scenario.none': 'no authentication: plain forwarding',
-    'scenario.outgoing': 'only the leg to the target is authenticated',
-    'scenario.incoming': 'only the leg from the client is authenticated',
-    'scenario.bidirectional': 'both legs are authenticated, each with its own credential',
+    'scenario.outgoing': 'only the request to the target is authenticated',
+    'scenario.incoming': 'only the request from the client is authenticated',
+    'scenario.bidirectional': 'both are authenticated, each with its own credential',
   }),
   ...rows(1, 'rules', {
     'rule.1': 'client id without --remote-auth: the need is detected from WWW-Authenticate',

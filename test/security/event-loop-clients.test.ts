@@ -121,8 +121,8 @@ t.test('event loop: no request of one client keeps the server from others', asyn
       const params = `{"name":"raw_ask","arguments":${of(n)},"_meta":${JSON.stringify(meta)}}`
       return status(post(url, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`, own))
     })
-    await row(`an answer to a question: ${shape}`, async (n) => {
-      // A session of its own: an answer that is too large leaves its question open.
+    await row(`a response to a server request: ${shape}`, async (n) => {
+      // A session of its own: a response that is too large leaves its request open.
       const session = await openSession(url, { capabilities: { elicitation: { form: {} } } })
       const stream = await session.open('tools/call', { name: 'raw_ask', arguments: {} })
       const question = await stream.next(({ method }) => method === 'elicitation/create')

@@ -14,7 +14,7 @@ import { hashed } from '../tokens/opaque.ts'
 import {
   advance,
   errorRedirect,
-  type LoginUnderWay,
+  type LoginInProgress,
   type Next,
   startUpstreamStep,
 } from '../upstream/steps.ts'
@@ -64,7 +64,7 @@ async function decide(
 ): Promise<Next> {
   const { request, chosen, browser, obtained, user, failed } = waiting
   const action = form.get('action')
-  const login: LoginUnderWay = { request, chosen, browser, obtained, user }
+  const login: LoginInProgress = { request, chosen, browser, obtained, user }
   const { consentOf, approvedAtMs } = waiting
   const agreed = {
     ...(consentOf === undefined ? {} : { consentOf }),

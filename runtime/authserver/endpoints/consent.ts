@@ -22,7 +22,7 @@ import { type AuthServerContext, isRequired } from '../context.ts'
 import { shownClient } from '../events.ts'
 import type { AuthRequest } from '../storage/records.ts'
 import { hashed } from '../tokens/opaque.ts'
-import { advance, errorRedirect, type LoginUnderWay, type Next } from '../upstream/steps.ts'
+import { advance, errorRedirect, type LoginInProgress, type Next } from '../upstream/steps.ts'
 import { sendPage, sendRedirect } from './responses.ts'
 import { formOf, type Parameters, queryOf } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
@@ -132,7 +132,7 @@ export function chosenProviders(form: Parameters, context: AuthServerContext): r
 async function goOn(
   exchange: Exchange,
   request: AuthRequest,
-  agreed: Pick<LoginUnderWay, 'chosen' | 'consentOf' | 'approvedAtMs'>,
+  agreed: Pick<LoginInProgress, 'chosen' | 'consentOf' | 'approvedAtMs'>,
   context: AuthServerContext,
 ): Promise<void> {
   const { secure } = context.urls

@@ -23,7 +23,7 @@ import { rowKey } from '../storage/state.ts'
 import type { Upstream } from './upstream.ts'
 
 /** A login in flight; a UpstreamStep is this plus the secrets of one upstream request. */
-export type LoginUnderWay = Pick<
+export type LoginInProgress = Pick<
   UpstreamStep,
   'request' | 'chosen' | 'browser' | 'consentOf' | 'approvedAtMs' | 'user' | 'obtained'
 >
@@ -38,7 +38,7 @@ export interface Next {
 /** `signedIn`: the browser's sign-in until now; a complete login ends it. */
 export async function advance(
   context: AuthServerContext,
-  login: LoginUnderWay,
+  login: LoginInProgress,
   signedIn: string | undefined,
 ): Promise<Next> {
   const { user, request } = login
@@ -60,14 +60,21 @@ export async function advance(
  * Whether the consent that let this login skip the page counts for who is there now: somebody else may sit at this
  * browser, and the user may have withdrawn it meanwhile. Asked before anything else goes on.
  */
-async function stillConsents(context: AuthServerContext, login: LoginUnderWay, user: User): Promise<boolean> {
+async function stillConsents(
+  context: AuthServerContext,
+  login: LoginInProgress,
+  user: User,
+): Promise<boolean> {
   if (login.consentOf !== user.userId) return false
   const consent = await findConsent(context.state, user.userId, login.request)
   return consent !== undefined && within(login.chosen, consent.providers)
 }
 
 /** The first chosen provider that this login still needs. */
-async function nextUpstream(context: AuthServerContext, login: LoginUnderWay): Promise<Upstream | undefined> {
+async function nextUpstream(
+  context: AuthServerContext,
+  login: LoginInProgress,
+): Promise<Upstream | undefined> {
   const { user, request } = login
   const connected = user ? await connectedProviders(context, user, request.clientId) : new Set<string>()
   const missing = context.upstreams.find(
@@ -102,7 +109,7 @@ async function connectedProviders(
 /** Sends the browser to one provider; if that cannot be done, says so to the client or to the user. */
 export async function startUpstreamStep(
   context: AuthServerContext,
-  login: LoginUnderWay,
+  login: LoginInProgress,
   upstream: Upstream,
 ): Promise<string> {
   const secrets = makeLoginSecrets()
@@ -147,7 +154,7 @@ export async function startUpstreamStep(
 /** A failed first upstream step ends the login; a later one is for the user to decide about. */
 export async function upstreamStepFailed(
   context: AuthServerContext,
-  login: LoginUnderWay,
+  login: LoginInProgress,
   provider: string,
   error: unknown,
 ): Promise<string> {
@@ -192,7 +199,7 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
 /** Keeps the login until the user has answered the page at /oauth/confirm. */
 async function pause(
   context: AuthServerContext,
-  login: LoginUnderWay,
+  login: LoginInProgress,
   user: User,
   failed?: string,
 ): Promise<string> {
@@ -218,7 +225,7 @@ async function pause(
 /** Everything is there: session, rows, code, and back to the client. A sign-in from before is over. */
 async function complete(
   context: AuthServerContext,
-  login: LoginUnderWay,
+  login: LoginInProgress,
   user: User,
   signedIn: string | undefined,
 ): Promise<Next> {
@@ -283,10 +290,10 @@ export function errorRedirect(
 
 /** A provider's tokens and, from the first one, the user; folded into the login. */
 export function withUpstreamStep(
-  login: LoginUnderWay,
+  login: LoginInProgress,
   tokens: UpstreamTokensRecord,
   user: User | undefined,
-): LoginUnderWay {
+): LoginInProgress {
   const { request, chosen, browser, consentOf, approvedAtMs, obtained } = login
   const who = login.user ?? user
   return {

@@ -44,7 +44,7 @@ const stepMs = 200
 const laterStepMs = 1000
 const slowMs = 8000
 /** How long the address is held back for servers that are still starting. */
-const patienceMs = 3000
+const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 /** States of a server that is there and does not answer, whatever is waited for. */
 const silentStates: ReadonlySet<string> = new Set(['unhealthy', 'unauthenticated'])
@@ -97,7 +97,7 @@ class Watch {
     }
     if (address && (this.#isOpen() || absent.length === 0)) {
       const isSettled = absent.every((name) => silentStates.has(health.get(name) ?? '') || isIn(lost, name))
-      if (isSettled || this.#isPatienceOver()) await this.#tellAddress(address.url)
+      if (isSettled || this.#isWaitOver()) await this.#tellAddress(address.url)
     }
     for (const name of names) this.#tellState(name, { isAbsent: absent.includes(name), lost, elapsed })
     if (absent.length === 0 && !this.isComplete) {
@@ -116,8 +116,8 @@ class Watch {
     return isOpen
   }
 
-  #isPatienceOver(): boolean {
-    return this.#openSince !== undefined && performance.now() - this.#openSince > patienceMs
+  #isWaitOver(): boolean {
+    return this.#openSince !== undefined && performance.now() - this.#openSince > maxWaitMs
   }
 
   async #tellAddress(url: string): Promise<void> {

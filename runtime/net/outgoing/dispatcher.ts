@@ -4,7 +4,7 @@
  * Two kinds: for addresses an operator wrote down (targets, typed endpoints), where only metadata and link-local
  * addresses are refused, and guarded, for backends and for URLs that somebody else named (challenges, metadata, client
  * documents). Streams are never cut for being quiet.
- * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unjudged.
+ * A guarded dispatcher does not use the HTTP proxy of the environment: the proxy would dial in its place, unchecked.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'

@@ -82,7 +82,7 @@ export interface Observer {
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
   /** The call in flight is one of another tool than it names: that one is reported, with these arguments. */
-  meant(tool: string, toolArguments: Buffer): void
+  attributeTo(tool: string, toolArguments: Buffer): void
   /** Names the backend that the request in flight was taken to. */
   backend(name: string): void
   /** What the policies decided about the request in flight. */
@@ -112,7 +112,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       requestId: requestIdOf(req),
       http,
       rpc: undefined,
-      meant: undefined,
+      attributedTo: undefined,
       client: undefined,
       backend: undefined,
       policy: undefined,
@@ -263,7 +263,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       const scope = currentScope()?.request
       if (!scope || scope.http?.res !== exchange.res) return
       if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
-      if (scope.rpc && scope.meant) scope.rpc = withTool(scope.rpc, scope.meant)
+      if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
       scope.client ??= scope.rpc?.client
       const finish = (): void => end(scope, exchange, error)
       // Accepted only: the response travels over another request's stream, when the operation has ended.
@@ -293,11 +293,11 @@ export function makeObserver(options: ObserverOptions): Observer {
         if (scope.pending === 0) scope.deferred?.()
       }
     },
-    meant(tool, toolArguments) {
+    attributeTo(tool, toolArguments) {
       const scope = currentScope()?.request
       if (!scope?.http || !scope.rpc) return
-      scope.meant = { name: tool, arguments: toolArguments }
-      scope.rpc = withTool(scope.rpc, scope.meant)
+      scope.attributedTo = { name: tool, arguments: toolArguments }
+      scope.rpc = withTool(scope.rpc, scope.attributedTo)
       scope.span?.rename(spanName(scope.rpc, scope.http.req))
     },
     backend(name) {
@@ -306,8 +306,9 @@ export function makeObserver(options: ObserverOptions): Observer {
     },
     policy(record) {
       const scope = currentScope()?.request
-      // Of several decisions within one request the line tells of the one about what it names.
-      if (scope && (scope.policy === undefined || scope.meant?.name === record.id)) scope.policy = record
+      // Of several decisions within one request the line has the one about the tool that it names.
+      if (scope && (scope.policy === undefined || scope.attributedTo?.name === record.id))
+        scope.policy = record
     },
     annotate,
   }
@@ -331,7 +332,7 @@ const unobserved: Observer = {
   started: (exchange) => exchange,
   finished() {},
   operation: (_facts, work) => work(),
-  meant() {},
+  attributeTo() {},
   backend() {},
   policy() {},
   annotate() {},

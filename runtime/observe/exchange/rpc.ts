@@ -114,7 +114,7 @@ export interface AttributedTool {
   readonly arguments: Buffer
 }
 
-/** A call as one of the tool that is meant. */
+/** A call that is attributed to another tool. */
 export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: AttributedTool): RpcFacts {
   return { ...rpc, target: cutBytes(redactText(name), maxTargetBytes), toolArguments }
 }

@@ -23,7 +23,7 @@ export interface RequestScope {
   http: HttpSide | undefined
   rpc: RpcFacts | undefined
   /** The tool that a call turned out to be about, when that is not the one it names. */
-  meant: AttributedTool | undefined
+  attributedTo: AttributedTool | undefined
   client: ClientName | undefined
   /** Backend that the request was taken to. */
   backend: string | undefined

@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
-import { type Exchange, type Log, silentLog } from '../../net/index.ts'
+import { atMost, type Exchange, type Log, silentLog } from '../../net/index.ts'
 import { type BackendCalls, makeBackendCalls } from './backend-calls.ts'
 import { type Metrics, noMetrics } from './metrics.ts'
 import { telemetrySettings } from './settings.ts'
@@ -90,17 +90,8 @@ export async function makeTelemetry(
       environment: settings.environment,
     },
     close() {
-      closing ??= atMost(sdk.shutdown(), closeMs)
+      closing ??= atMost(closeMs, sdk.shutdown(), () => {})
       return closing
     },
   }
-}
-
-async function atMost(work: Promise<void>, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

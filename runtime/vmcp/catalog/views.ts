@@ -5,6 +5,7 @@
  */
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../pipeline/operation.ts'
 import { Catalog } from './catalog.ts'
@@ -50,17 +51,8 @@ interface Ready {
 }
 
 /** How long somebody who looks for one name waits for backends that have not said anything yet. */
-const patienceMs = 50
+const maxWaitMs = 50
 const slowError = new Error('the backend has not answered yet')
-
-async function inTime(work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, patienceMs)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
-}
 
 export class Views {
   readonly #aggregation: Aggregation
@@ -193,7 +185,7 @@ export class Views {
       )
     }
     const all = Promise.all(pending)
-    if (skipSlow) await inTime(all)
+    if (skipSlow) await atMost(maxWaitMs, all, () => {})
     else await all
     const responded = new Set([...listings.map(({ backend }) => backend), ...down.map(({ name }) => name)])
     const slow = [...members.keys()].filter((name) => !responded.has(name))

@@ -1,8 +1,8 @@
 /**
  * Tool search: clients see find_tool and call_tool instead of all tools.
  *
- * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that is
- * meant, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
+ * The surface stands outside of the guards. It answers tools/list, turns call_tool into a call of the tool that it
+ * names, so that policies, rate limits and the rule for hidden tools check that one, and knows no other name: nothing
  * can be learnt by trying. find_tool itself stands behind the guards and searches what this caller may use.
  * Source: docs/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool, call_tool).
  */
@@ -10,7 +10,7 @@ import { setImmediate } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { comma, JsonObject, objectEnd } from '../../mcp/index.ts'
-import type { Instruments } from '../../observe/index.ts'
+import type { Instruments, Observer } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import {
   innerOperation,
@@ -36,8 +36,7 @@ import type { SearchSettings } from './settings.ts'
 import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
-  /** Reports the call in flight as one of this tool. */
-  readonly meant: (tool: string, toolArguments: Buffer) => void
+  readonly observer: Pick<Observer, 'attributeTo'>
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Instruments
@@ -79,16 +78,16 @@ export function makeOptimizer(
   }
 
   function call(operation: Operation, next: (instead: Operation) => Promise<Outcome>): Promise<Outcome> {
-    let meant: CallArguments
+    let named: CallArguments
     try {
-      meant = readCall(operation.params.raw('arguments'))
+      named = readCall(operation.params.raw('arguments'))
     } catch (error) {
       return responded(callToolName, () => Promise.reject(error))
     }
-    const { name, parameters } = meant
+    const { name, parameters } = named
     const absent = isAbsence(name)
-    parts.meant(name, parameters)
-    // Everything else of the request belongs to the call that is meant: responses of a stateless client, for instance.
+    parts.observer.attributeTo(name, parameters)
+    // Everything else of the request belongs to the named call: responses of a stateless client, for instance.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )

@@ -43,7 +43,7 @@ export interface ToolSearchOptions {
 }
 
 /** How long searches wait for the vectors of a set of tools, from when their making began. */
-const patienceMs = 5_000
+const maxWaitMs = 5_000
 
 export class ToolSearch {
   readonly #settings: SearchSettings
@@ -111,7 +111,7 @@ export class ToolSearch {
     if (embedder.failing) return undefined
     const { maxDistance, maxTools } = this.#settings
     // Both are in flight at once; neither rejects.
-    const making = this.#patiently(embedder, index)
+    const making = this.#vectorsInTime(embedder, index)
     const query = await queryVector(embedder, description, signal)
     if (!query) return undefined
     const vectors = await making
@@ -129,11 +129,11 @@ export class ToolSearch {
   }
 
   /** The vectors of a set, or undefined when they are not there soon. Never rejects. */
-  async #patiently(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
+  async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
     if (since === undefined) return vectors
-    const left = since + patienceMs - this.#clock.now()
+    const left = since + maxWaitMs - this.#clock.now()
     if (left <= 0) return undefined
     let stop = (): void => {}
     const late = new Promise<undefined>((resolve) => {

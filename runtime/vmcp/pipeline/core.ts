@@ -187,7 +187,7 @@ export class Core {
     if (entry.run) return entry.run(operation)
     try {
       const outcome = await this.#callOriginal(operation, entry)
-      return isHeaderMismatch(outcome) ? await this.#callAnew(operation, entry) : outcome
+      return isHeaderMismatch(outcome) ? await this.#callAgain(operation, entry) : outcome
     } catch (error) {
       // A tool that could not be run is a result that a model can read, not an error of the protocol.
       if (!isBackendError(error) || operation.signal.aborted) throw error
@@ -203,7 +203,7 @@ export class Core {
    * The backend wants other arguments mirrored in headers than its list said: the list is read again, and the call, which
    * was not carried out, is made once more. Rejects with BACKEND_PROTOCOL when that does not help: the headers are ours.
    */
-  async #callAnew(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
+  async #callAgain(operation: Operation, { backend }: ToolEntry): Promise<Outcome> {
     const name = requireText(operation.params, 'name')
     this.#parts.members.get(backend)?.listings.expire()
     const entry = visible((await this.view(operation.client, { waitForFresh: true })).tools.get(name))

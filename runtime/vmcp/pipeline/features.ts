@@ -5,7 +5,7 @@
  */
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
-import type { AuditTrail, Instruments } from '../../observe/index.ts'
+import type { AuditTrail, Instruments, Observer } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import { codeModeFeature } from '../codemode/index.ts'
 import { optimizerFeature } from '../optimizer/index.ts'
@@ -17,8 +17,7 @@ export interface FeatureParts {
   readonly audit: AuditTrail
   /** False: a policy forbids this caller a tool of the gateway itself. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
-  /** Reports the call in flight as one of this tool. */
-  readonly meant: (tool: string, toolArguments: Buffer) => void
+  readonly observer: Pick<Observer, 'attributeTo'>
   readonly clock: Clock
   readonly log: Log
   /** The features in force until now; one whose settings are the same goes on. */

@@ -264,7 +264,7 @@ class Vmcp implements VmcpServer {
       telemetry: this.#observation.telemetry,
       audit: this.#observation.audit,
       permits: permitting(() => this.#guards),
-      meant: (tool: string, toolArguments: Buffer) => this.#observation.observer.meant(tool, toolArguments),
+      observer: this.#observation.observer,
       clock: this.#clock,
       log: this.#log,
     }

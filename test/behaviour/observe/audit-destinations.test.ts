@@ -101,7 +101,7 @@ await t.test('audit on standard output: nothing but lines of JSON, apart from th
   ])
 })
 
-await t.test('audit: a changed section is told of and takes effect at the next start', async (t) => {
+await t.test('audit: a changed section is reported and takes effect at the next start', async (t) => {
   const warnings: string[] = []
   const log = { ...quiet(), warn: (message: string) => void warnings.push(message) }
   const vmcp = await startTestVmcp({}, {}, { log })

@@ -14,7 +14,7 @@ const echo = (ask: Ask) => ask('tools/call', { name: 'echo', arguments: { text: 
 const unavailable = 'the authorization decision could not be made: try again later'
 const json = { 'content-type': 'application/json' }
 
-const faults: Readonly<Record<string, { readonly answer: Answer; readonly reason: string }>> = {
+const failures: Readonly<Record<string, { readonly answer: Answer; readonly reason: string }>> = {
   'an error': { answer: (res) => sendJson(res, { allow: true }, 500), reason: 'status' },
   'another success': { answer: (res) => sendJson(res, { allow: true }, 202), reason: 'status' },
   'no content': { answer: (res) => res.writeHead(204).end(), reason: 'status' },
@@ -62,7 +62,7 @@ for (const era of eras) {
     })
     const ask = await rig.as(era, 'alice')
     const told: string[] = []
-    for (const [name, { answer, reason }] of Object.entries(faults)) {
+    for (const [name, { answer, reason }] of Object.entries(failures)) {
       point.answer = () => answer
       const { response, text } = await echo(ask)
       t.match(response?.error, { code: -32603, message: unavailable }, name)
@@ -108,7 +108,7 @@ t.test(
   },
 )
 
-t.test('a connection that was lost under a question is no fault', async (t) => {
+t.test('a connection that was lost under a question is no failure', async (t) => {
   const point = await startDecisionPoint()
   t.teardown(() => point.close())
   const rig = await startDecisionRig(t, { http: { url: point.url }, claimMapping: 'standard' })
@@ -123,7 +123,7 @@ t.test('a connection that was lost under a question is no fault', async (t) => {
   t.match((await echo(ask)).text, 'hello')
 })
 
-t.test('mutual TLS and a token of the gateway itself, both taken up anew when they change', async (t) => {
+t.test('mutual TLS and a token of the gateway itself, both read again when they change', async (t) => {
   const certificates = makeCertificates()
   const other = makeCertificates()
   const folder = mkdtempSync(join(tmpdir(), 'decision-point-'))
@@ -160,16 +160,16 @@ t.test('mutual TLS and a token of the gateway itself, both taken up anew when th
   const without = await (await start(noClient)).as('stateless', 'alice')
   t.match((await echo(without)).response?.error, { message: unavailable }, 'without a client certificate')
   const { caBundlePath: ___, ...noCa } = paths
-  const untrusted = await (await start(noCa)).as('stateless', 'alice')
+  const distrusting = await (await start(noCa)).as('stateless', 'alice')
   t.match(
-    (await echo(untrusted)).response?.error,
+    (await echo(distrusting)).response?.error,
     { message: unavailable },
     'a server that nobody vouches for',
   )
   const foreign = { ...paths, clientCertificatePath: other.certFile, clientKeyPath: other.keyFile }
-  const stranger = await (await start(foreign)).as('stateless', 'alice')
+  const refused = await (await start(foreign)).as('stateless', 'alice')
   t.match(
-    (await echo(stranger)).response?.error,
+    (await echo(refused)).response?.error,
     { message: unavailable },
     'a certificate of another authority',
   )

@@ -169,5 +169,5 @@ t.test('equal questions are answered from the cache, other ones are not', async 
   point.answer = () => (res) => sendJson(res, {}, 500)
   t.match((await echo(ask, 'new')).response?.error, { message: unavailable })
   point.answer = () => true
-  t.match((await echo(ask, 'new')).text, 'new', 'a fault is not held')
+  t.match((await echo(ask, 'new')).text, 'new', 'a failure is not cached')
 })

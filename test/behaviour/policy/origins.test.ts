@@ -11,7 +11,7 @@ import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const toolNames = ['search', 'delete', 'b_search', 'a_search']
 
-/** Each answers with its own name and what it was called by. */
+/** Each tool returns its own name and what it was called by. */
 async function startBackend(t: Test, name: string, tools = toolNames) {
   const backend = await startRawBackend({
     tools: () => tools.map((tool) => JSON.stringify({ name: tool, inputSchema: { type: 'object' } })),

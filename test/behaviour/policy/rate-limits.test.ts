@@ -24,10 +24,10 @@ t.test('rate limits', { skip: missingRedis }, async (t) => {
   const issuer = await startTokenIssuer()
   const backend: RawBackend = await startRawBackend({ tools: () => [tool('echo'), tool('costly')] })
   t.teardown(() => Promise.all([redis.stop(), issuer.close(), backend.close()]))
-  let rooms = 0
+  let prefixes = 0
   const start = (
     rateLimiting: unknown,
-    keyPrefix = `room${rooms++}:`,
+    keyPrefix = `prefix${prefixes++}:`,
     from: RedisProcess = redis,
     authz?: unknown,
   ) =>

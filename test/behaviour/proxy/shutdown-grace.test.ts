@@ -11,7 +11,7 @@ t.test('a duration counts; without one the command decides', (t) => {
   t.end()
 })
 
-t.test('what is no duration is refused at the start', async (t) => {
+t.test('what is not a duration is refused at the start', async (t) => {
   const env = { ...process.env, GATEHOUSE_SHUTDOWN_GRACE: 'soon' }
   const file = join(
     t.testdir({ 'v.yaml': 'name: v\ngroupRef: g\nincomingAuth: {type: anonymous}\n' }),

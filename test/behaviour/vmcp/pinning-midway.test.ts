@@ -1,4 +1,4 @@
-/** Tools that change while something is under way: a workflow between two steps, a call after its list. */
+/** Tools that change while something is in flight: a workflow between two steps, a call after its list. */
 import t from 'tap'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
 import {

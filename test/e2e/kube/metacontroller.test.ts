@@ -330,7 +330,7 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     }
   })
 
-  await t.test('an untrusted client’s object under a child’s name is left alone, and told of', async (t) => {
+  await t.test('an untrusted client’s object under a child’s name is left alone, and reported', async (t) => {
     const untrusted = {
       kind: 'Service',
       apiVersion: 'v1',

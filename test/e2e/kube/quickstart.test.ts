@@ -205,7 +205,7 @@ async function scenario(t: Test): Promise<void> {
   })
 
   await t.test(
-    'a server that is scaled to nothing is told of in the status, and so is its return',
+    'a server that is scaled to nothing is shown in the status, and so is its return',
     async (t) => {
       const often = { healthCheckInterval: '1s', healthCheckTimeout: '500ms', statusReportingInterval: '1s' }
       const patch = { spec: { config: { operational: { failureHandling: often } } } }

@@ -4,6 +4,7 @@
  */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
+import { pipeline } from 'node:stream/promises'
 import type { AddressInfo } from 'node:net'
 
 export interface EmbedRequest {
@@ -105,8 +106,7 @@ export async function startEmbeddingService(
     if (failure?.kind === 'huge') {
       res.writeHead(200, { 'content-type': 'application/json' })
       const part = `[${'0,'.repeat(500_000)}0]`
-      while (!res.destroyed)
-        if (!res.write(part)) await Promise.race([once(res, 'drain'), once(res, 'close')])
+      await pipeline(repeated(part), res).catch(() => {})
       return
     }
     const vectors = texts.map((one) => vectorOf(one, failure?.kind === 'length' ? 3 : service.dimensions))
@@ -152,4 +152,8 @@ function hashOf(text: string): number {
   let hash = 0x811c9dc5
   for (const char of text) hash = Math.imul(hash ^ (char.codePointAt(0) ?? 0), 0x01000193) >>> 0
   return hash
+}
+
+function* repeated(part: string): Generator<string> {
+  for (;;) yield part
 }

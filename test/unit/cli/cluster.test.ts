@@ -86,11 +86,11 @@ t.test('cluster: a name that an untrusted client holds is left to the untrusted 
     [hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))],
     clock,
   )
-  cluster.declare([group('g'), map('taken', { by: 'stranger' })])
+  cluster.declare([group('g'), map('taken', { by: 'other' })])
   cluster.reconcile()
   t.match(
     cluster.objects.filter(({ kind }) => kind === 'ConfigMap'),
-    [{ data: { by: 'stranger' } }],
+    [{ data: { by: 'other' } }],
   )
 })
 

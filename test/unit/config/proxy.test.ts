@@ -283,7 +283,7 @@ await t.test('secrets: named secrets come from the provider that the environment
   t.match(bad('X-Key=../../etc/passwd', provider), /secret name/)
   t.match(bad('X-Key=__gatehouse_x'), /secret name/)
   t.match(
-    bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'vault' }),
+    bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'keychain' }),
     /GATEHOUSE_SECRETS_PROVIDER: must be environment or file/,
   )
   t.match(bad('X-Key=k', { GATEHOUSE_SECRETS_PROVIDER: 'file' }), /GATEHOUSE_SECRETS_DIR/)

@@ -45,7 +45,7 @@ const outside = [
   'https://localhost.example.com',
 ]
 
-t.test('addressFault: loopback, metadata and the API server are never allowed', async (t) => {
+t.test('addressViolation: loopback, metadata and the API server are never allowed', async (t) => {
   for (const url of never) {
     t.type(addressFailure(url, { allowPrivateEndpoint: false }), 'string', url)
     t.type(
@@ -56,18 +56,18 @@ t.test('addressFault: loopback, metadata and the API server are never allowed', 
   }
 })
 
-t.test('addressFault: private addresses need allowPrivateEndpoint', async (t) => {
+t.test('addressViolation: private addresses need allowPrivateEndpoint', async (t) => {
   for (const url of inside) {
     t.match(addressFailure(url, { allowPrivateEndpoint: false }), /allowPrivateEndpoint/, url)
     t.equal(addressFailure(url, { allowPrivateEndpoint: true }), undefined, url)
   }
 })
 
-t.test('addressFault: public addresses are fine', async (t) => {
+t.test('addressViolation: public addresses are fine', async (t) => {
   for (const url of outside) t.equal(addressFailure(url, { allowPrivateEndpoint: false }), undefined, url)
 })
 
-t.test('addressFault: on one machine, and nowhere else, loopback is allowed', async (t) => {
+t.test('addressViolation: on one machine, and nowhere else, loopback is allowed', async (t) => {
   for (const url of [
     'http://localhost:8000/mcp',
     'http://127.0.0.1/',

@@ -18,7 +18,7 @@ const fine: readonly OidcConfig[] = [
   { ...good, issuer: 'http://127.0.0.1:9' },
   { ...good, issuer: 'http://idp.cluster.local', insecureAllowHttp: true },
 ]
-const faulty: readonly (readonly [OidcConfig, RegExp])[] = [
+const broken: readonly (readonly [OidcConfig, RegExp])[] = [
   [{ audience: 'a' }, /^issuer: set issuer, jwksUrl or introspectionUrl/],
   [{ issuer: 'https://idp.example' }, /^audience: /],
   [{ issuer: 'https://idp.example', audience: '' }, /^audience: /],
@@ -38,7 +38,7 @@ await t.test('oidcProblems: complete settings have none', async (t) => {
   t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'keys of our own need no issuer')
 })
 
-for (const [config, expected] of faulty) {
+for (const [config, expected] of broken) {
   await t.test(`oidcProblems: ${expected.source}`, async (t) => {
     t.match(oidcViolations(config), [expected])
     t.throws(() => makeAuthenticator({ type: 'oidc', oidc: config }), { code: 'INVALID_CONFIG' })

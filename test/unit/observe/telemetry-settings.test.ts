@@ -163,7 +163,7 @@ t.test('telemetry settings: variables become attributes, but not those that name
   t.same(found?.warnings, ['telemetry.environmentVariables: DB_PASSWORD is left out, it names a secret'])
 })
 
-t.test('telemetry settings: a switch without its counterpart is told of', async (t) => {
+t.test('telemetry settings: a switch without its counterpart is reported', async (t) => {
   t.match(settings({})?.warnings, ['telemetry.tracingEnabled has no effect without telemetry.endpoint'])
   t.match(settings({ tracingEnabled: false, metricsEnabled: true })?.warnings, [/^telemetry\.metricsEnabled/])
   t.match(settings({ endpoint: 'https://h', insecure: true })?.warnings, [/^telemetry\.insecure/])

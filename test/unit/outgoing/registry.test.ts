@@ -47,7 +47,7 @@ for (const config of fine) {
   })
 }
 
-const faulty: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
+const broken: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
   [{ type: 'bearer_token' }, [/^outgoingAuth\.bearerToken: is required/]],
   [{ type: 'bearer_token', bearerToken: { token: 'a b' } }, [/bearerToken\.token: must be printable/]],
   [
@@ -130,7 +130,7 @@ const faulty: readonly (readonly [StrategyConfig, readonly RegExp[]])[] = [
   ],
 ]
 
-for (const [config, expected] of faulty) {
+for (const [config, expected] of broken) {
   await t.test(`strategy: ${config.type} refused for ${expected.map(String).join(', ')}`, async (t) => {
     const problems = outgoing.problems(config)
     t.equal(problems.length, expected.length, problems.join('; '))

@@ -1,4 +1,4 @@
-/** What Cedar is told of caller, action and resource, and what becomes of its response. The engine is the real one. */
+/** What Cedar gets of caller, action and resource, and what becomes of its response. The engine is the real one. */
 import t from 'tap'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { makeAuthorizer } from '../../../runtime/policy/index.ts'
@@ -208,7 +208,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
       attrs: { owner: 'ops', name: 'not this', readOnlyHint: false },
       parents: [{ type: 'Shelf', id: 'a' }],
     },
-    { uid: { type: 'Shelf', id: 'a' }, attrs: {}, parents: [{ type: 'Room', id: 'b' }] },
+    { uid: { type: 'Shelf', id: 'a' }, attrs: {}, parents: [{ type: 'Zone', id: 'b' }] },
     { uid: { type: 'Action', id: 'call_tool' }, attrs: {}, parents: [{ type: 'Action', id: 'write' }] },
     { uid: { type: 'MCP', id: 'front' }, attrs: { zone: 'eu' }, parents: [{ type: 'Site', id: 'c' }] },
     { uid: { type: 'ServiceGroup', id: 'limits' }, attrs: { clearance: 2 }, parents: [] },
@@ -220,7 +220,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
     'principal.boss.clearance == 9',
     'principal in ServiceGroup::"founders" && principal in ServiceGroup::"ops"',
     'resource.owner == "ops" && resource.name == "echo"',
-    'resource in Room::"b" && resource in MCP::"front" && resource in Site::"c"',
+    'resource in Zone::"b" && resource in MCP::"front" && resource in Site::"c"',
     'MCP::"front".zone == "eu"',
     'action in Action::"write" && action.operation == "call"',
     'principal.clearance > ServiceGroup::"limits".clearance',

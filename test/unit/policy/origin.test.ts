@@ -8,7 +8,7 @@ import { requireDecided } from '../../../runtime/vmcp/catalog/facts.ts'
 
 const ada = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } })
 
-async function judge(policies: readonly string[], entities: unknown = []) {
+async function evaluate(policies: readonly string[], entities: unknown = []) {
   const authorizer = makeAuthorizer(
     { policies, entitiesJson: JSON.stringify(entities), groupEntityType: 'ServiceGroup' },
     { serverName: 'front' },
@@ -46,7 +46,7 @@ t.test('tools, prompts and resources are under their backend and under their ori
     ],
   ] as const
   for (const [request, condition] of rows) {
-    const { permits, readsFacts } = await judge(when(condition))
+    const { permits, readsFacts } = await evaluate(when(condition))
     t.ok(readsFacts(request), condition)
     t.ok(permits(request), condition)
     t.notOk(permits({ ...request, origin: undefined }), `${condition}: nothing is known of it`)
@@ -54,18 +54,20 @@ t.test('tools, prompts and resources are under their backend and under their ori
 })
 
 t.test('the same name of another backend is another question, remembered for itself', async (t) => {
-  const { permits } = await judge(when('resource in Backend::"github"'))
+  const { permits } = await evaluate(when('resource in Backend::"github"'))
   for (let round = 0; round < 2; round++) {
     t.ok(permits(tool))
     t.notOk(permits({ ...tool, origin: { backend: 'gitlab', original: 'search' } }))
   }
-  const original = await judge(when('resource.original == "search"'))
+  const original = await evaluate(when('resource.original == "search"'))
   t.ok(original.permits(tool))
   t.notOk(original.permits({ ...tool, origin: { backend: 'github', original: 'delete' } }))
 })
 
 t.test('policies about advertised names alone need to know nothing', async (t) => {
-  const { permits, readsFacts } = await judge(['permit(principal, action, resource == Tool::"gh_search");'])
+  const { permits, readsFacts } = await evaluate([
+    'permit(principal, action, resource == Tool::"gh_search");',
+  ])
   t.notOk(readsFacts(tool))
   t.ok(permits({ action: 'call_tool', id: 'gh_search' }))
 })
@@ -79,10 +81,10 @@ t.test('a configuration groups backends and their tools, but places nothing unde
     },
     { uid: { type: 'Backend', id: 'files' }, attrs: {}, parents: [{ type: 'Zone', id: 'inner' }] },
   ]
-  const grouped = await judge(['permit(principal, action, resource in Toolset::"read");'], group)
+  const grouped = await evaluate(['permit(principal, action, resource in Toolset::"read");'], group)
   t.ok(grouped.readsFacts(tool), 'the group is above where it comes from')
   t.ok(grouped.permits(tool))
-  const zone = await judge(['permit(principal, action, resource in Zone::"inner");'], group)
+  const zone = await evaluate(['permit(principal, action, resource in Zone::"inner");'], group)
   t.ok(zone.permits({ ...tool, origin: { backend: 'files', original: 'x' } }))
   t.notOk(zone.permits(tool))
 
@@ -98,7 +100,7 @@ t.test('a configuration groups backends and their tools, but places nothing unde
   const claimed = [
     { uid: { type: 'Tool', id: 'x' }, attrs: { backend: 'github', original: 'search' }, parents: [] },
   ]
-  const { permits } = await judge(when('resource has backend && resource.backend == "github"'), claimed)
+  const { permits } = await evaluate(when('resource has backend && resource.backend == "github"'), claimed)
   t.notOk(permits({ action: 'call_tool', id: 'x' }), 'attributes of an origin are not configured')
   t.notOk(permits({ action: 'call_tool', id: 'x', origin: { backend: 'b', original: 'x' } }))
 })

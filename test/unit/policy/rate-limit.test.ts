@@ -176,7 +176,7 @@ t.test('refusal: as an error it carries the wait in data and in Retry-After', as
 t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
   t.teardown(() => redis.stop())
-  let rooms = 0
+  let prefixes = 0
   const stores: Store[] = []
   t.teardown(() => Promise.all(stores.map((store) => store.close())))
   function open(keyPrefix: string): Store {
@@ -186,7 +186,7 @@ t.test('rate limits on Redis', { skip: missingRedis }, async (t) => {
   }
 
   await t.test('contract', (t) => {
-    contract(t, () => open(`room${rooms++}:`))
+    contract(t, () => open(`prefix${prefixes++}:`))
     t.end()
   })
 

@@ -33,7 +33,7 @@ await t.test(
     server.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
     const agent = new Agent({ keepAlive: true, maxSockets: 4, rejectUnauthorized: false })
     t.teardown(() => agent.destroy())
-    const ask = asker(server, agent)
+    const ask = requester(server, agent)
     for (const table of allTables) await t.test(table.name, (t) => compare(t, table, ask))
     for (const table of statusTables) {
       const { status: _, ...base } = table.base
@@ -74,7 +74,7 @@ function documentsOf(table: Table, row: Row): readonly Case[] {
   }))
 }
 
-function asker(server: KubeApiserver, agent: Agent): Ask {
+function requester(server: KubeApiserver, agent: Agent): Ask {
   const token = tokenOf(server.kubeconfig)
   return (doc) =>
     new Promise((resolve, reject) => {

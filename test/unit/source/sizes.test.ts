@@ -12,7 +12,7 @@ const tables: ReadonlyMap<string, string> = new Map([
   ['runtime/console/web/texts.ts', 'every text of the pages, as one object that a translation repeats'],
   [
     'test/helpers/console/fixture-data.ts',
-    'what a server answers to the console, one answer for each request',
+    'what a server answers to the console, one response for each request',
   ],
   ['test/hooks/cases.ts', 'the golden cases'],
   ['test/unit/schemas/tables/auth-server.ts', 'fields of one schema'],

@@ -41,7 +41,8 @@ function knownHealth(
   previous: Fields | undefined,
 ): DiscoveredBackend | undefined {
   const current = reports.current.get(name)
-  if (current && (current.url === undefined || current.url === backend?.url)) return calm(current, previous)
+  if (current && (current.url === undefined || current.url === backend?.url))
+    return withoutHeartbeat(current, previous)
   return reports.fresh ? undefined : remembered(previous, backend?.url ?? '', authConfigRef)
 }
 
@@ -49,10 +50,10 @@ function knownHealth(
 const heartbeatMs = 5 * 60_000
 
 /**
- * A report that only says "still the same, and looked at again" is not worth a write of the status, which would wake every
- * kind that looks at virtual servers: the time is taken over at a slower beat.
+ * A report that differs in the time only is not worth a write of the status, which would wake every kind that reads
+ * virtual servers: that time is copied every `heartbeatMs`.
  */
-function calm(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
+function withoutHeartbeat(current: DiscoveredBackend, previous: Fields | undefined): DiscoveredBackend {
   const before = previous && backendOf(previous)
   if (!before?.lastHealthCheck || !current.lastHealthCheck) return current
   const { lastHealthCheck: was, url: _a, ...old } = before

@@ -7,7 +7,7 @@
  */
 import type { DevSession, WorkloadView } from '../session.ts'
 
-const patienceMs = 10_000
+const maxWaitMs = 10_000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
 /** A VirtualMCPServer and the address clients use. */
@@ -49,7 +49,7 @@ export async function clientAddressesOf(
         name: parent.metadata.name,
         url: `${base}/mcp`,
         consoleUrl: view?.consoleUrl,
-        ready: status !== undefined && (missing(status).length === 0 || isPatienceOver(startedAt)),
+        ready: status !== undefined && (missing(status).length === 0 || isWaitOver(startedAt)),
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
           health,
@@ -65,8 +65,8 @@ function missing({ backends }: Status): string[] {
   return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
 }
 
-function isPatienceOver(startedAt: number | undefined): boolean {
-  return startedAt !== undefined && Date.now() - startedAt > patienceMs
+function isWaitOver(startedAt: number | undefined): boolean {
+  return startedAt !== undefined && Date.now() - startedAt > maxWaitMs
 }
 
 function messageOf(status: Record<string, unknown> | undefined, view: WorkloadView | undefined): string {

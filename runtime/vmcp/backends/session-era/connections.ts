@@ -24,7 +24,7 @@ export interface HeldConnection {
   sender: Sender
   usedAt: number
   /** Set once those who look at a list were asked whether they still do. */
-  doubted: boolean
+  revalidated: boolean
 }
 
 const maxPooled = 256
@@ -70,7 +70,7 @@ export class Connections {
     if (known) {
       known.usedAt = this.#options.now()
       known.sender = sender
-      known.doubted = false
+      known.revalidated = false
       return known
     }
     if (scope.kind !== 'session') this.#makeRoom()
@@ -115,7 +115,7 @@ export class Connections {
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { connection, scope, sender, usedAt: this.#options.now(), doubted: false }
+    return { connection, scope, sender, usedAt: this.#options.now(), revalidated: false }
   }
 
   #connectionEvents(scope: ConnectionScope): ConnectionEvents {
@@ -173,8 +173,8 @@ export class Connections {
     const before = this.#options.now() - idleMs
     for (const [key, held] of this.#held) {
       if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue
-      if (held.scope.kind === 'listing' && !held.doubted) {
-        held.doubted = true
+      if (held.scope.kind === 'listing' && !held.revalidated) {
+        held.revalidated = true
         this.#options.events.listChanged('tools', held.scope)
         continue
       }

@@ -23,7 +23,7 @@ interface ListWatch {
   readonly changed: (kind: ListKind) => void
   usedAt: number
   /** Set once those who look at the lists were asked whether they still do. */
-  doubted: boolean
+  revalidated: boolean
 }
 
 export class StatelessSide {
@@ -61,14 +61,14 @@ export class StatelessSide {
     const known = this.#lists.get(key)
     if (known) {
       known.usedAt = usedAt
-      known.doubted = false
+      known.revalidated = false
       return
     }
     if (server.capabilities.listChanged.size === 0 || this.#lists.size >= maxListeners) return
     const { target, info } = this.#options
     const events = { listChanged: changed, resourceUpdated: () => {} }
     const listener = new StatelessListener({ target, info, capabilities, events })
-    this.#lists.set(key, { listener, changed, usedAt, doubted: false })
+    this.#lists.set(key, { listener, changed, usedAt, revalidated: false })
     listener.wantLists(server.capabilities.listChanged, sender)
   }
 
@@ -79,8 +79,8 @@ export class StatelessSide {
   evict(before: number): void {
     for (const [key, watch] of this.#lists) {
       if (watch.usedAt > before) continue
-      if (!watch.doubted) {
-        watch.doubted = true
+      if (!watch.revalidated) {
+        watch.revalidated = true
         watch.changed('tools')
         continue
       }

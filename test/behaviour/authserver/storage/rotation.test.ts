@@ -36,7 +36,7 @@ const user = { userId: 'u', authTimeSec: 1 }
 
 const tokens = { provider: 'p', subject: 'x', accessToken: 'at', obtainedAtMs: 1 }
 
-const leg = { provider: 'p', codeVerifier: 'v', nonce: 'n', browser: 'b' }
+const login = { provider: 'p', codeVerifier: 'v', nonce: 'n', browser: 'b' }
 
 const waiting = { request, chosen: ['p'], browser: 'b', obtained: [tokens] }
 
@@ -54,8 +54,8 @@ const samples: { readonly [K in Exclude<keyof State, 'store' | 'sealed'>]: objec
     used: true,
   },
   requests: request,
-  upstreamSteps: { ...waiting, ...leg, startedAtMs: 1 },
-  connections: { ...leg, sessionId: 's', userId: 'u' },
+  upstreamSteps: { ...waiting, ...login, startedAtMs: 1 },
+  connections: { ...login, sessionId: 's', userId: 'u' },
   connectedClients: { clients: ['c'] },
   confirmations: { ...waiting, user },
   codes: { ...grant, used: false, expiresAtMs: 1 },

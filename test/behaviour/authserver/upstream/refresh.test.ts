@@ -155,7 +155,7 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     },
   }
   const events: string[] = []
-  const vault = makeUpstreamTokenStore({
+  const store = makeUpstreamTokenStore({
     upstreams: [upstream],
     primary: undefined,
     state,
@@ -169,11 +169,11 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
   const caller = makeCaller({ issuer: 'https://i.example', subject: 'alice', claims })
   nowMs += 2 * hour
   meanwhile = async () => void (await sessions.connect(sessionId, 'alice', tokens('new')))
-  t.match(await vault.get(caller), { accessToken: 'new' })
+  t.match(await store.get(caller), { accessToken: 'new' })
   t.ok(await state.rows.get(rowKey(sessionId, 'corp')))
   t.same(events, [])
   nowMs += 2 * hour
   meanwhile = async () => {}
-  await t.rejects(vault.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
+  await t.rejects(store.get(caller), { code: 'UPSTREAM_TOKEN_MISSING' })
   t.equal(await sessions.get(sessionId), undefined, 'with nothing renewed the session ends')
 })

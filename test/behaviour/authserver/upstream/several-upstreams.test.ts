@@ -96,7 +96,7 @@ async function tokensAt({ rig }: Three, caller: Caller): Promise<readonly (strin
   return all.map((token) => token?.accessToken)
 }
 
-const legs = ({ hub, desk }: Three): readonly number[] =>
+const logins = ({ hub, desk }: Three): readonly number[] =>
   [hub, desk].map(({ seen }) => seen.filter(({ path }) => path === '/authorize').length)
 
 t.test('several: one click leads through all of them, the first one says who it is', async (t) => {
@@ -135,7 +135,7 @@ t.test('several: what is unticked on the page is left out, the first cannot be',
   t.match(page.text, /<input type="checkbox" checked disabled> corp/)
   t.match(page.text, /name="provider" value="hub" checked/)
   const back = await browser.press(page, 'approve', redirectUri, ['hub'])
-  t.same(legs(self), [0, 1])
+  t.same(logins(self), [0, 1])
   const done = {
     clientId: self.clientId,
     verifier,
@@ -194,12 +194,12 @@ t.test(
 t.test('several: who comes back with the same client is only sent to what is not connected', async (t) => {
   const self = await three(t)
   const first = await callerAfter(self.rig, await login(self.rig, { client_id: self.clientId }))
-  t.same(legs(self), [1, 1])
+  t.same(logins(self), [1, 1])
   const second = await callerAfter(self.rig, await login(self.rig, { client_id: self.clientId }))
-  t.same(legs(self), [1, 1], 'hub and desk are still connected')
+  t.same(logins(self), [1, 1], 'hub and desk are still connected')
   t.equal(second.claims['tsid'], first.claims['tsid'], 'the same session')
   const other = await callerAfter(self.rig, await login(self.rig))
-  t.same(legs(self), [2, 2], 'another client starts from nothing')
+  t.same(logins(self), [2, 2], 'another client starts from nothing')
   t.not(other.claims['tsid'], first.claims['tsid'])
 })
 
@@ -213,7 +213,7 @@ t.test('several: an abandoned chain leaves no tokens behind', async (t) => {
   await browser.press(page, 'approve', redirectUri)
   self.failing = undefined
   await callerAfter(self.rig, await login(self.rig, { client_id: self.clientId }))
-  t.same(legs(self), [2, 1], 'hub was asked again')
+  t.same(logins(self), [2, 1], 'hub was asked again')
 })
 
 t.test(

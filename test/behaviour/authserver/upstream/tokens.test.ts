@@ -194,7 +194,7 @@ t.test(
   },
 )
 
-t.test('upstream tokens: one asker may give up without hurting the others', async (t) => {
+t.test('upstream tokens: one requester may give up without hurting the others', async (t) => {
   const self = await setup(t)
   let release: () => void = () => {}
   const held = new Promise<void>((resolve) => (release = resolve))

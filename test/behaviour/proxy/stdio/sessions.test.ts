@@ -193,12 +193,12 @@ await t.test('end: responses that are due are waited for, but not for ever', asy
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<ServerResponse>()
   const target = await startUpstream((_seen, res) => arrive(res))
   t.teardown(() => target.close())
-  const patient = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
-  patient.send(rpc(1))
-  patient.input.end()
+  const waiting = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
+  waiting.send(rpc(1))
+  waiting.input.end()
   response(await arrived, 1, { late: true })
-  t.match(await patient.message(), { id: 1, result: { late: true } })
-  await patient.done
+  t.match(await waiting.message(), { id: 1, result: { late: true } })
+  await waiting.done
 
   const hasty = startStdio(t, `${target.url}/mcp`, { drainMs: 1 })
   hasty.send(rpc(2))

@@ -263,7 +263,7 @@ await t.test('relay: a client that is silent is dead, and its name free again', 
 })
 
 await t.test('relay: a client that responds lives on through many pings', async (t) => {
-  // Three pings without an answer are death, so an answer may take a second and more on a busy machine.
+  // Three pings without a pong end the connection, so a pong may take a second and more on a busy machine.
   const pingEveryMs = 400
   const relay = await relayFor(t, { pingEveryMs })
   const target = await startUpstream((_seen, res) => res.end('ok'))

@@ -1,4 +1,4 @@
-/** Sessions at backends: one for each client, opened anew when a backend forgets it, ended with the client. */
+/** Sessions at backends: one for each client, opened again when a backend forgets it, ended with the client. */
 import t from 'tap'
 import { openSession, type WireSession } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'

@@ -78,7 +78,7 @@ for (const era of ['session', 'stateless'] as const) {
   })
 }
 
-t.test('a client that has seen no list is told of no change', async (t) => {
+t.test('a client that has seen no list hears of no change', async (t) => {
   const fixture = await startFixture()
   const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
   t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
@@ -114,7 +114,7 @@ t.test(
     const backend = await startRawBackend({
       responses: {
         'tools/list': ({ headers }) =>
-          `{"tools":[${tool('unlock')}${unlocked.has(headers['mcp-session-id']) ? `,${tool('vault')}` : ''}]}`,
+          `{"tools":[${tool('unlock')}${unlocked.has(headers['mcp-session-id']) ? `,${tool('treasure')}` : ''}]}`,
         'tools/call': ({ headers, params, id, res }) => {
           if (params['name'] !== 'unlock')
             return textResult(unlocked.has(headers['mcp-session-id']) ? 'gold' : 'no')
@@ -133,11 +133,11 @@ t.test(
     for (const { session } of [ada, bob]) t.same(await toolNames(session), ['unlock'])
     t.match((await ada.session.request('tools/call', { name: 'unlock' })).text, 'unlocked')
     await ada.stream.next(is('notifications/tools/list_changed'))
-    t.same(await toolNames(ada.session), ['unlock', 'vault'])
-    t.match((await ada.session.request('tools/call', { name: 'vault' })).text, 'gold')
+    t.same(await toolNames(ada.session), ['treasure', 'unlock'])
+    t.match((await ada.session.request('tools/call', { name: 'treasure' })).text, 'gold')
     t.same(await toolNames(bob.session), ['unlock'])
     t.same(bob.stream.pending, [])
-    t.equal((await bob.session.request('tools/call', { name: 'vault' })).response?.error?.code, -32602)
+    t.equal((await bob.session.request('tools/call', { name: 'treasure' })).response?.error?.code, -32602)
     ada.stream.close()
     bob.stream.close()
   },

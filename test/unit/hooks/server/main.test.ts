@@ -199,7 +199,7 @@ t.test('end: connections that stay open after their response do not use up the g
   sent.write('{"kind":"AdmissionReview","request":{"uid":"u","operation":"CONNECT"')
   const gone = once(running.child, 'exit')
   await once(sent, 'socket')
-  // An answer to a later request: the server has taken the first one.
+  // The response to a later request: the server has taken the first one.
   await once(httpRequest({ port: running.port, host: '127.0.0.1', path: '/healthz' }).end(), 'response')
   running.child.kill('SIGTERM')
   await running.line(/"shutting down"/)

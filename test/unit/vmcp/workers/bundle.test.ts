@@ -10,8 +10,8 @@ import { scriptWorker, workflowWorker } from '../../../../runtime/vmcp/workers/i
 import { workerFile } from '../../../../runtime/vmcp/workers/worker-file.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
-const room = join(root, 'runtime/vmcp')
-const from = (path: string) => JSON.stringify(join(room, path))
+const module = join(root, 'runtime/vmcp')
+const from = (path: string) => JSON.stringify(join(module, path))
 
 const script = `
 import { makeCodeMode } from ${from('codemode/feature.ts')}
@@ -99,6 +99,6 @@ for (const { worker, text, printed } of programs) {
 }
 
 t.test('source: the workers are files of their modules', async (t) => {
-  t.equal(workerFile(scriptWorker).pathname, join(room, 'codemode/worker.ts'))
-  t.equal(workerFile(workflowWorker).pathname, join(room, 'workflows/evaluation/worker.ts'))
+  t.equal(workerFile(scriptWorker).pathname, join(module, 'codemode/worker.ts'))
+  t.equal(workerFile(workflowWorker).pathname, join(module, 'workflows/evaluation/worker.ts'))
 })

@@ -235,8 +235,8 @@ t.test('evaluation: a task that takes too long is ended, and the next one has an
   const definition = workflow({ steps: [step('a', { v: 'x{{range .params.n}}{{end}}' })] })
   const r = await rig(definition, { evaluator })
   t.match(await r.run({ n: 1e12 }), { isError: true, text: /it takes too long for what it works on/ })
-  const patient = evaluatorFor(t, { ...IN_WORKER })
-  t.notOk((await (await rig(definition, { evaluator: patient })).run({ n: 3 })).isError)
+  const ample = evaluatorFor(t, { ...IN_WORKER })
+  t.notOk((await (await rig(definition, { evaluator: ample })).run({ n: 3 })).isError)
 })
 
 t.test('evaluation: data that no worker can hold fail the one execution', async (t) => {

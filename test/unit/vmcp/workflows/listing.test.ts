@@ -89,7 +89,7 @@ t.test('listing: annotations are no milder than those of the tools', async (t) =
   t.match(await hints([mild], { openWorldHint: false }), { openWorldHint: false })
 })
 
-t.test('catalog: one that collides is left out alone, and it is told of', async (t) => {
+t.test('catalog: one that collides is left out alone, and it is reported', async (t) => {
   const json = (name: string) => Buffer.from(JSON.stringify({ name, inputSchema: { type: 'object' } }))
   const listing = {
     backend: 'x',
@@ -124,7 +124,7 @@ t.test('catalog: one that collides is left out alone, and it is told of', async 
 })
 
 t.test('start: every error of every definition is named at once', async (t) => {
-  const faulty = [
+  const broken = [
     draft({
       steps: [
         { id: 'a', tool: 'x.a', arguments: { q: '{{nope}}' } },
@@ -138,16 +138,16 @@ t.test('start: every error of every definition is named at once', async (t) => {
       steps: [{ id: 'a', tool: 'x.a' }],
     }),
   ]
-  const lines = workflowErrors(faulty)
+  const lines = workflowErrors(broken)
   t.equal(lines.length, 3)
   t.match(
     lines.join('\n'),
     /compositeTools\[0\]\.steps\[1\]\.dependsOn: there is no step "c"[^]*compositeTools\[0\]\.steps\[0\]\.arguments\.q: is not a template: the function nope[^]*compositeTools\[2\]\.parameters/,
   )
-  const config = { ...vmcpConfig({ x: 'http://127.0.0.1:1/mcp' }), compositeTools: faulty }
+  const config = { ...vmcpConfig({ x: 'http://127.0.0.1:1/mcp' }), compositeTools: broken }
   t.throws(() => checkStart(config, { env: {} }), {
     code: 'INVALID_CONFIG',
     message: /no step "c"[^]*the function nope[^]*compositeTools\[2\]/,
   })
-  t.doesNotThrow(() => checkStart({ ...config, compositeTools: faulty.slice(1, 2) }, { env: {} }))
+  t.doesNotThrow(() => checkStart({ ...config, compositeTools: broken.slice(1, 2) }, { env: {} }))
 })

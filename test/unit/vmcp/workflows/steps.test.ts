@@ -330,7 +330,7 @@ t.test('progress: one word for each step that ended, to a client that asked for 
   t.strictSame(quiet.progress, [])
 })
 
-t.test('audit: the run, its steps and each call are told of', async (t) => {
+t.test('audit: the run, its steps and each call are recorded', async (t) => {
   const r = await rig(workflow({ steps: [tool('a')] }))
   await r.run({ q: 1 })
   t.match(r.audited, [

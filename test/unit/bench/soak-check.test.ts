@@ -1,7 +1,7 @@
 /** What a soak is checked by: a line through the second half, and a graph that shows every sample. */
 import t from 'tap'
 import { drawGraph } from '../../bench/soak/graph.ts'
-import { check, secondHalf, slopeOf } from '../../bench/soak/judge.ts'
+import { check, secondHalf, slopeOf } from '../../bench/soak/check.ts'
 import type { Sample } from '../../bench/soak/sampler.ts'
 
 /** An hour, one sample every ten seconds; the live heap is seen once a minute. */
