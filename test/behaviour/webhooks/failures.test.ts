@@ -25,7 +25,7 @@ async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebho
   return webhook
 }
 
-const faults: Readonly<Record<string, { readonly reply: WebhookReply; readonly reason: string }>> = {
+const failures: Readonly<Record<string, { readonly reply: WebhookReply; readonly reason: string }>> = {
   'an error': {
     reply: (res, asked) => sendJson(res, { version: 'v0.1.0', uid: asked.uid, allowed: true }, 500),
     reason: 'status',
@@ -96,7 +96,7 @@ const faults: Readonly<Record<string, { readonly reply: WebhookReply; readonly r
 }
 
 for (const era of eras) {
-  t.test(`${era} era: whatever is no valid response refuses the call, or is ignored`, async (t) => {
+  t.test(`${era} era: whatever is not a valid response refuses the call, or is ignored`, async (t) => {
     const [strict, lax] = await Promise.all([started(t), started(t)])
     const settings = { timeout: '1s', circuitBreaker: { failureThreshold: 100 } }
     const rig = await startWebhookRig(t, { validating: [hook('strict', strict, settings)] })
@@ -105,7 +105,7 @@ for (const era of eras) {
     })
     const [ask, askLax] = await Promise.all([rig.as(era, 'alice'), laxRig.as(era, 'alice')])
     const told: string[] = []
-    for (const [name, { reply, reason }] of Object.entries(faults)) {
+    for (const [name, { reply, reason }] of Object.entries(failures)) {
       strict.reply = lax.reply = () => reply
       const [refused, ignored] = await Promise.all([echo(ask), echo(askLax)])
       t.match(refused.response?.error, { code: -32603, message: unavailable }, name)
@@ -146,7 +146,7 @@ t.test('what is too large to be asked about is refused, whatever the failure pol
   const { response } = await echo(ask, 'x'.repeat(1_050_000))
   t.match(response?.error, { code: -32602, message: /larger than webhooks can be asked about/ })
   t.equal(webhook.asked.length, 0)
-  // Asked about with room to spare, while its result and the request together have none.
+  // Asked about with place to spare, while its result and the request together have none.
   t.match((await echo(ask, 'x'.repeat(600_000))).response?.error, {
     code: -32603,
     message: 'the result is larger than webhooks can be asked about',

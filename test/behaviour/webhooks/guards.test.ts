@@ -1,5 +1,5 @@
 /**
- * Webhooks and everything else that judges a call: policies, pins and matching see what is really called, and tool search,
+ * Webhooks and everything else that checks a call: policies, pins and matching see what is really called, and tool search,
  * scripts and workflows pass through like plain calls.
  */
 import t, { type Test } from 'tap'
@@ -23,7 +23,7 @@ const seen = (webhook: TestWebhook) =>
   webhook.asked.map(({ request: { mcp_request: asked } }) => asked.params['name'])
 
 for (const era of eras) {
-  t.test(`${era} era: policies judge the arguments that a webhook has made`, async (t) => {
+  t.test(`${era} era: policies evaluate the arguments that a webhook has made`, async (t) => {
     const webhook = await started(t, ({ mcp_request: { params } }) =>
       params.arguments?.['path'] === undefined
         ? allow

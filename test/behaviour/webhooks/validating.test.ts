@@ -1,4 +1,4 @@
-/** Validating webhooks, over HTTPS and in both eras: what they are asked, what their answers do, who hears of it. */
+/** Validating webhooks, over HTTPS and in both eras: what they are asked, what their responses do, who hears of it. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { eras, type Ask } from '../../helpers/vmcp/decision-rig.ts'
