@@ -76,7 +76,7 @@ t.test('lost audit lines are a problem until none was lost for a while', async (
   onWritten?.()
   t.match(events.problems(), [{ type: 'audit_lost' }], 'written again, and not trusted yet')
   onLoss?.(1)
-  t.equal(timers.length, 0, 'the wait begins anew')
+  t.equal(timers.length, 0, 'the wait begins again')
   onWritten?.()
   for (const work of timers) work()
   t.same(events.problems(), [])
