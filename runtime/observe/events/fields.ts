@@ -71,11 +71,15 @@ export interface EventFields {
     readonly quiet: boolean
     readonly examples: readonly string[]
   }
-  /** The lock of a backend cannot be used, or (without `failure`) is in force again, or there is none any more. */
+  /**
+   * The lock of a backend cannot be used, or (without `failure`) is in force again, or there is none any more. `missing`: there
+   * is none, and nothing of the backend is offered for that.
+   */
   readonly tool_lock: {
     readonly backend: string
     readonly failure: string | undefined
     readonly in_force: boolean
+    readonly missing: boolean
   }
   /** A call of something that is not as it was approved was refused. */
   readonly pin_refused: {

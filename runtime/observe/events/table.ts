@@ -9,6 +9,18 @@ import type { EventFields } from './fields.ts'
 import type { EventTable } from './row.ts'
 import { failureFix, failureText } from './words.ts'
 
+function lockProblem(backend: string, failure: string, missing: boolean) {
+  if (missing)
+    return {
+      message: `backend ${backend} has no tool lock, and pinning.noLock is block: nothing of it is offered`,
+      fix: `review what ${backend} offers, and write an MCPToolLock for it with gatehouse lock`,
+    }
+  return {
+    message: `the tool lock of backend ${backend} cannot be used: ${failure}`,
+    fix: `correct the MCPToolLock of ${backend}, or write it again with gatehouse lock`,
+  }
+}
+
 function isDrifted({ changed, new: added, removed }: EventFields['tools_drifted']): boolean {
   return changed + added + removed > 0
 }
@@ -153,23 +165,16 @@ export const eventTable: EventTable = {
     },
   },
   tool_lock: {
-    message: ({ failure, in_force: inForce }) =>
-      failure !== undefined
-        ? 'the tool lock of a backend cannot be used'
-        : inForce
-          ? 'the tool lock of a backend is in force'
-          : 'a backend has no tool lock any more',
-    level: ({ failure }) => (failure === undefined ? 'info' : 'error'),
-    condition: ({ backend, failure }) => ({
+    message: ({ failure, in_force: inForce, missing }) => {
+      if (missing) return 'nothing of a backend is offered: it has no tool lock'
+      if (failure !== undefined) return 'the tool lock of a backend cannot be used'
+      return inForce ? 'the tool lock of a backend is in force' : 'a backend has no tool lock any more'
+    },
+    level: ({ failure, missing }) => (failure === undefined ? 'info' : missing ? 'warn' : 'error'),
+    condition: ({ backend, failure, missing }) => ({
       id: `tool_lock/${backend}`,
       backend,
-      open:
-        failure === undefined
-          ? undefined
-          : {
-              message: `the tool lock of backend ${backend} cannot be used: ${failure}`,
-              fix: `correct the MCPToolLock of ${backend}, or write it again with gatehouse lock`,
-            },
+      open: failure === undefined ? undefined : lockProblem(backend, failure, missing),
     }),
   },
   ...callRows,

@@ -34,6 +34,11 @@ export interface View {
   readonly stale: readonly Lack[]
 }
 
+interface AskedView extends View {
+  /** What the catalog was made of, as it was read. */
+  readonly asked: readonly Listing[]
+}
+
 /** A backend of which something is missing, and why where that is known. */
 interface Lack {
   readonly name: string
@@ -142,7 +147,7 @@ export class Views {
           return error ? [{ name, error }] : []
         }),
       }
-      if (view.down.every(({ error }) => error !== slowError)) this.#keep(members, client, view)
+      if (view.down.every(({ error }) => error !== slowError)) this.#keep(members, client, { ...view, asked: listings })
       return view
     })
   }
@@ -192,7 +197,10 @@ export class Views {
     return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
-  #keep(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient, view: View): void {
+  /** For later, unless one of its lists was replaced while another one was waited for. */
+  #keep(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient, { asked, ...view }: AskedView): void {
+    for (const listing of asked)
+      if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const { listings, available } of members.values()) {
       if (available()) until = Math.min(until, listings.freshUntil(client))

@@ -24,10 +24,14 @@ export interface RawBackendOptions {
   /** JSON text of tools. Default one tool `echo`. */
   readonly tools?: () => readonly string[]
   readonly capabilities?: string
+  /** What `initialize` says to clients; undefined: nothing. */
+  readonly instructions?: () => string | undefined
   /** By method; `tools/call` mostly. */
   readonly responses?: Readonly<Record<string, RawAnswer>>
   /** Sees every HTTP request first; true means that it has answered. */
   readonly before?: (req: IncomingMessage, res: ServerResponse, body: string) => boolean
+  /** Hears of new sessions, and what their clients can do. */
+  readonly opened?: (session: string, capabilities: Readonly<Record<string, unknown>>) => void
   /** Default true: `initialize` hands out a session id. */
   readonly sessions?: boolean
   readonly port?: number
@@ -108,11 +112,14 @@ export async function startRawBackend(options: RawBackendOptions = {}): Promise<
     if (result !== undefined) json(res, `{"jsonrpc":"2.0","id":${request.id},"result":${result}}`)
   }
 
-  function initialize({ id, res }: RawRequest): void {
+  function initialize({ id, res, params }: RawRequest): void {
     const session = randomUUID()
     sessions.add(session)
+    options.opened?.(session, (params['capabilities'] ?? {}) as Record<string, unknown>)
     const capabilities = options.capabilities ?? '{"tools":{"listChanged":true}}'
-    const result = `{"protocolVersion":"2025-11-25","capabilities":${capabilities},"serverInfo":{"name":"raw","version":"1"}}`
+    const said = options.instructions?.()
+    const instructions = said === undefined ? '' : `,"instructions":${JSON.stringify(said)}`
+    const result = `{"protocolVersion":"2025-11-25","capabilities":${capabilities},"serverInfo":{"name":"raw","version":"1"}${instructions}}`
     json(
       res,
       `{"jsonrpc":"2.0","id":${id},"result":${result}}`,

@@ -138,6 +138,7 @@ export class PinBook {
       lock: !lock ? 'missing' : failure === undefined ? 'ok' : 'invalid',
       locks: lock?.names ?? [],
       failure,
+      closed: closedBy(settings, lock) === 'no_lock' && !this.#compiling.has(backend),
       observed: listings.length > 0,
       quiet: isQuiet(settings, found.counts),
       ...found,

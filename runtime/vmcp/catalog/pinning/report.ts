@@ -19,6 +19,8 @@ export interface PinReport {
   readonly locks: readonly string[]
   /** Why the lock cannot be used. */
   readonly failure: string | undefined
+  /** There is no lock, and nothing of the backend is offered for that. */
+  readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend was listed. */
   readonly observed: boolean

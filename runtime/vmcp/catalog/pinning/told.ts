@@ -29,22 +29,27 @@ export class PinsTold {
   /** `reports` are those of all backends; empty while pinning is off. */
   note(reports: readonly PinReport[]): void {
     for (const report of reports) {
-      this.#lock(report.backend, report.failure, { inForce: report.lock === 'ok' })
+      const failure = report.closed ? 'there is none, and pinning.noLock is block' : report.failure
+      this.#lock(report.backend, failure, { inForce: report.lock === 'ok', missing: report.closed })
       if (report.lock !== 'ok') this.#over(report.backend, { compared: false })
       else if (report.observed) this.#drift(report)
     }
     const present = new Set(reports.map(({ backend }) => backend))
     for (const backend of [...this.#failures.keys()])
-      if (!present.has(backend)) this.#lock(backend, undefined, { inForce: false })
+      if (!present.has(backend)) this.#lock(backend, undefined, { inForce: false, missing: false })
     for (const backend of [...this.#drifted.keys()])
       if (!present.has(backend)) this.#over(backend, { compared: false })
   }
 
-  #lock(backend: string, failure: string | undefined, { inForce }: { readonly inForce: boolean }): void {
+  #lock(
+    backend: string,
+    failure: string | undefined,
+    { inForce, missing }: { readonly inForce: boolean; readonly missing: boolean },
+  ): void {
     if (this.#failures.get(backend) === failure) return
     if (failure === undefined) this.#failures.delete(backend)
     else this.#failures.set(backend, failure)
-    this.#events.emit('tool_lock', { backend, failure, in_force: inForce })
+    this.#events.emit('tool_lock', { backend, failure, in_force: inForce, missing })
   }
 
   #drift({ backend, counts, drift, quiet }: PinReport): void {

@@ -29,7 +29,7 @@ t.test(
 
 function reportOf(backend: string, more: Partial<PinReport>): PinReport {
   const counts = { pinned: 1, new: 0, changed: 0, removed: 0 }
-  const lock = { lock: 'ok', locks: [], failure: undefined } as const
+  const lock = { lock: 'ok', locks: [], failure: undefined, closed: false } as const
   return { backend, ...lock, counts, observed: true, drift: [], quiet: false, ...more }
 }
 
@@ -56,6 +56,8 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
   told.note([reportOf('b', {})])
   told.note([reportOf('b', { counts: changed, quiet: true })])
   told.note([])
+  told.note([reportOf('b', { lock: 'missing', closed: true })])
+  told.note([])
   t.same(seen, [
     ['warn', 'a backend does not offer what was approved'],
     ['info', 'a backend offers what was approved'],
@@ -67,6 +69,8 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
     ['info', 'the tool lock of a backend is in force'],
     ['debug', 'a backend does not offer what was approved'],
     ['info', 'a backend is compared with no tool lock any more'],
+    ['warn', 'nothing of a backend is offered: it has no tool lock'],
+    ['info', 'a backend has no tool lock any more'],
   ])
   t.notOk(told.isOpen)
   t.end()

@@ -9,7 +9,7 @@ import {
   pinning,
   startChanging,
   startPinned,
-} from '../../helpers/vmcp/pinning.ts'
+} from '../../../helpers/vmcp/pinning.ts'
 
 t.test('a refused tool under policies about origins', async (t) => {
   const backend = await startChanging(t, [changed(approved, { title: 'Deletes' })])

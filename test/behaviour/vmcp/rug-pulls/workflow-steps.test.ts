@@ -1,6 +1,6 @@
 /** Tools that change while something is in flight: a workflow between two steps, a call after its list. */
 import t from 'tap'
-import { textResult } from '../../helpers/mcp/raw-backend.ts'
+import { textResult } from '../../../helpers/mcp/raw-backend.ts'
 import {
   approved,
   bothEras,
@@ -15,7 +15,7 @@ import {
   pinning,
   startChanging,
   startPinned,
-} from '../../helpers/vmcp/pinning.ts'
+} from '../../../helpers/vmcp/pinning.ts'
 
 t.setTimeout(120_000)
 
