@@ -14,6 +14,7 @@ import { metricsPage } from './metrics.ts'
 import { rulesFile } from './rules.ts'
 import { runbookPages } from './runbooks.ts'
 import { inputFile, typesFile } from './types.ts'
+import { metaSchemaFiles } from './meta-schema.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -24,6 +25,7 @@ const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/runboo
 async function generate(): Promise<Map<string, string>> {
   const bundle = loadBundle(join(root, 'schemas'))
   const { js, dts } = await validatorFiles(bundle)
+  const meta = await metaSchemaFiles()
   return new Map([
     ...bundle.kinds.map((kind): [string, string] => [
       `manifests/crds/${kind.plural}.yaml`,
@@ -42,6 +44,8 @@ async function generate(): Promise<Map<string, string>> {
     ['schemas/generated/rules.ts', rulesFile(bundle)],
     ['schemas/generated/types.ts', typesFile(bundle)],
     ['schemas/generated/input.ts', inputFile(bundle)],
+    ['schemas/generated/meta-schema.js', meta.js],
+    ['schemas/generated/meta-schema.d.ts', meta.dts],
     ['schemas/generated/validators.js', js],
     ['schemas/generated/validators.d.ts', dts],
   ])

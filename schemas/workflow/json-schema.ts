@@ -2,7 +2,7 @@
  * JSON Schemas inside workflows: the parameters of the tool, and what an elicitation asks for. They are checked against
  * the meta-schema and bounded in size; their defaults are checked against them.
  */
-import { Ajv2020 } from 'ajv/dist/2020.js'
+import { isJsonSchema } from '../generated/meta-schema.js'
 import { below, type Violation } from '../validation/violations.ts'
 import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern, PatternError } from './pattern.ts'
@@ -10,8 +10,6 @@ import type { CheckBudget } from './check-budget.ts'
 import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, schemasIn } from './schema-parts.ts'
 import { referenceError } from './schema-references.ts'
-
-let meta: Ajv2020 | undefined
 
 /** Bounds of a schema: it is compiled and checked by a server that others use too. */
 const maxBytes = 100 * 1024
@@ -26,10 +24,9 @@ function sizeError(schema: Fields): string | undefined {
 
 /** What is wrong with the schema itself; undefined when it is one. */
 function schemaError(schema: Fields): string | undefined {
-  meta ??= new Ajv2020({ strict: false, logger: false })
   const { $schema: _, ...plain } = schema
-  if (!meta.validateSchema(plain)) {
-    const error = meta.errors?.[0]
+  if (!isJsonSchema(plain)) {
+    const error = isJsonSchema.errors?.[0]
     return `${error?.instancePath ?? ''} ${error?.message ?? 'is not a JSON Schema'}`.trim()
   }
   return partError(plain)

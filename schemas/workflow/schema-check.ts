@@ -191,7 +191,7 @@ export function patternsOf({ pattern, patternProperties }: Fields): readonly str
 /** Paths and rules, never values. */
 function describe(errors: readonly ErrorObject[] | null | undefined): string[] {
   return (errors ?? []).slice(0, 10).map(({ instancePath, message, params }) => {
-    const extra: unknown = params['additionalProperty']
+    const extra: unknown = params['additionalProperty'] ?? params['unevaluatedProperty']
     const which = typeof extra === 'string' ? ` (${JSON.stringify(extra.slice(0, 80))})` : ''
     const path = instancePath === '' ? '/' : instancePath.slice(0, 500)
     return `${path} ${message ?? 'is not valid'}${which}`

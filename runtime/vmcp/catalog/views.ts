@@ -147,7 +147,8 @@ export class Views {
           return error ? [{ name, error }] : []
         }),
       }
-      if (view.down.every(({ error }) => error !== slowError)) this.#keep(members, client, { ...view, asked: listings })
+      if (view.down.every(({ error }) => error !== slowError))
+        this.#keep(members, client, { ...view, asked: listings })
       return view
     })
   }
@@ -198,9 +199,12 @@ export class Views {
   }
 
   /** For later, unless one of its lists was replaced while another one was waited for. */
-  #keep(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient, { asked, ...view }: AskedView): void {
-    for (const listing of asked)
-      if (members.get(listing.backend)?.listings.peek(client) !== listing) return
+  #keep(
+    members: ReadonlyMap<string, AggregatedBackend>,
+    client: OperationClient,
+    { asked, ...view }: AskedView,
+  ): void {
+    for (const listing of asked) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
     for (const { listings, available } of members.values()) {
       if (available()) until = Math.min(until, listings.freshUntil(client))

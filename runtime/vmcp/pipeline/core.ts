@@ -226,7 +226,7 @@ export class Core {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)
     const unfit =
-      entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation)))
+      entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation, entry)))
     if (unfit) return unfit
     // It may have gone while the arguments were checked.
     const backend = this.#backend(entry.backend)

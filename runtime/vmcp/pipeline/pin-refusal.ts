@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { annotateDenial, visibleText } from '../../observe/index.ts'
 import type { ArgumentCheck, MatchSchemas, PinReason } from '../catalog/pinning/parts.ts'
-import type { RefusedEntry } from '../catalog/types.ts'
+import type { CatalogEntry, RefusedEntry } from '../catalog/types.ts'
 import { type Operation, type Outcome, toolErrorOutcome } from './operation.ts'
 
 /** A call of something that is not as it was approved. */
@@ -16,8 +16,11 @@ export interface PinRefusal {
 export interface PinParts {
   /** Hears of calls that pinning refuses. */
   readonly onRefusal: (refusal: PinRefusal) => void
-  /** Checks arguments for whoever sent them. */
-  readonly matcherFor: (requester: Pick<Operation, 'client' | 'signal'>) => MatchSchemas
+  /** Checks arguments of something for whoever sent them. */
+  readonly matcherFor: (
+    requester: Pick<Operation, 'client' | 'signal'>,
+    subject: Pick<CatalogEntry, 'backend' | 'original'>,
+  ) => MatchSchemas
 }
 
 const maxName = 128

@@ -100,8 +100,10 @@ export class VmcpEngine {
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), {
       onRefusal: (refused) => options.events.emit('pin_refused', refused),
-      matcherFor: (requester) => (schemas, value) =>
-        this.#evaluator.violations({ schemas, value }, requester),
+      matcherFor: (requester, { backend, original: tool }) => {
+        return (schemas, value) =>
+          this.#evaluator.violations({ schemas, value }, { ...requester, subject: { backend, tool } })
+      },
     })
     this.#notifier = new Notifier({
       watchers: options.watchers,

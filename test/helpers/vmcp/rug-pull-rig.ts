@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
-import { type RawBackend, type RawBackendOptions, type RawRequest, startRawBackend, textResult } from '../mcp/raw-backend.ts'
+import {
+  type RawBackend,
+  type RawBackendOptions,
+  type RawRequest,
+  startRawBackend,
+  textResult,
+} from '../mcp/raw-backend.ts'
 import { until } from '../redis.ts'
 import { lockOf, type Status, workflow } from './pinning.ts'
 import { type RuggedClient, ruggedClients } from './rug-pull-clients.ts'
@@ -81,7 +87,11 @@ export async function startOffering(
 }
 
 /** The lock that approves an offer. */
-export function lockFor(backend: string, { tools = [], prompts, templates, instructions }: Offer, more: object = {}) {
+export function lockFor(
+  backend: string,
+  { tools = [], prompts, templates, instructions }: Offer,
+  more: object = {},
+) {
   const items = (list: readonly string[] | undefined, key: string) =>
     list?.map((definition) => ({ name: (JSON.parse(definition) as Record<string, string>)[key], definition }))
   return lockOf(backend, tools, {
@@ -93,8 +103,7 @@ export function lockFor(backend: string, { tools = [], prompts, templates, instr
 }
 
 export function announceAll(backend: RawBackend): void {
-  for (const kind of kinds)
-    backend.push(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`)
+  for (const kind of kinds) backend.push(`{"jsonrpc":"2.0","method":"notifications/${kind}/list_changed"}`)
 }
 
 type Line = Readonly<Record<string, unknown>>
@@ -147,8 +156,11 @@ export async function startRugPull(
   { offers, tool = 'read', config, toolLocks, headers = {}, before, opened }: RigOptions,
 ): Promise<Rig> {
   const backends: Record<string, OfferingBackend> = {}
-  for (const [name, offer] of Object.entries(offers)) 
-    backends[name] = await startOffering(t, name, offer, { ...(before && { before }), ...(opened && { opened }) })
+  for (const [name, offer] of Object.entries(offers))
+    backends[name] = await startOffering(t, name, offer, {
+      ...(before && { before }),
+      ...(opened && { opened }),
+    })
   const urls = Object.fromEntries(Object.entries(backends).map(([name, { url }]) => [name, url]))
   const logFile = join(t.testdir({}), 'audit.log')
   const common = {
@@ -156,7 +168,9 @@ export async function startRugPull(
     operational: {},
     toolLocks:
       toolLocks ??
-      Object.entries(offers).flatMap(([name, offer]) => (typeof offer === 'function' ? [] : [lockFor(name, offer)])),
+      Object.entries(offers).flatMap(([name, offer]) =>
+        typeof offer === 'function' ? [] : [lockFor(name, offer)],
+      ),
     ...config,
   }
   const steps = [{ id: 'one', type: 'tool', tool, arguments: { path: '{{.params.path}}' } }]

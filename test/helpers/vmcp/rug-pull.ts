@@ -51,8 +51,7 @@ export function rugPulls(rows: Readonly<Record<string, Row>>): void {
   // Most of the time of one is spent waiting for the report to the cluster.
   t.jobs = 4
   for (const [name, row] of Object.entries(rows))
-    for (const mode of modes)
-      t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
+    for (const mode of modes) t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
 }
 
 export async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
@@ -79,7 +78,12 @@ export async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
 }
 
 /** Plainly, in a workflow and in a script. */
-export async function everyWay(t: Test, client: RuggedClient, tool: string, expected: Expected): Promise<void> {
+export async function everyWay(
+  t: Test,
+  client: RuggedClient,
+  tool: string,
+  expected: Expected,
+): Promise<void> {
   const { description, call, reason } = expected
   const { era } = client
   const what = `${era} era, ${reason ?? (typeof call === 'string' ? call : call.backend)}`
@@ -148,6 +152,8 @@ export async function told(t: Test, rig: Rig, { mode, drift, expected: { reason 
 
 /** What clients were answered says nothing of locks and approvals, nor why. */
 export function toldToNoModel(t: Test, answers: readonly string[]): void {
-  const telling = answers.filter((text) => /tool_changed|tool_new|lock_invalid|no_lock|\block|pinn|approv/i.test(text))
+  const telling = answers.filter((text) =>
+    /tool_changed|tool_new|lock_invalid|no_lock|\block|pinn|approv/i.test(text),
+  )
   t.same(telling, [], 'no client is told of pinning')
 }

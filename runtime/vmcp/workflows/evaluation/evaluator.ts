@@ -9,6 +9,7 @@
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Log } from '../../../net/index.ts'
+import { visibleText } from '../../../observe/index.ts'
 import type { OperationClient } from '../../pipeline/operation.ts'
 import {
   callerOf,
@@ -52,6 +53,7 @@ export const evaluatorLimits: EvaluatorLimits = {
   taskMs: 10_000,
 }
 
+const maxName = 128
 const heapLimitMb = 256
 const workerCount = 2
 
@@ -127,15 +129,23 @@ export class Evaluator {
    */
   async violations(
     { schemas, value }: SchemaTask,
-    requester: Omit<EvaluationRequester, 'budget'>,
+    requester: Omit<EvaluationRequester, 'budget'> & {
+      /** What the value is for, in the log. */
+      readonly subject: { readonly backend: string; readonly tool: string }
+    },
   ): Promise<readonly string[]> {
     const made = await this.#inWorker<readonly string[]>(
       { schemas, value: shared(value), maxWork: this.#limits.taskWork },
       requester,
     )
     if (made.kind === 'done') return made.value
-    if (made.error === 'limit') return ['they take too much work to be checked']
-    this.#log.error('arguments could not be checked against a schema', { reason: made.message })
+    const { backend, tool } = requester.subject
+    const told = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
+    if (made.error === 'limit') {
+      this.#log.warn('arguments take too much work to be checked against a schema', told)
+      return ['they take too much work to be checked']
+    }
+    this.#log.error('arguments could not be checked against a schema', { ...told, reason: made.message })
     return ['they could not be checked']
   }
 

@@ -3,7 +3,14 @@ import t from 'tap'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { approved, changed, listChanged, type Mode, modes, other } from '../../../helpers/vmcp/pinning.ts'
-import { type Expected, everyWay, inMode, isOpen, told, toldToNoModel } from '../../../helpers/vmcp/rug-pull.ts'
+import {
+  type Expected,
+  everyWay,
+  inMode,
+  isOpen,
+  told,
+  toldToNoModel,
+} from '../../../helpers/vmcp/rug-pull.ts'
 import { ruggedClients } from '../../../helpers/vmcp/rug-pull-clients.ts'
 import { lockFor, type OfferFor, startRugPull } from '../../../helpers/vmcp/rug-pull-rig.ts'
 

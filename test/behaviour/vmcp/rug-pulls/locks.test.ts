@@ -4,7 +4,14 @@ import { until } from '../../../helpers/redis.ts'
 import { describedAs } from '../../../helpers/vmcp/rug-pull-clients.ts'
 import { parseVmcpConfig } from '../../../../runtime/config/index.ts'
 import { approved, changed, type Mode, modes, other } from '../../../helpers/vmcp/pinning.ts'
-import { everyWay, inMode, isOpen, told, toldToNoModel, type Expected } from '../../../helpers/vmcp/rug-pull.ts'
+import {
+  everyWay,
+  inMode,
+  isOpen,
+  told,
+  toldToNoModel,
+  type Expected,
+} from '../../../helpers/vmcp/rug-pull.ts'
 import { lockFor, startRugPull } from '../../../helpers/vmcp/rug-pull-rig.ts'
 
 t.setTimeout(600_000)
@@ -45,7 +52,10 @@ const rows: Readonly<Record<string, Row>> = {
     problem: /the definition is one of "list"/,
   },
   'two locks with the same tool': {
-    toolLocks: [lockFor('files', offer), lockFor('files', { tools: [changed(approved, { title: 'Other' })] })],
+    toolLocks: [
+      lockFor('files', offer),
+      lockFor('files', { tools: [changed(approved, { title: 'Other' })] }),
+    ],
     expected: unusable,
     problem: /stands in the locks of this backend twice/,
   },
@@ -84,7 +94,10 @@ for (const [name, row] of Object.entries(rows)) {
         const tools = await Promise.all(rig.clients.map((client) => client.tools()))
         return tools.every((list) => describedAs(list, 'read') === expected.description)
       })
-      if (row.problem) await until(async () => (await rig.everywhere()).report.problems.some(({ backend }) => backend === 'files'))
+      if (row.problem)
+        await until(async () =>
+          (await rig.everywhere()).report.problems.some(({ backend }) => backend === 'files'),
+        )
       for (const client of rig.clients) await everyWay(t, client, 'read', expected)
       await told(t, rig, { mode, drift: [], expected })
       toldToNoModel(t, rig.answers.slice(already))

@@ -2,7 +2,14 @@
 import t, { type Test } from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { approved, changed, modes, other } from '../../../helpers/vmcp/pinning.ts'
-import { everyWay, inMode, isOpen, told, toldToNoModel, type Expected } from '../../../helpers/vmcp/rug-pull.ts'
+import {
+  everyWay,
+  inMode,
+  isOpen,
+  told,
+  toldToNoModel,
+  type Expected,
+} from '../../../helpers/vmcp/rug-pull.ts'
 import { describedAs, reachedBy, resultOf } from '../../../helpers/vmcp/rug-pull-clients.ts'
 import { announceAll, lockFor, type Rig, startRugPull } from '../../../helpers/vmcp/rug-pull-rig.ts'
 
@@ -51,7 +58,8 @@ for (const mode of modes) {
         return isOver()
       })
       if (isOpen(mode)) t.equal(reachedBy(answer), 'files', client.era)
-      else if (mode === 'freeze') t.match(answer.text, /do not fit.*note/, `${client.era}: approved arguments only`)
+      else if (mode === 'freeze')
+        t.match(answer.text, /do not fit.*note/, `${client.era}: approved arguments only`)
       else t.equal(reachedBy(answer), undefined, client.era)
     }
   })
@@ -110,23 +118,31 @@ for (const mode of modes) {
     t.ok(said < 100, `${said} lines of the log`)
   })
 
-  t.test(`approval by a changed lock, while clients are connected: ${mode}`, { buffered: true }, async (t) => {
-    const rig = await start(t)
-    await rig.offer({ files: pulled })
-    await rig.drifted(drift)
-    await allWays(t, rig, after(mode))
-    rig.reload({ toolLocks: [lockFor('files', pulled)] })
-    await rig.drifted([])
-    await allWays(t, rig, { ...untouched, description: evil })
-    for (const client of rig.searching)
-      t.equal(describedAs(await client.found('Reads a file'), 'read'), evil, `${client.era}: found`)
-    await rig.offer({ files: offer })
-    await rig.drifted(drift)
-    for (const client of rig.clients) {
-      const description = mode === 'freeze' ? evil : mode === 'block' ? undefined : 'Reads a file'
-      t.equal(describedAs(await client.tools(), 'read'), description, 'the definition before is a change now')
-    }
-  })
+  t.test(
+    `approval by a changed lock, while clients are connected: ${mode}`,
+    { buffered: true },
+    async (t) => {
+      const rig = await start(t)
+      await rig.offer({ files: pulled })
+      await rig.drifted(drift)
+      await allWays(t, rig, after(mode))
+      rig.reload({ toolLocks: [lockFor('files', pulled)] })
+      await rig.drifted([])
+      await allWays(t, rig, { ...untouched, description: evil })
+      for (const client of rig.searching)
+        t.equal(describedAs(await client.found('Reads a file'), 'read'), evil, `${client.era}: found`)
+      await rig.offer({ files: offer })
+      await rig.drifted(drift)
+      for (const client of rig.clients) {
+        const description = mode === 'freeze' ? evil : mode === 'block' ? undefined : 'Reads a file'
+        t.equal(
+          describedAs(await client.tools(), 'read'),
+          description,
+          'the definition before is a change now',
+        )
+      }
+    },
+  )
 }
 
 /** Descriptions that a client may ever see. */

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { toolArgumentCheck } from '../../../../runtime/vmcp/catalog/pinning/arguments.ts'
+import { makeLog } from '../../../../runtime/observe/index.ts'
 import type { MatchSchemas } from '../../../../runtime/vmcp/catalog/pinning/parts.ts'
 import { WorkerPool, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
 import {
@@ -30,12 +31,17 @@ function matcher(
   t: Test,
   limits: Partial<EvaluatorLimits> = {},
   pool: Partial<ReturnType<typeof evaluationPool>> = {},
+  log = silentLog,
 ): MatchSchemas {
   const workers = new WorkerPool(workflowWorker, { ...evaluationPool(), ...pool })
-  const evaluator = new Evaluator(silentLog, { ...evaluatorLimits, ...limits }, workers)
+  const evaluator = new Evaluator(log, { ...evaluatorLimits, ...limits }, workers)
   t.teardown(() => evaluator.close())
-  return (schemas, value) =>
-    evaluator.violations({ schemas, value }, { client, signal: new AbortController().signal })
+  const requester = {
+    client,
+    signal: new AbortController().signal,
+    subject: { backend: 'files', tool: 'read' },
+  }
+  return (schemas, value) => evaluator.violations({ schemas, value }, requester)
 }
 
 const match = matcher(t)
@@ -117,6 +123,10 @@ t.test('branches that exclude one another do so with fewer members as well', asy
   )
 })
 
+t.test('a member that does not fit is named', async (t) => {
+  t.match(await violations(file, smuggled), [/unevaluated properties \("note"\)/])
+})
+
 t.test('what was approved as open stays open', async (t) => {
   t.ok(await fitsIn(inside({ type: 'object' }), { a: { anything: 1 } }))
   t.ok(await fitsIn({ ...file, additionalProperties: true }, smuggled))
@@ -144,8 +154,17 @@ t.test('what a dependency of draft-07 asks for by name is required', async (t) =
 })
 
 t.test('arguments whose check does not come to its end do not fit', async (t) => {
-  t.same(await violations(file, fits, matcher(t, { taskWork: 1 })), ['they take too much work to be checked'])
-  t.same(await violations(file, fits, matcher(t, { taskMs: 0 })), ['they could not be checked'])
+  const lines: Record<string, unknown>[] = []
+  const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line)) } })
+  t.same(await violations(file, fits, matcher(t, { taskWork: 1 }, {}, log)), [
+    'they take too much work to be checked',
+  ])
+  t.same(await violations(file, fits, matcher(t, { taskMs: 0 }, {}, log)), ['they could not be checked'])
+  const subject = { backend: 'files', tool: 'read' }
+  t.match(lines, [
+    { level: 'warn', ...subject },
+    { level: 'error', ...subject, reason: 'it takes too long for what it works on' },
+  ])
   const crowded = matcher(t, {}, { maxWorkers: 1, maxPerCaller: 1, maxWaiting: 0 })
   const [first, second] = await Promise.allSettled([
     violations(file, fits, crowded),
