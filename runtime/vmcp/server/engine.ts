@@ -100,9 +100,9 @@ export class VmcpEngine {
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), {
       onRefusal: (refused) => options.events.emit('pin_refused', refused),
-      matcherFor: (requester, { backend, original: tool }) => {
-        return (schemas, value) =>
-          this.#evaluator.violations({ schemas, value }, { ...requester, subject: { backend, tool } })
+      matcherFor: ({ client, signal }, { backend, original: tool }) => {
+        const requester = { client, signal, subject: { backend, tool } }
+        return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
       },
     })
     this.#notifier = new Notifier({
