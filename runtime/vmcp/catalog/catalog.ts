@@ -9,10 +9,24 @@ import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
-import type { Composer, CatalogEntry, CatalogNotice, CatalogItem, RefusedEntry, ToolEntry } from './types.ts'
+import type { PinReason } from './pinning/parts.ts'
+import {
+  type Composer,
+  type CatalogEntry,
+  type CatalogNotice,
+  type CatalogItem,
+  holdsName,
+  type RefusedEntry,
+  type ToolEntry,
+} from './types.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
 export interface TemplateEntry extends CatalogEntry {
+  readonly matches: TemplateMatcher
+}
+
+/** A template that pinning keeps from clients: what it matches is refused. */
+interface RefusedTemplate extends RefusedEntry {
   readonly matches: TemplateMatcher
 }
 
@@ -25,6 +39,9 @@ export class Catalog {
   /** What pinning keeps from clients, by the names that they know. */
   readonly refusedTools: ReadonlyMap<string, RefusedEntry>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
+  readonly refusedTemplates: ReadonlyMap<string, RefusedTemplate>
+  /** In the order in which a URI is looked for: what holds its place, then what was never approved. */
+  readonly #templateOrder: readonly (TemplateEntry | RefusedTemplate)[]
   /** What is listed, in order. */
   readonly toolList: readonly ToolEntry[]
   readonly promptList: readonly CatalogEntry[]
@@ -51,7 +68,10 @@ export class Catalog {
     this.prompts = prompts.entries
     this.refusedPrompts = prompts.refused
     this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
-    this.templates = withMatchers(firstWins(sorted, offeredTemplates, 'resource template', problems))
+    const templates = resolveTemplates(sorted, problems)
+    this.templates = templates.entries
+    this.refusedTemplates = templates.refused
+    this.#templateOrder = templates.order
     this.toolList = sortedByKey([...this.tools.values()].filter(({ advertised }) => advertised))
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
@@ -71,13 +91,19 @@ export class Catalog {
 
   /** The backend entry behind a URI: the resource itself, else the first template, in order, that it matches. */
   findResource(uri: string): CatalogEntry | undefined {
+    const found = this.resourceAt(uri)
+    return found && 'refused' in found ? undefined : found
+  }
+
+  /** As `findResource`; a template that pinning keeps from clients is found too. */
+  resourceAt(uri: string): CatalogEntry | RefusedEntry | undefined {
     return this.resources.get(uri) ?? this.#findTemplate(uri)
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
-  #findTemplate(uri: string): CatalogEntry | undefined {
+  #findTemplate(uri: string): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
-    return this.templateList.find(({ backend, matches }) => {
+    return this.#templateOrder.find(({ backend, matches }) => {
       const work = budgets.get(backend) ?? { left: maxMatchWork }
       budgets.set(backend, work)
       return matches(uri, work)
@@ -114,16 +140,11 @@ function shownNotice({ kind, subject, message }: CatalogNotice): CatalogNotice {
   return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
 
-/** A template that pinning refuses is absent: what it would read is not found. */
-function offeredTemplates({ templates }: Listing): readonly CatalogItem[] {
-  return templates.some(({ refused }) => refused) ? templates.filter(({ refused }) => !refused) : templates
-}
-
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function sortedByKey<E extends CatalogEntry>(entries: E[]): E[] {
+function sortedByKey<E extends { readonly key: string }>(entries: E[]): E[] {
   return entries.sort((a, b) => compare(a.key, b.key))
 }
 
@@ -140,12 +161,14 @@ function firstWins(
   items: (listing: Listing) => readonly CatalogItem[],
   what: string,
   problems: CatalogNotice[],
-): Map<string, CatalogEntry> {
-  const entries = new Map<string, CatalogEntry>()
+): Map<string, Claimed> {
+  const entries = new Map<string, Claimed>()
   for (const listing of listings) {
-    for (const { key, json } of items(listing)) {
+    for (const { key, json, refused } of items(listing)) {
+      if (!holdsName(refused)) continue
       const known = entries.get(key)
-      if (!known) entries.set(key, { key, backend: listing.backend, original: key, json })
+      if (!known)
+        entries.set(key, { key, backend: listing.backend, original: key, json, ...(refused && { refused }) })
       else {
         problems.push({
           kind: 'collision',
@@ -158,6 +181,32 @@ function firstWins(
   return entries
 }
 
-function withMatchers(entries: Map<string, CatalogEntry>): Map<string, TemplateEntry> {
-  return new Map([...entries].map(([key, entry]) => [key, { ...entry, matches: compileTemplate(key) }]))
+interface Claimed extends CatalogEntry {
+  readonly refused?: PinReason
+}
+
+function resolveTemplates(listings: readonly Listing[], problems: CatalogNotice[]) {
+  const entries = new Map<string, TemplateEntry>()
+  const refused = new Map<string, RefusedTemplate>()
+  for (const [key, { refused: reason, ...entry }] of firstWins(
+    listings,
+    ({ templates }) => templates,
+    'resource template',
+    problems,
+  )) {
+    const matches = compileTemplate(key)
+    if (reason === undefined) entries.set(key, { ...entry, matches })
+    else refused.set(key, { key, backend: entry.backend, original: key, refused: reason, matches })
+  }
+  const holding = sortedByKey([...entries.values(), ...refused.values()])
+  const neverApproved: RefusedTemplate[] = []
+  for (const { backend, templates } of listings) {
+    for (const { key, refused: reason } of templates) {
+      if (reason === undefined || holdsName(reason) || entries.has(key) || refused.has(key)) continue
+      const entry = { key, backend, original: key, refused: reason, matches: compileTemplate(key) }
+      refused.set(key, entry)
+      neverApproved.push(entry)
+    }
+  }
+  return { entries, refused, order: [...holding, ...neverApproved] }
 }

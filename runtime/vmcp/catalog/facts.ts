@@ -22,16 +22,16 @@ export function lookFor(
 
 /** A name that pinning keeps from clients: policies decide first whether the caller may learn that it is there. */
 export function refusedFacts(
-  { refusedTools, refusedPrompts }: Catalog,
+  catalog: Catalog,
   action: AccessRequest['action'],
   id: string,
 ): Facts | undefined {
-  const refused =
-    action === 'call_tool'
-      ? refusedTools.get(id)
-      : action === 'get_prompt'
-        ? refusedPrompts.get(id)
-        : undefined
+  if (action === 'read_resource') {
+    const found = catalog.refusedTemplates.get(id) ?? catalog.resourceAt(id)
+    if (!found || !('refused' in found)) return undefined
+    return { hints: {}, origin: { backend: found.backend, original: id, template: found.key } }
+  }
+  const refused = (action === 'call_tool' ? catalog.refusedTools : catalog.refusedPrompts).get(id)
   return refused && { hints: {}, origin: { backend: refused.backend, original: refused.original } }
 }
 

@@ -7,7 +7,13 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Listing } from './listing.ts'
 import type { PinReason } from './pinning/parts.ts'
 import { prefixFormat } from './tools.ts'
-import type { CatalogNotice, CatalogEntry, CatalogItem, RefusedEntry } from './types.ts'
+import {
+  type CatalogNotice,
+  type CatalogEntry,
+  type CatalogItem,
+  holdsName,
+  type RefusedEntry,
+} from './types.ts'
 
 export interface ResolvedPrompts {
   readonly entries: ReadonlyMap<string, CatalogEntry>
@@ -32,8 +38,7 @@ export function resolvePrompts(
   for (const { backend, prompts } of ranked) {
     for (const item of prompts) {
       const { key } = item
-      // What was never approved takes no name away from others.
-      if (item.refused === 'tool_new' || item.refused === 'no_lock') continue
+      if (!holdsName(item.refused)) continue
       if (order.includes(backend)) {
         const known = bare.get(key)
         if (!known) bare.set(key, claimOf(item, backend, key))
@@ -70,6 +75,14 @@ export function resolvePrompts(
   for (const [name, { entry, reason }] of claims) {
     if (reason === undefined) entries.set(name, entry)
     else refused.set(name, { key: name, backend: entry.backend, original: entry.original, refused: reason })
+  }
+  for (const { backend, prompts } of ranked) {
+    for (const { key, refused: reason } of prompts) {
+      if (reason === undefined || holdsName(reason)) continue
+      const name = order.includes(backend) ? key : prefixedName(format, backend, key)
+      if (!entries.has(name) && !refused.has(name))
+        refused.set(name, { key: name, backend, original: key, refused: reason })
+    }
   }
   return { entries, refused }
 }

@@ -15,7 +15,7 @@ import {
   type WorkloadTools,
 } from '../../../schemas/index.ts'
 import type { PinReason } from './pinning/parts.ts'
-import type { CatalogNotice, RefusedEntry, ToolEntry, ToolItem } from './types.ts'
+import { type CatalogNotice, holdsName, type RefusedEntry, type ToolEntry, type ToolItem } from './types.ts'
 
 /** Longer names are refused by some model APIs; they are offered all the same, and reported. */
 const longName = 64
@@ -83,14 +83,6 @@ export function resolveTools(
 export interface ResolvedTools {
   readonly entries: Map<string, ToolEntry>
   readonly refused: ReadonlyMap<string, RefusedEntry>
-}
-
-/**
- * An approved tool holds its name while it is refused, so that calls of it lead to no other backend. One that was never
- * approved has no claim to a name, and takes none away from others.
- */
-function holdsName(refused: PinReason | undefined): boolean {
-  return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
 function refusedEntry({ backend, item }: Candidate, key: string, refused: PinReason): RefusedEntry {

@@ -47,6 +47,14 @@ export interface RefusedEntry {
   readonly refused: PinReason
 }
 
+/**
+ * What was approved holds its name while it is refused, so that a call leads to no other backend. What never was has no
+ * claim to a name, and takes none away from others.
+ */
+export function holdsName(refused: PinReason | undefined): boolean {
+  return refused !== 'tool_new' && refused !== 'no_lock'
+}
+
 export interface ToolEntry extends CatalogEntry {
   /** Name after override, before prefix: what filters and workflows use. */
   readonly base: string

@@ -30,7 +30,7 @@ import {
   toolErrorOutcome,
 } from './operation.ts'
 import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
-import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
+import { type PinParts, refusal, requireFittingCompletion, unfitArguments } from './pin-refusal.ts'
 
 export interface BackendCallOptions {
   /** The least time that the backend has. */
@@ -298,9 +298,13 @@ export class Core {
     return this.callEntry(operation, entry, {})
   }
 
-  /** The entry behind a URI. Rejects with RESOURCE_NOT_FOUND, or BACKEND_UNAVAILABLE when that cannot be known now. */
+  /**
+   * The entry behind a URI. Rejects with FORBIDDEN when pinning refuses it, with RESOURCE_NOT_FOUND, or with
+   * BACKEND_UNAVAILABLE when that cannot be known now.
+   */
   async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
-    const entry = await this.#lookup.find(client, (catalog) => catalog.findResource(uri))
+    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri))
+    if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins.onRefusal)
     if (entry) return entry
     throw (
       this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
@@ -325,6 +329,8 @@ export class Core {
       .completions
     if (entry) requireDecided(operation.origin, entry)
     if (!entry || !offered) return resultOutcome({ completion: { values: [], total: 0, hasMore: false } })
+    if (entry.check)
+      await requireFittingCompletion(operation, entry.check, this.#pins.matcherFor(operation, entry))
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
     return this.callEntry(operation, entry, changes)
   }

@@ -48,7 +48,25 @@ export async function unfitArguments(
 ): Promise<Outcome | undefined> {
   const violations = await check(params.raw('arguments'), match)
   if (violations.length === 0) return undefined
-  const text = `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
+  const text = unfit(violations)
   if (method === 'tools/call') return toolErrorOutcome(text)
   throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${text}` })
+}
+
+/** As `unfitArguments`, of a completion: the argument that it is for, and those that are given already. */
+export async function requireFittingCompletion(
+  { params }: Operation,
+  check: ArgumentCheck,
+  match: MatchSchemas,
+): Promise<void> {
+  const name = params.object('argument')?.text('name')
+  const own = name === undefined ? undefined : Buffer.from(JSON.stringify({ [name]: '' }))
+  const given = params.object('context')?.raw('arguments')
+  const violations = [...(await check(own, match)), ...(await check(given, match))]
+  if (violations.length > 0)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${unfit(violations)}` })
+}
+
+function unfit(violations: readonly string[]): string {
+  return `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
 }

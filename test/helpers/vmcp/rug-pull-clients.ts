@@ -1,4 +1,4 @@
-/** Clients of both eras that a rug pull is tried on. Everything that they are answered is kept. */
+/** Clients of both eras that a rug pull is tried on. Everything that they are answered is recorded. */
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
 
 export interface Described {
@@ -14,9 +14,11 @@ export interface RuggedClient {
   call(name: string, args?: Record<string, unknown>): Promise<WireAnswer>
   /** What tool search finds. */
   found(description: string): Promise<readonly Described[]>
+  /** What the server says for all its tools, when a session is opened or the server discovered. */
+  instructions(): Promise<unknown>
 }
 
-/** Adds the text of each answer to `answers`. */
+/** Adds the text of every response to `answers`. */
 export async function ruggedClients(
   url: string,
   answers: string[],
@@ -40,6 +42,10 @@ export async function ruggedClients(
         const { response } = await call('find_tool', { tool_description: description })
         const { tools } = (response?.result?.['structuredContent'] ?? {}) as { tools?: readonly Described[] }
         return tools ?? []
+      },
+      async instructions() {
+        if (era === 'session') return session.initialized.result?.['instructions']
+        return (await noted('server/discover')).response?.result?.['instructions']
       },
     }
   }

@@ -38,7 +38,7 @@ const kinds = ['tools', 'prompts', 'resources'] as const
 const capabilities = `{${kinds.map((kind) => `"${kind}":{"listChanged":true}`).join()},"completions":{}}`
 
 /** A backend that says which one it is in all that it answers. */
-export async function startOffering(
+async function startOffering(
   t: Test,
   name: string,
   offer: Offer | OfferFor,
@@ -114,6 +114,8 @@ export interface Rig {
   /** One of each era: of a server with a workflow and scripts, and of one with tool search. */
   readonly clients: readonly RuggedClient[]
   readonly searching: readonly RuggedClient[]
+  /** More of the first server. */
+  newClients(): Promise<readonly RuggedClient[]>
   /** All that the clients were answered. */
   readonly answers: readonly string[]
   /** Replaces what backends offer, announces it, and waits until they were listed again. */
@@ -145,6 +147,8 @@ export interface RigOptions {
   readonly toolLocks?: readonly object[]
   /** Headers that clients send. */
   readonly headers?: Record<string, string>
+  /** What the server says that it has. */
+  readonly advertise?: 'backends'
   /** Of every backend. */
   readonly before?: RawBackendOptions['before']
   /** Hears of sessions at backends, and what their clients can do. */
@@ -153,7 +157,7 @@ export interface RigOptions {
 
 export async function startRugPull(
   t: Test,
-  { offers, tool = 'read', config, toolLocks, headers = {}, before, opened }: RigOptions,
+  { offers, tool = 'read', config, toolLocks, headers = {}, before, opened, advertise }: RigOptions,
 ): Promise<Rig> {
   const backends: Record<string, OfferingBackend> = {}
   for (const [name, offer] of Object.entries(offers))
@@ -182,7 +186,7 @@ export async function startRugPull(
     codeMode: { enabled: true },
   }
   const searchSettings = { ...common, optimizer: {} }
-  const main = await toldRig(t, urls, settings)
+  const main = await toldRig(t, urls, settings, advertise && { advertise })
   const search = await toldRig(t, urls, searchSettings)
   const answers: string[] = []
   const clients = await ruggedClients(main.vmcp.url, answers, { headers })
@@ -195,6 +199,7 @@ export async function startRugPull(
     backends,
     clients,
     searching,
+    newClients: () => ruggedClients(main.vmcp.url, answers, { headers }),
     answers,
     async offer(next) {
       const lists = (name: string) =>

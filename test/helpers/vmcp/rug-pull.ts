@@ -1,7 +1,7 @@
 /**
  * Rug pulls as rows of a table: what backends offer and what is approved of it, what they offer then, and what that comes to
  * in each mode. `rugPull` tries a row in a mode: plainly, in a workflow and in a script, through tool search, for clients of
- * both eras; and looks at who is told of it and who is not.
+ * both eras; and looks at where it is reported and where not.
  */
 import t, { type Test } from 'tap'
 import { type Mode, modes, pinning } from './pinning.ts'
@@ -155,5 +155,5 @@ export function toldToNoModel(t: Test, answers: readonly string[]): void {
   const telling = answers.filter((text) =>
     /tool_changed|tool_new|lock_invalid|no_lock|\block|pinn|approv/i.test(text),
   )
-  t.same(telling, [], 'no client is told of pinning')
+  t.same(telling, [], 'no response speaks of pinning')
 }
