@@ -54,7 +54,7 @@ export function rugPulls(rows: Readonly<Record<string, Row>>): void {
     for (const mode of modes) t.test(`${name}: ${mode}`, { buffered: true }, (t) => rugPull(t, row, mode))
 }
 
-export async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
+async function rugPull(t: Test, row: Row, mode: Mode): Promise<void> {
   const { tool = 'read', before = untouched, config = {}, toolLocks } = row
   const rig = await startRugPull(t, {
     offers: row.offers,
