@@ -68,7 +68,7 @@ export function describedAs(tools: readonly Described[], name: string): string |
 /** The backend that answered a call, however many came between; undefined: none did. */
 export function reachedBy({ text, response }: WireAnswer): string | undefined {
   if (response?.error || response?.result?.['isError'] === true) return undefined
-  return /reached:(\w+)/.exec(text)?.[1]
+  return /reached:([\w-]+)/.exec(text)?.[1]
 }
 
 /** `result`, `error <code>`, or `failed`. */

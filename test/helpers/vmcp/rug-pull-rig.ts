@@ -13,8 +13,8 @@ import {
 import { until } from '../redis.ts'
 import { lockOf, type Status, workflow } from './pinning.ts'
 import { type RuggedClient, ruggedClients } from './rug-pull-clients.ts'
-import { rig as toldRig, type Rig as Told } from './told-rig.ts'
-import { bareNames, vmcpConfig } from './vmcp.ts'
+import { rig as toldRig, type Rig as Told } from '../failures/rig.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from './vmcp.ts'
 
 /** JSON texts of what one backend offers. */
 export interface Offer {
@@ -187,13 +187,13 @@ export async function startRugPull(
   }
   const searchSettings = { ...common, optimizer: {} }
   const main = await toldRig(t, urls, settings, advertise && { advertise })
-  const search = await toldRig(t, urls, searchSettings)
+  const search = await startTestVmcp(urls, searchSettings)
+  t.teardown(() => search.close())
   const answers: string[] = []
   const clients = await ruggedClients(main.vmcp.url, answers, { headers })
-  const searching = await ruggedClients(search.vmcp.url, answers, { headers })
+  const searching = await ruggedClients(search.url, answers, { headers })
   const everybody = [...clients, ...searching]
-  const statusOf = async ({ vmcp }: typeof main) =>
-    (await (await fetch(`${vmcp.origin}/status`)).json()) as Status
+  const statusOf = async (vmcp: VmcpServer) => (await (await fetch(`${vmcp.origin}/status`)).json()) as Status
   return {
     vmcp: main.vmcp,
     backends,
@@ -216,9 +216,9 @@ export async function startRugPull(
         return [...before].every(([name, count]) => lists(name) > count)
       })
     },
-    found: async () => driftOf((await statusOf(main)).backends),
+    found: async () => driftOf((await statusOf(main.vmcp)).backends),
     async drifted(drift) {
-      for (const server of [main, search])
+      for (const server of [main.vmcp, search])
         await until(async () => {
           await Promise.all(everybody.map((client) => client.request('tools/list')))
           return sameLines(driftOf((await statusOf(server)).backends), drift)
@@ -226,7 +226,7 @@ export async function startRugPull(
     },
     reload(change) {
       main.vmcp.reload(vmcpConfig(urls, { ...settings, ...change }))
-      search.vmcp.reload(vmcpConfig(urls, { ...searchSettings, ...change }))
+      search.reload(vmcpConfig(urls, { ...searchSettings, ...change }))
     },
     everywhere: () => main.told(),
     async told(drift) {

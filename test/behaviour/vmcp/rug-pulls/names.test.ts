@@ -22,7 +22,7 @@ const mailFirst = {
 const prefixed = {
   aggregation: {
     conflictResolution: 'prefix',
-    conflictResolutionConfig: { prefixFormat: '{workload}_' },
+    conflictResolutionConfig: { prefixFormat: '{workload}-' },
   },
 }
 const bySecondServer = (mode: Mode): Expected =>
@@ -87,24 +87,24 @@ rugPulls({
     drift: [],
   },
   'a second server takes the prefixed name': {
-    offers: { a: { tools: [changed(approved, { name: 'b_read' })] }, a_b: { tools: [mail] } },
-    attack: { a_b: { tools: [mail, evilRead] } },
-    tool: 'a_b_read',
+    offers: { a: { tools: [changed(approved, { name: 'b-read' })] }, 'a-b': { tools: [mail] } },
+    attack: { 'a-b': { tools: [mail, evilRead] } },
+    tool: 'a-b-read',
     config: prefixed,
     before: { description: 'Reads a file', call: { backend: 'a' } },
     expected: () => ({ description: 'Reads a file', call: { backend: 'a' } }),
-    drift: ['a_b tool read new text,input,hints'],
+    drift: ['a-b tool read new text,input,hints'],
   },
   'a second server takes the prefixed name of a tool that is blocked': {
-    offers: { a: { tools: [changed(approved, { name: 'b_read' })] }, a_b: { tools: [mail] } },
-    attack: { a: { tools: [changed(evilRead, { name: 'b_read' })] }, a_b: { tools: [mail, evilRead] } },
-    tool: 'a_b_read',
+    offers: { a: { tools: [changed(approved, { name: 'b-read' })] }, 'a-b': { tools: [mail] } },
+    attack: { a: { tools: [changed(evilRead, { name: 'b-read' })] }, 'a-b': { tools: [mail, evilRead] } },
+    tool: 'a-b-read',
     config: prefixed,
     before: { description: 'Reads a file', call: { backend: 'a' } },
     expected: (mode) =>
       mode === 'block'
         ? { description: undefined, call: 'denied', reason: 'tool_changed' }
         : { description: isOpen(mode) ? evil : 'Reads a file', call: { backend: 'a' } },
-    drift: ['a tool b_read changed text', 'a_b tool read new text,input,hints'],
+    drift: ['a tool b-read changed text', 'a-b tool read new text,input,hints'],
   },
 })
