@@ -31,13 +31,13 @@ export interface PlaceOptions {
   readonly profile?: string
   readonly replace: boolean
   readonly dryRun: boolean
-  /** Makes the client's own folder when there is none. */
-  readonly create: boolean
   /** Writes although the client runs. */
   readonly whileRunning: boolean
 }
 
 export interface AddOptions extends PlaceOptions {
+  /** Makes the client's own folder when there is none. */
+  readonly create: boolean
   readonly url?: string
   readonly server?: string
   readonly bearerEnv?: string
@@ -80,6 +80,7 @@ export async function addClients(words: readonly string[], options: AddOptions):
       return showSnippet(connection, key, scope)
     }
     const operation = operationOn(client, options, host)
+    if (!options.create) refuseMissingFolder(operation.location, host)
     const done = await addEntry(operation, entry)
     tell(operation, done, host, {
       what: `"${options.name}" leads to ${options.server ?? connection.url}`,
@@ -147,14 +148,17 @@ export function operationOn(client: ClientId, options: PlaceOptions, host: Host)
       `${title} is running and writes its file from memory: quit it first, or say --while-running`,
     )
   }
-  const folder = dirname(location.file)
-  if (isOwnFile && !options.create && !existsSync(folder)) {
-    throw invalidConfig(
-      `there is no folder ${shortPath(folder, host)}: is ${title} installed here? --create makes it all the same`,
-    )
-  }
   const { name, replace, dryRun } = options
   return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
+}
+
+/** A client whose folder is not there is not installed. */
+export function refuseMissingFolder({ client, file, scope }: FileOperation['location'], host: Host): void {
+  const folder = dirname(file)
+  if (scope === 'project' || existsSync(folder)) return
+  throw invalidConfig(
+    `there is no folder ${shortPath(folder, host)}: is ${clientRow(client).title} installed here? --create makes it all the same`,
+  )
 }
 
 interface Told {

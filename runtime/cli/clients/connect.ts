@@ -4,7 +4,13 @@
 import { connectionEntry } from '../../clients/index.ts'
 import { printError } from '../output.ts'
 import { clientNamed } from './choose.ts'
-import { bridgeProgram, operationOn, type PlaceOptions, type AddOptions } from './client.ts'
+import {
+  bridgeProgram,
+  operationOn,
+  refuseMissingFolder,
+  type PlaceOptions,
+  type AddOptions,
+} from './client.ts'
 import { thisHost } from './host.ts'
 import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
@@ -19,7 +25,6 @@ const place: PlaceOptions = {
   scope: 'user',
   replace: false,
   dryRun: false,
-  create: false,
   whileRunning: false,
 }
 
@@ -32,12 +37,14 @@ export async function connectClients(words: readonly string[], url: string): Pro
       const client = clientNamed(word)
       const program = bridgeProgram(client, {
         ...place,
+        create: false,
         url,
         stdio: false,
         print: false,
       } satisfies AddOptions)
       const entry = connectionEntry({ client, name: place.name, url, program })
       const operation = operationOn(client, place, host)
+      refuseMissingFolder(operation.location, host)
       const { outcome } = await addEntry(operation, entry)
       // An entry that was there before stays.
       if (outcome === 'none') continue

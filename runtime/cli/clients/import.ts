@@ -158,14 +158,13 @@ function show(sources: readonly Source[], conversion: Conversion, { host, saved,
       print(`Nothing is written. To write ${taken === 1 ? 'it' : 'them'}: gatehouse import … --save FOLDER`)
     return
   }
-  const place = shortPath(resolve(folder), host)
   print(
     saved.written.length > 0
-      ? `Written to ${place}: ${saved.written.join(', ')}`
-      : `${place} is as it should be`,
+      ? `Written to ${folder}: ${saved.written.join(', ')}`
+      : `${folder} is as it should be`,
   )
   for (const name of saved.stale)
-    printError(`${place}/${name} is from an earlier run and no longer used; it holds secrets`)
+    printError(`${folder}/${name} is from an earlier run and no longer used; it holds secrets`)
   print(`Next: gatehouse dev -f ${folder}   (check first: gatehouse validate -f ${folder})`)
 }
 

@@ -43,10 +43,9 @@ function withPlace(command: Command): Command {
         .choices(['user', 'project', 'local'])
         .default('user'),
     )
-    .option('--profile <id>', 'a profile of VS Code instead')
+    .addOption(new Option('--profile <id>', 'a profile of VS Code instead').conflicts('scope'))
     .option('--replace', 'also an entry of that name that was not written by gatehouse', false)
     .option('--dry-run', 'show the change and write nothing; values of other entries are not shown', false)
-    .option('--create', 'make the client’s folder when it has none here', false)
     .option('--while-running', 'write although the client runs and may write its own version over it', false)
     .addHelpText('after', exitCodes)
 }
@@ -70,6 +69,7 @@ function addAdd(client: Command): void {
       'through gatehouse proxy stdio, also where the client could call the gateway itself',
       false,
     )
+    .option('--create', 'make the client’s folder when it has none here', false)
     .option('--print', 'print the entry, the client’s own command and its link instead of writing', false)
     .action(async (words: string[], options: AddOptions) => {
       const { addClients } = await import('../clients/client.ts')

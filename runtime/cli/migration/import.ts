@@ -83,7 +83,6 @@ function show(options: ToolhiveOptions, migration: Migration, written: readonly 
     printError('Nothing was converted, so nothing is written')
     return
   }
-  const place = shortPath(resolve(folder), thisHost())
-  print(written.length > 0 ? `Written to ${place}: ${written.join(', ')}` : `${place} is as it should be`)
+  print(written.length > 0 ? `Written to ${folder}: ${written.join(', ')}` : `${folder} is as it should be`)
   print(`Next: gatehouse validate -f ${folder}`)
 }

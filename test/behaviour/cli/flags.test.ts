@@ -53,6 +53,11 @@ await t.test('options that would do nothing beside the others are refused by nam
     ],
     ['vmcp serve -c x --group y', '--group: does nothing with --config'],
     ['vmcp serve -c x --backend y=http://a', '--backend: does nothing with --config'],
+    [
+      'client add vscode --scope project --profile work',
+      "option '--profile <id>' cannot be used with option '--scope <scope>'",
+    ],
+    ['client remove vscode --create', "unknown option '--create'"],
     ['policy explain -p x --tool y --original z', '--original: is for --backend'],
   ]
   for (const [line, message] of rows) {

@@ -1,6 +1,6 @@
 /** `gatehouse client`: what it shows, where it writes, and what it refuses, as a user types it. */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeClientHome } from '../../helpers/clients/client-home.ts'
@@ -119,3 +119,38 @@ await t.test(
     }
   },
 )
+
+await t.test('client remove and undo: dry runs write nothing, a changed entry wants --replace', async (t) => {
+  const file = fileOf('cursor')
+  const before = readFileSync(file)
+  const there = (name: string) => readFileSync(file, 'utf8').includes(`"${name}": {`)
+  await gatehouse('client', 'add', 'cursor', '--name', 'team')
+  const added = readFileSync(file)
+  for (const verb of ['remove', 'undo']) {
+    const dry = await gatehouse('client', verb, 'cursor', '--name', 'team', '--dry-run')
+    t.match(dry, { code: 0, stdout: /Cursor: would change ~\/\.cursor\/mcp\.json\n[^]*"team"/ }, verb)
+    t.ok(readFileSync(file).equals(added), verb)
+  }
+  const other = await gatehouse('client', 'remove', 'cursor')
+  t.match(other, { code: 0, stdout: /Cursor: nothing to do/ }, 'an entry of another name stays')
+  t.ok(there('team'))
+  writeFileSync(file, added.toString().replace('127.0.0.1:4483', '127.0.0.1:9999'))
+  for (const verb of ['remove', 'undo']) {
+    const refused = await gatehouse('client', verb, 'cursor', '--name', 'team')
+    t.match(refused, { code: 1, stderr: /--replace/ }, verb)
+    t.ok(there('team'), verb)
+  }
+  t.match(await gatehouse('client', 'remove', 'cursor', '--name', 'team', '--replace'), { code: 0 })
+  t.notOk(there('team'))
+  writeFileSync(file, before)
+  const project = join(home, 'undone')
+  mkdirSync(project)
+  const words = ['undo', 'gemini', '--scope', 'project']
+  const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, [main, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
+  t.equal(run('add', 'gemini', '--scope', 'project').status, 0)
+  t.match(run(...words), { status: 0, stdout: /Removed, for it was made for the entry/ })
+  t.notOk(existsSync(join(project, '.gemini/settings.json')))
+  t.match(run('remove', 'junie').stdout, 'nothing to do', 'also where the client has no folder')
+})

@@ -22,3 +22,17 @@ t.test('render: routes, autoscalers and disruption budgets', async (t) => {
   for (const kind of ['HTTPRoute', 'HorizontalPodAutoscaler', 'PodDisruptionBudget'])
     t.match(stdout, `kind: ${kind}`)
 })
+
+t.test('render: --image is in the pods, --status shows the parents with their conditions', async (t) => {
+  const image = 'registry.example.com/gatehouse:of-mine'
+  const pods = await runGatehouse(['render', '-f', '-', '--image', image], manifests)
+  t.match(pods.stdout, new RegExp(`image: ${image}`))
+  const { code, stdout } = await runGatehouse(['render', '-f', '-', '--status', '-o', 'json'], manifests)
+  t.equal(code, 0)
+  const { items } = JSON.parse(stdout) as { items: { kind: string; status: { phase?: string } }[] }
+  t.strictSame(items.map(({ kind }) => kind).sort(), ['MCPGroup', 'VirtualMCPServer'])
+  t.match(
+    items.find(({ kind }) => kind === 'VirtualMCPServer'),
+    { status: { url: /^http/, conditions: [{ type: String, status: String }] } },
+  )
+})
