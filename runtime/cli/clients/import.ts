@@ -17,7 +17,7 @@ import {
 import { exitCode, painter, print, printError } from '../output.ts'
 import { askHidden, canAsk } from './ask.ts'
 import { clientNamed } from './choose.ts'
-import { shortPath, thisHost } from './host.ts'
+import { thisHost } from './host.ts'
 import { reportLines, reportObject } from './report.ts'
 import { type Saved, saveFolder } from './save.ts'
 import { readSources, type Source } from './sources.ts'

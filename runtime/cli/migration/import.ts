@@ -2,7 +2,6 @@
 import { invalidConfig } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
 import { type Migration, migrate, type SourceDocument } from '../../migration/index.ts'
-import { shortPath, thisHost } from '../clients/host.ts'
 import { saveFolder } from '../clients/save.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
