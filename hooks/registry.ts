@@ -14,6 +14,7 @@ import { mcpServerEntry } from './kinds/mcpserverentry/index.ts'
 import { mcpTelemetryConfig } from './kinds/mcptelemetryconfig/index.ts'
 import { mcpToolConfig } from './kinds/mcptoolconfig/index.ts'
 import { mcpToolLock } from './kinds/mcptoollock/index.ts'
+import { mcpWebhookConfig } from './kinds/mcpwebhookconfig/index.ts'
 import { compositeToolDefinition } from './kinds/virtualmcpcompositetooldefinition/index.ts'
 import { virtualMcpServer } from './kinds/virtualmcpserver/index.ts'
 
@@ -29,6 +30,7 @@ const registry: { readonly [K in KindName]: KindHooks<K> } = {
   MCPTelemetryConfig: mcpTelemetryConfig,
   MCPToolConfig: mcpToolConfig,
   MCPToolLock: mcpToolLock,
+  MCPWebhookConfig: mcpWebhookConfig,
   VirtualMCPCompositeToolDefinition: compositeToolDefinition,
   VirtualMCPServer: virtualMcpServer,
 }

@@ -91,6 +91,10 @@ export const telemetryReferences: References = {
   VirtualMCPServer: named('telemetryConfigRef'),
 }
 
+export const webhookReferences: References = {
+  VirtualMCPServer: named('webhookConfigRef'),
+}
+
 export const toolReferences: References = {
   MCPServer: named('toolConfigRef'),
   MCPRemoteProxy: named('toolConfigRef'),

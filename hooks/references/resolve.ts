@@ -84,6 +84,13 @@ export const telemetryCondition: ConfigCondition = {
   notValid: 'TelemetryConfigRefInvalid',
 }
 
+export const webhookCondition: ConfigCondition = {
+  type: 'WebhookConfigRefValidated',
+  valid: 'WebhookConfigRefValid',
+  notFound: 'WebhookConfigRefNotFound',
+  notValid: 'WebhookConfigRefInvalid',
+}
+
 export const toolCondition: ConfigCondition = {
   type: 'ToolConfigValidated',
   valid: 'ToolConfigValid',

@@ -48,6 +48,7 @@ import type {
   MCPToolConfigSpec,
   MCPToolConfigStatus,
   MCPToolLockStatus,
+  MCPWebhookConfigStatus,
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
@@ -131,6 +132,7 @@ export type {
   MCPToolConfigSpec,
   MCPToolConfigStatus,
   MCPToolLockStatus,
+  MCPWebhookConfigStatus,
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
@@ -487,6 +489,15 @@ export type MCPToolLock = Omit<filled.MCPToolLock, "spec"> & {
 
 export type MCPToolLockSpec = ToolLockSpec
 
+export type MCPWebhookConfig = Omit<filled.MCPWebhookConfig, "spec"> & {
+  readonly spec?: MCPWebhookConfigSpec
+}
+
+export type MCPWebhookConfigSpec = Omit<filled.MCPWebhookConfigSpec, "mutating" | "validating"> & {
+  readonly mutating?: readonly Webhook[]
+  readonly validating?: readonly Webhook[]
+}
+
 export type ModelCache = Omit<filled.ModelCache, "enabled" | "size" | "accessMode"> & {
   readonly enabled?: boolean
   readonly size?: string
@@ -813,6 +824,19 @@ export type Volume = Omit<filled.Volume, "readOnly"> & {
   readonly readOnly?: boolean
 }
 
+export type Webhook = Omit<filled.Webhook, "timeout" | "failurePolicy" | "phase" | "mode" | "circuitBreaker" | "tlsConfig"> & {
+  readonly timeout?: string
+  readonly failurePolicy?: "fail" | "ignore"
+  readonly phase?: "request" | "response"
+  readonly mode?: "enforce" | "audit"
+  readonly circuitBreaker?: DecisionCircuit
+  readonly tlsConfig?: WebhookTls
+}
+
+export type WebhookTls = Omit<filled.WebhookTls, "insecureSkipVerify"> & {
+  readonly insecureSkipVerify?: boolean
+}
+
 export type WorkflowStep = Omit<filled.WorkflowStep, "type" | "onError" | "onDecline" | "onCancel" | "itemVar" | "maxIterations" | "maxParallel" | "step"> & {
   readonly type?: "tool" | "elicitation" | "forEach"
   readonly onError?: OnError
@@ -849,6 +873,7 @@ export interface Kinds {
   readonly MCPTelemetryConfig: MCPTelemetryConfig
   readonly MCPToolConfig: MCPToolConfig
   readonly MCPToolLock: MCPToolLock
+  readonly MCPWebhookConfig: MCPWebhookConfig
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinition
   readonly VirtualMCPServer: VirtualMCPServer
 }
@@ -866,6 +891,7 @@ export interface Statuses {
   readonly MCPTelemetryConfig: MCPTelemetryConfigStatus
   readonly MCPToolConfig: MCPToolConfigStatus
   readonly MCPToolLock: MCPToolLockStatus
+  readonly MCPWebhookConfig: MCPWebhookConfigStatus
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinitionStatus
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }

@@ -28,6 +28,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath")))),
   "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef))": (self) =>
     or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef")))),
+  "!(has(self.insecureSkipVerify) && self.insecureSkipVerify) || !(has(self.caSecretRef) || has(self.clientCertSecretRef))": (self) =>
+    or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caSecretRef"), () => has(self, "clientCertSecretRef")))),
   "!(has(self.issuer) && (has(self.authorizeUrl) || has(self.tokenUrl)))": (self) =>
     not(and(() => has(self, "issuer"), () => or(() => has(self, "authorizeUrl"), () => has(self, "tokenUrl")))),
   "!(has(self.targetClientSecret) && has(self.targetClientSecretEnv))": (self) =>
@@ -78,6 +80,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "headers")), () => not(has(self, "sensitiveHeaders")), () => not(exists(select(self, "sensitiveHeaders"), (h) => isIn(select(h, "name"), select(self, "headers"))))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
+  "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
+    or(() => not(has(self, "mutating")), () => not(has(self, "validating")), () => not(exists(select(self, "mutating"), (m) => exists(select(self, "validating"), (v) => equal(select(v, "name"), select(m, "name")))))),
   "!has(self.primaryUpstreamProvider) || self.upstreamProviders.exists(p, p.name == self.primaryUpstreamProvider)": (self) =>
     or(() => not(has(self, "primaryUpstreamProvider")), () => exists(select(self, "upstreamProviders"), (p) => equal(select(p, "name"), select(self, "primaryUpstreamProvider")))),
   "!has(self.publicUrl) || self.publicUrl.startsWith('https://') || self.publicUrl.matches('^http://(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$')": (self) =>
@@ -206,6 +210,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(has(self, "authorizeUrl"), has(self, "tokenUrl")),
   "has(self.claim) != has(self.matcher)": (self) =>
     notEqual(has(self, "claim"), has(self, "matcher")),
+  "has(self.clientCertSecretRef) == has(self.clientKeySecretRef)": (self) =>
+    equal(has(self, "clientCertSecretRef"), has(self, "clientKeySecretRef")),
   "has(self.clientCertificatePath) == has(self.clientKeyPath)": (self) =>
     equal(has(self, "clientCertificatePath"), has(self, "clientKeyPath")),
   "has(self.clientId) != has(self.dcrConfig)": (self) =>
@@ -292,4 +298,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
   "self.url.startsWith('https://') || (has(self.insecureSkipVerify) && self.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
+  "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
 }

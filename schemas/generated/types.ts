@@ -1335,6 +1335,28 @@ export type MCPToolLockStatus = {
   readonly drift?: readonly ToolLockDrift[]
 }
 
+/** Webhooks that are asked about calls and their results, shared by several servers. */
+export type MCPWebhookConfig = {
+  readonly apiVersion: "gatehouse.dev/v1beta1"
+  readonly kind: "MCPWebhookConfig"
+  /** Object metadata. */
+  readonly metadata: ObjectMeta
+  /** Webhooks, written once and named by webhookConfigRef of virtual servers. They are asked in the order of the lists: the mutating ones first. */
+  readonly spec: MCPWebhookConfigSpec
+  /** Observed state. */
+  readonly status?: MCPWebhookConfigStatus
+}
+
+/** Webhooks, written once and named by webhookConfigRef of virtual servers. They are asked in the order of the lists: the mutating ones first. */
+export type MCPWebhookConfigSpec = {
+  /** May change arguments and results; each sees what those before it have made. */
+  readonly mutating?: readonly Webhook[]
+  /** May refuse; asked about what the mutating ones have made. */
+  readonly validating?: readonly Webhook[]
+}
+
+export type MCPWebhookConfigStatus = ConfigStatus
+
 /** Extra labels and annotations. */
 export type MetadataOverrides = {
   readonly annotations?: { readonly [name: string]: string }
@@ -2591,6 +2613,8 @@ export type VirtualMCPServerSpec = {
   readonly sessionStorage?: SessionStorageConfig
   /** A shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
+  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  readonly webhookConfigRef?: ObjectRef
 }
 
 /** Observed state. */
@@ -2621,6 +2645,8 @@ export type VirtualMCPServerStatus = {
   readonly oidcConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly telemetryConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly webhookConfigHash?: string
 }
 
 /** Configuration file of a virtual server. */
@@ -2681,6 +2707,30 @@ export type Volume = {
   readonly readOnly: boolean
 }
 
+/** A webhook that is asked about calls or their results. */
+export type Webhook = {
+  /** Name of the webhook in logs, metrics and conditions. */
+  readonly name: string
+  /** Where requests are posted to. */
+  readonly url: string
+  /** Longest time for one response, 1s to 30s. */
+  readonly timeout: string
+  /** What becomes of a call when the webhook gives no valid response. fail: it is refused; ignore: it goes on as if the webhook were not there. A denial is a response. */
+  readonly failurePolicy: "fail" | "ignore"
+  /** request: asked before the call is authorized; response: asked about its result or error, before the client gets it. */
+  readonly phase: "request" | "response"
+  /** audit: asked and told about, without any effect on calls. */
+  readonly mode: "enforce" | "audit"
+  /** What the webhook is asked about; everything that it can be asked about when unset. */
+  readonly match?: WebhookMatch
+  /** When the webhook is not asked any more for a while, and failurePolicy decides at once. */
+  readonly circuitBreaker: DecisionCircuit
+  /** How the webhook and the gateway prove who they are. */
+  readonly tlsConfig?: WebhookTls
+  /** Secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
+  readonly hmacSecretRef?: SecretRef
+}
+
 /** What the webhook is asked about; everything that it can be asked about when unset. */
 export type WebhookMatch = {
   /** Methods of MCP; all four when unset. */
@@ -2689,6 +2739,18 @@ export type WebhookMatch = {
   readonly backends?: readonly string[]
   /** Tools, by the names that their backends give them. With it the webhook is asked about calls of these tools only. */
   readonly tools?: readonly string[]
+}
+
+/** How the webhook and the gateway prove who they are. */
+export type WebhookTls = {
+  /** PEM certificates that are trusted beside the system's. */
+  readonly caSecretRef?: SecretRef
+  /** PEM certificate of mutual TLS. */
+  readonly clientCertSecretRef?: SecretRef
+  /** Its PEM key. */
+  readonly clientKeySecretRef?: SecretRef
+  /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
+  readonly insecureSkipVerify: boolean
 }
 
 /** Structured output. Absent: the output of the last step is returned. */
@@ -2829,6 +2891,7 @@ export interface Kinds {
   readonly MCPTelemetryConfig: MCPTelemetryConfig
   readonly MCPToolConfig: MCPToolConfig
   readonly MCPToolLock: MCPToolLock
+  readonly MCPWebhookConfig: MCPWebhookConfig
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinition
   readonly VirtualMCPServer: VirtualMCPServer
 }
@@ -2846,6 +2909,7 @@ export interface Statuses {
   readonly MCPTelemetryConfig: MCPTelemetryConfigStatus
   readonly MCPToolConfig: MCPToolConfigStatus
   readonly MCPToolLock: MCPToolLockStatus
+  readonly MCPWebhookConfig: MCPWebhookConfigStatus
   readonly VirtualMCPCompositeToolDefinition: VirtualMCPCompositeToolDefinitionStatus
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }

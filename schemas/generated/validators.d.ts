@@ -23,6 +23,8 @@ export declare const MCPToolConfig: Validator
 export declare const MCPToolConfigStatus: Validator
 export declare const MCPToolLock: Validator
 export declare const MCPToolLockStatus: Validator
+export declare const MCPWebhookConfig: Validator
+export declare const MCPWebhookConfigStatus: Validator
 export declare const VirtualMCPCompositeToolDefinition: Validator
 export declare const VirtualMCPCompositeToolDefinitionStatus: Validator
 export declare const VirtualMCPServer: Validator

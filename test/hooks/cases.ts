@@ -2,6 +2,7 @@
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
 import { dayTwo } from './day-two-cases.ts'
+import { webhookCases } from './webhook-cases.ts'
 import {
   auth,
   authzConfig,
@@ -589,4 +590,5 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...virtualServers,
   ...configs,
   ...dayTwo,
+  ...webhookCases,
 }

@@ -87,6 +87,36 @@ export const telemetryConfig = (openTelemetry: object = {}): Stored =>
     prometheus: { enabled: true },
   })
 
+export const webhookConfig = (): Stored =>
+  resource('MCPWebhookConfig', 'company', {
+    mutating: [
+      {
+        name: 'mask',
+        url: 'https://mask.example.com/hook',
+        phase: 'response',
+        hmacSecretRef: { name: 'webhooks', key: 'hmac' },
+      },
+    ],
+    validating: [
+      {
+        name: 'dlp',
+        url: 'https://dlp.example.com/hook',
+        timeout: '2s',
+        match: { methods: ['tools/call'], backends: ['files'] },
+        tlsConfig: {
+          caSecretRef: { name: 'webhooks', key: 'ca' },
+          clientCertSecretRef: { name: 'webhook-client', key: 'tls.crt' },
+          clientKeySecretRef: { name: 'webhook-client', key: 'tls.key' },
+        },
+      },
+    ],
+  })
+
+export const webhookSecrets = (): readonly Stored[] => [
+  secret('webhooks', { hmac: 's', ca: 'pem' }),
+  secret('webhook-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
+]
+
 export const toolConfig = (spec: object = {}): Stored =>
   resource('MCPToolConfig', 'readonly', {
     toolsFilter: ['say'],

@@ -27,7 +27,7 @@ import { checkFiles, type Files } from './config/files.ts'
 import { type Incoming, incomingAuth } from './config/incoming.ts'
 import { outgoingAuth } from './config/outgoing.ts'
 import { configFile, port } from './paths.ts'
-import { aggregation, compositeTools, checkGroup, optimizer, telemetry } from './references.ts'
+import { aggregation, compositeTools, checkGroup, optimizer, telemetry, webhooks } from './references.ts'
 import { checkSessions, checkSessionSecret } from './config/sessions.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -99,13 +99,16 @@ function check(context: Context, needs: PodNeeds) {
   const search = optimizer(context)
   const shown = aggregation(context)
   const observed = telemetry(context, needs)
+  const asked = webhooks(context, needs)
   const incoming = incomingAuth(context, needs, externalAddressOf(context) ?? addressOf(context))
   const server = checkAuthServer(context, incoming)
   const password = checkSessionSecret(context, needs)
   const consoleSecret = checkConsoleSecret(context, needs)
   checkSessions(context)
-  const hashes = hashesOf(incoming, observed.hash)
-  for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
+  const revisions = hashesOf(incoming, observed.hash)
+  for (const [what, hash] of Object.entries(revisions)) needs.revision(what, hash)
+  // The running server reloads its webhooks and their files.
+  const hashes = { ...revisions, webhookConfigHash: asked.hash }
   const outgoing = outgoingAuth(context, needs)
   const backends = backendsWithNeeds(context, needs, outgoing, shown.failures)
   // Without its group nobody knows the members.
@@ -121,6 +124,7 @@ function check(context: Context, needs: PodNeeds) {
     server,
     ...incoming.failures,
     observed.telemetry.failure,
+    asked.webhooks.failure,
     password,
     consoleSecret,
   ]
@@ -135,6 +139,7 @@ function check(context: Context, needs: PodNeeds) {
     compositeTools: tools.value,
     optimizer: search.value,
     telemetry: observed.telemetry.value,
+    webhooks: asked.webhooks.value,
     defaultStrategy,
     backends,
     address: addressOf(context),

@@ -21,6 +21,7 @@ export const relatedKinds = [
   'MCPTelemetryConfig',
   'MCPToolConfig',
   'MCPToolLock',
+  'MCPWebhookConfig',
   'EmbeddingServer',
   'VirtualMCPCompositeToolDefinition',
 ] as const

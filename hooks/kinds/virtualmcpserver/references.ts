@@ -1,6 +1,6 @@
 /**
  * References of a virtual server that are neither authentication nor backends: group, workflows, embedding server, tool
- * configurations, telemetry. Each sets its condition; what is broken is returned, so that all errors are known at once.
+ * configurations, telemetry, webhooks. Each sets its condition; what is broken is returned, so that all errors are known at once.
  */
 import {
   type Aggregation,
@@ -8,6 +8,7 @@ import {
   formatViolations,
   type Optimizer,
   reservedOverrides,
+  type RuntimeWebhooks,
   type Telemetry,
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
@@ -17,6 +18,7 @@ import { fieldsOf } from '../../kube.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { type ConfigPart, failed } from '../../runtime-config/part.ts'
 import { literalHeaders, telemetryPart } from '../../runtime-config/telemetry.ts'
+import { webhooksPart } from '../../runtime-config/webhooks.ts'
 import {
   configCalled,
   configHashOf,
@@ -24,6 +26,7 @@ import {
   checkedConfig,
   telemetryCondition,
   toolCondition,
+  webhookCondition,
 } from '../../references/resolve.ts'
 import { reservedNames } from './reserved.ts'
 
@@ -212,6 +215,22 @@ export function telemetry(context: Context, needs: PodNeeds): TelemetryResult {
   return {
     telemetry: { value: telemetryPart(shared.value, reference, target) },
     hash: configHashOf(context, 'MCPTelemetryConfig', reference.name),
+  }
+}
+
+export interface WebhooksResult {
+  readonly webhooks: ConfigPart<RuntimeWebhooks | undefined>
+  readonly hash: string | undefined
+}
+
+export function webhooks(context: Context, needs: PodNeeds): WebhooksResult {
+  const { webhookConfigRef: reference } = context.parent.spec
+  if (!reference) return { webhooks: { value: undefined }, hash: undefined }
+  const shared = checkedConfig(context, 'MCPWebhookConfig', reference.name, webhookCondition)
+  if (shared.failure) return { webhooks: shared, hash: undefined }
+  return {
+    webhooks: { value: webhooksPart(shared.value, needs) },
+    hash: configHashOf(context, 'MCPWebhookConfig', reference.name),
   }
 }
 

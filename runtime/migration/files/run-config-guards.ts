@@ -5,8 +5,8 @@ import type { RunConfigParts } from './run-config-parts.ts'
 /** Fields that hold a guard which is not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
   authz_config_path: 'its policies are in another file: put them into authz_config, or convert that file',
-  validating_webhooks: 'webhooks of requests have no counterpart',
-  mutating_webhooks: 'webhooks of requests have no counterpart',
+  validating_webhooks: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
+  mutating_webhooks: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
   embedded_auth_server_config:
     'the embedded authorization server is not converted: write an MCPExternalAuthConfig',

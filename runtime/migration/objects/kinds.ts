@@ -48,7 +48,10 @@ export const absentKinds: Readonly<
   Record<string, { readonly effect: 'refused' | 'skipped'; readonly text: string }>
 > = {
   MCPRegistry: { effect: 'skipped', text: 'the gateway has no registry of servers' },
-  MCPWebhookConfig: { effect: 'refused', text: 'webhooks of requests have no counterpart' },
+  MCPWebhookConfig: {
+    effect: 'refused',
+    text: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
+  },
 }
 
 function mcpServer(draft: MigrationDraft, context: ObjectContext): void {

@@ -20,7 +20,7 @@ import {
   webhookMethods,
   type WebhookResponse,
 } from './subject.ts'
-import { makeWebhook, type Webhook, type WebhookVerdict } from './webhook.ts'
+import { makeWebhook, type WebhookPeer, type WebhookVerdict } from './webhook.ts'
 
 /** What came of asking one webhook about one call or response. */
 export interface WebhookDecision {
@@ -65,17 +65,17 @@ export interface ChainParts extends WebhookPlace {
 /** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
 export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): WebhookChain {
   const { observe } = parts
-  const made = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): Webhook[] =>
+  const made = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): WebhookPeer[] =>
     list.map((one) => makeWebhook(one, kind, parts, (event) => tellState(one, event, observe)))
   const webhooks = [...made('mutating', settings.mutating), ...made('validating', settings.validating)]
 
-  function asked(phase: WebhookPhase, method: string, origin: Origin | undefined): Webhook[] {
+  function asked(phase: WebhookPhase, method: string, origin: Origin | undefined): WebhookPeer[] {
     return webhooks.filter((webhook) => matches(webhook.settings, phase, method, origin))
   }
 
   /** Undefined: the call goes on as it is. */
   async function ask(
-    webhook: Webhook,
+    webhook: WebhookPeer,
     call: WebhookCall,
     response?: WebhookResponse,
   ): Promise<WebhookVerdict | undefined> {

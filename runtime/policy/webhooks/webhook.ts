@@ -19,7 +19,7 @@ export interface WebhookVerdict extends Omit<WebhookAnswer, 'patch'> {
   readonly ms: number
 }
 
-export interface Webhook {
+export interface WebhookPeer {
   readonly settings: RuntimeWebhook
   readonly kind: WebhookKind
   /** Rejects with DecisionFailure, or with the signal's reason. */
@@ -36,7 +36,7 @@ export function makeWebhook(
   kind: WebhookKind,
   place: WebhookPlace,
   observe: (event: InquiryEvent) => void,
-): Webhook {
+): WebhookPeer {
   const who = `webhook ${settings.name}`
   const secret = settings.hmacSecretPath === undefined ? undefined : rotatingSecret(settings.hmacSecretPath)
   const client = makeJsonPost(settings, {

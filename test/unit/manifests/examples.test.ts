@@ -42,6 +42,7 @@ const targets: Readonly<Record<string, string>> = {
   externalAuthConfigRef: 'MCPExternalAuthConfig',
   toolConfigRef: 'MCPToolConfig',
   telemetryConfigRef: 'MCPTelemetryConfig',
+  webhookConfigRef: 'MCPWebhookConfig',
   embeddingServerRef: 'EmbeddingServer',
   compositeToolRefs: 'VirtualMCPCompositeToolDefinition',
 }
@@ -61,7 +62,7 @@ const examples = readdirSync(root).toSorted()
 
 await t.test('examples: one for each main use, and the quickstart', async (t) => {
   const wanted =
-    'authz cloud-sts composite-tools decision-point embedded-auth-server header-injection oidc optimizer quickstart redis-sessions remote-entry token-exchange tool-locks workflows'
+    'authz cloud-sts composite-tools decision-point embedded-auth-server header-injection oidc optimizer quickstart redis-sessions remote-entry token-exchange tool-locks webhooks workflows'
   t.strictSame(examples, wanted.split(' '))
 })
 

@@ -79,7 +79,7 @@ await t.test('hashOf: SHA-256 of the canonical JSON in hex', async (t) => {
   t.not(hashOf({ a: '1' }), hashOf({ a: 1 }))
 })
 
-await t.test('kinds: thirteen, found by any of their names', async (t) => {
+await t.test('kinds: fourteen, found by any of their names', async (t) => {
   t.same(
     kinds.map(({ kind }) => kind),
     [
@@ -94,6 +94,7 @@ await t.test('kinds: thirteen, found by any of their names', async (t) => {
       'MCPTelemetryConfig',
       'MCPToolConfig',
       'MCPToolLock',
+      'MCPWebhookConfig',
       'VirtualMCPCompositeToolDefinition',
       'VirtualMCPServer',
     ],

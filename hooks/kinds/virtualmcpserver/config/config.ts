@@ -19,6 +19,7 @@ export interface ConfigParts {
   readonly compositeTools: input.VmcpFile['compositeTools'] | undefined
   readonly optimizer: input.VmcpFile['optimizer'] | undefined
   readonly telemetry: input.VmcpFile['telemetry'] | undefined
+  readonly webhooks: input.VmcpFile['webhooks'] | undefined
   readonly defaultStrategy: input.OutgoingStrategy | undefined
   readonly backends: readonly ResolvedBackend[]
   /** Where clients reach the server. */
@@ -65,6 +66,7 @@ export function configOf(
     pinning: own.pinning,
     toolLocks: toolLocks(context, parts.backends),
     telemetry: parts.telemetry,
+    webhooks: parts.webhooks,
   })
 }
 
@@ -82,6 +84,7 @@ const hotReloadable = [
   'pinning',
   'rateLimiting',
   'toolLocks',
+  'webhooks',
 ] as const
 
 /** Changes when the running server must be started again. */

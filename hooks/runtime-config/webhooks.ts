@@ -1,0 +1,52 @@
+/**
+ * Webhooks of one server, from an MCPWebhookConfig. Secrets and certificates are mounted: the file names paths.
+ * Source: docs/guides/webhooks.md.
+ */
+import type {
+  MCPWebhookConfig,
+  RuntimeWebhook,
+  RuntimeWebhooks,
+  SecretRef,
+  Webhook,
+} from '../../schemas/index.ts'
+import { definedFields } from '../children/defined.ts'
+import type { PodNeeds } from './needs.ts'
+
+const directory = '/config/webhooks'
+
+/** `webhooks` of the runtime; asks the pod for the files. */
+export function webhooksPart({ spec }: MCPWebhookConfig, needs: PodNeeds): RuntimeWebhooks {
+  const list = (webhooks: readonly Webhook[] | undefined): readonly RuntimeWebhook[] | undefined =>
+    webhooks?.map((webhook) => runtimeWebhook(webhook, needs))
+  return definedFields({ mutating: list(spec.mutating), validating: list(spec.validating) })
+}
+
+function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: PodNeeds): RuntimeWebhook {
+  /** The path of the file; one directory for each, because they may be of several Secrets. */
+  function file(what: string, ref: SecretRef | undefined): string | undefined {
+    if (!ref) return undefined
+    const at = `${directory}/${rest.name}/${what}`
+    needs.secretFiles(`webhook-${what}-${rest.name}`, at, ref.name, [{ key: ref.key, path: what }])
+    return `${at}/${what}`
+  }
+  return definedFields({
+    ...rest,
+    insecureSkipVerify: tlsConfig?.insecureSkipVerify ?? false,
+    caBundlePath: file('ca', tlsConfig?.caSecretRef),
+    clientCertificatePath: file('cert', tlsConfig?.clientCertSecretRef),
+    clientKeyPath: file('key', tlsConfig?.clientKeySecretRef),
+    hmacSecretPath: file('hmac', hmacSecretRef),
+  })
+}
+
+/** Keys of Secrets that the webhooks need. */
+export function webhookSecrets({ spec }: MCPWebhookConfig): readonly SecretRef[] {
+  return [...(spec.mutating ?? []), ...(spec.validating ?? [])].flatMap(({ tlsConfig, hmacSecretRef }) =>
+    [
+      tlsConfig?.caSecretRef,
+      tlsConfig?.clientCertSecretRef,
+      tlsConfig?.clientKeySecretRef,
+      hmacSecretRef,
+    ].filter((ref) => ref !== undefined),
+  )
+}
