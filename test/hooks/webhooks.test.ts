@@ -50,14 +50,14 @@ t.test('what cannot be meant is refused, naming the field', async (t) => {
   ]
   for (const [document, message] of wrong) t.match(problems(document).join('\n'), message)
   t.same(problems(one({ url: 'http://hook.example.com', tlsConfig: { insecureSkipVerify: true } })), [])
-  const empty = withDefaults(config({})) as MCPWebhookConfig
+  const empty = withDefaults(config({}))
   t.match(webhookViolations(empty), [{ path: 'spec', message: /at least one webhook/ }])
 })
 
 t.test('what opens a way past a webhook is warned of', async (t) => {
   const lax = withDefaults(one({ failurePolicy: 'ignore', tlsConfig: { insecureSkipVerify: true } }))
-  t.match(webhookWarnings(lax as MCPWebhookConfig), [/insecureSkipVerify/, /failurePolicy ignore/])
-  t.same(webhookWarnings(withDefaults(one({})) as MCPWebhookConfig), [])
+  t.match(webhookWarnings(lax), [/insecureSkipVerify/, /failurePolicy ignore/])
+  t.same(webhookWarnings(withDefaults(one({}))), [])
 })
 
 t.test('the runtime reads what hooks write', async (t) => {
