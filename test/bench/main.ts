@@ -13,7 +13,16 @@ interface Bench {
   run(parts?: readonly string[]): Promise<unknown>
 }
 
-const benches = ['programs', 'proxy', 'vmcp', 'hooks', 'authserver', 'policy', 'optimizer'] as const
+const benches = [
+  'programs',
+  'proxy',
+  'vmcp',
+  'hooks',
+  'authserver',
+  'policy',
+  'pinning',
+  'optimizer',
+] as const
 
 const wanted = process.argv.slice(2).map((word) => word.split(':'))
 for (const [name = '', part] of wanted) {

@@ -1,5 +1,8 @@
 /** The locks of one backend together. */
 import t from 'tap'
+import { PinBook } from '../../../../runtime/vmcp/catalog/pinning/book.ts'
+import { digestsOf } from '../../../../runtime/vmcp/catalog/pinning/digest.ts'
+import type { Listing } from '../../../../runtime/vmcp/catalog/listing.ts'
 import { closedBy, settingsFor } from '../../../../runtime/vmcp/catalog/pinning/apply.ts'
 import { compileLocks } from '../../../../runtime/vmcp/catalog/pinning/compile.ts'
 import type { PinReport } from '../../../../runtime/vmcp/catalog/pinning/report.ts'
@@ -26,6 +29,17 @@ t.test(
     }
   },
 )
+
+const emptyListing: Listing = {
+  backend: 'b',
+  serial: 1,
+  server: { instructions: undefined } as Listing['server'],
+  tools: [],
+  resources: [],
+  templates: [],
+  prompts: [],
+  violations: { problems: [], repaired: 0, leftOut: 0 },
+}
 
 function reportOf(backend: string, more: Partial<PinReport>): PinReport {
   const counts = { pinned: 1, new: 0, changed: 0, removed: 0 }
@@ -74,4 +88,56 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
   ])
   t.notOk(told.isOpen)
   t.end()
+})
+
+t.test('hidden characters of names are written out', (t) => {
+  const events = makeEvents(Date.now)
+  const seen: unknown[] = []
+  events.listen(({ fields }) => seen.push({ ...fields }))
+  const drift = { backend: 'b', state: 'changed', parts: ['text'], digest: 'x' } as const
+  const names = [
+    { kind: 'tool', name: 'read\u202e\u{e0041}\n' },
+    { kind: 'prompt', name: 'greet' },
+  ] as const
+  const counts = { pinned: 0, new: 0, changed: 2, removed: 0 }
+  new PinsTold(events).note([reportOf('b', { counts, drift: names.map((name) => ({ ...drift, ...name })) })])
+  t.match(seen, [
+    {
+      examples: ['tool read\\u{202e}\\u{e0041}\\u{a} changed (text)', 'prompt greet changed (text)'],
+    },
+  ])
+  t.end()
+})
+
+t.test('what differs is quiet exactly where its sort is only observed', async (t) => {
+  const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: 'object' } })
+  const text = (value: object) => JSON.stringify(value)
+  const locked = [tool('same', 'x'), tool('changed', 'x'), tool('removed', 'x')]
+  const differing = {
+    changed: [tool('same', 'x'), tool('changed', 'y'), tool('removed', 'x')],
+    new: [...locked, tool('new', 'x')],
+    removed: [tool('same', 'x'), tool('changed', 'x')],
+  }
+  const lock = {
+    backend: 'b',
+    scheme: 'gatehouse.pin.v1' as const,
+    tools: locked.map((one) => ({ name: one.name, definition: text(one) })),
+  }
+  const options = { changed: 'onChanged', new: 'onNew', removed: 'onRemoved' } as const
+  for (const [sort, tools] of Object.entries(differing)) {
+    for (const [other, option] of Object.entries(options)) {
+      const book = new PinBook(() => {})
+      book.replace({ pinning: { ...observe, [option]: 'warn' }, toolLocks: [lock] })
+      await book.ready('b')
+      const items = await Promise.all(
+        tools.map(async (one) => {
+          const json = Buffer.from(text(one))
+          return { key: one.name, json, mirrored: [], pin: await digestsOf('tool', json) }
+        }),
+      )
+      const listing = { ...emptyListing, tools: items }
+      const report = book.report({ backend: 'b', listings: [listing], perCaller: false })
+      t.equal(report?.quiet, sort !== other, `${sort}, ${option}: warn`)
+    }
+  }
 })
