@@ -12,8 +12,8 @@ import { openSession } from '../helpers/mcp/wire.ts'
 import { bareNames } from '../helpers/vmcp/vmcp.ts'
 
 const TOOLS = 100
-const CALLS = 1_000
-const ROUNDS = 9
+const CALLS = 400
+const ROUNDS = 7
 const AT_ONCE = 8
 
 const tools = Array.from({ length: TOOLS }, (_, at) =>
