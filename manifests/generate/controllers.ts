@@ -3,7 +3,7 @@
  *
  * `?rev=<version>` makes a new version a change of the spec, which is what makes Metacontroller call every hook again.
  * `caBundle` is left out on purpose: the certificate job fills it in, and applying the manifests again keeps it.
- * Source: Metacontroller CompositeController API; design section 4 "Metacontroller".
+ * Source: Metacontroller CompositeController API.
  */
 import { apiVersion } from '../../schemas/index.ts'
 import { type Child, distinct, type HookedKind } from './kinds.ts'

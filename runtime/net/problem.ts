@@ -2,7 +2,7 @@
  * Renders an error as RFC 9457 problem details: the shape for everything that is neither MCP nor OAuth.
  *
  * Anything that is not a GatehouseError becomes a bare 500: no message, no stack, no cause reaches a client.
- * Source: design, section 4 "errors"; RFC 9457.
+ * Source: RFC 9457.
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../schemas/index.ts'

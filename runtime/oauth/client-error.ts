@@ -2,7 +2,7 @@
  * What can go wrong when we are an OAuth client: one class, so that callers can tell "try later" from "sign in again".
  *
  * `message` is safe for clients. What the peer said (`description`, `cause`) is for logs and for the operator's own
- * terminal only. Source: RFC 6749 section 5.2; design, section 4 "errors".
+ * terminal only. Source: RFC 6749 section 5.2.
  */
 import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
 

@@ -2,7 +2,7 @@
  * Renders an error as OAuth JSON, for answers to OAuth clients and for every 401.
  *
  * Only errors whose row in the table has an OAuth code say more than `server_error`; causes never leave.
- * Source: RFC 6749 sections 5.1 and 5.2; design, section 4 "errors".
+ * Source: RFC 6749 sections 5.1 and 5.2.
  */
 import type { ServerResponse } from 'node:http'
 import { errors, GatehouseError } from '../../schemas/index.ts'

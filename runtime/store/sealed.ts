@@ -8,7 +8,7 @@
  * secret opens counts as absent, and is reported.
  *
  * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets are not encrypted.
- * Source: design, section 4 "storage at rest"; NIST SP 800-38D; RFC 5869.
+ * Source: NIST SP 800-38D; RFC 5869.
  */
 import {
   createCipheriv,

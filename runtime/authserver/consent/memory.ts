@@ -5,7 +5,7 @@
  * to the user's own machine are never remembered: any client there could claim to be the client. Disconnecting an
  * account or signing a client out withdraws everything that was remembered for that client. What counts is the order of
  * the records, not the clocks of the replicas.
- * Source: design, section 4 "consent"; MCP 2025-11-25 security best practices (confused deputy).
+ * Source: MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
 import { within } from '../clients/scopes.ts'

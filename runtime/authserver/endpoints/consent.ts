@@ -4,7 +4,7 @@
  * This server is one client to the provider, for every client that registers here. Without this page, an untrusted client's
  * client could ride on a login that the user already has at the provider (confused deputy). It lives on the host of
  * the callback, because the binding cookie must come back there.
- * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16; design, section 4 "consent".
+ * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16.
  */
 import type { Exchange } from '../../net/index.ts'
 import {

@@ -4,7 +4,7 @@
  * Every decision is one compare-and-set on one record, so of two simultaneous requests exactly one wins, on whatever
  * replica. Reuse of a code or of an old refresh token ends the grant: whoever holds its tokens, one of them is a thief.
  * A refresh token that was rotated within the last ten seconds gets the same successor again, because clients refresh
- * in parallel and lose answers (design, section 4).
+ * in parallel and lose answers.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'

@@ -4,7 +4,7 @@
  * A session is the root of everything issued: a grant that is not listed in it is dead, whatever signature its tokens
  * carry. Logging in again as the same user with the same client joins the session, so that providers that are still
  * connected need not be asked again. The last grant takes the session and every upstream token with it.
- * Source: design, section 4 "refresh tokens"; RFC 9700 section 4.14; RFC 7009 section 2.1.
+ * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'

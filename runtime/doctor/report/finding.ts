@@ -1,7 +1,7 @@
 /**
  * What a check reports: one finding per check, in the order in which a client meets the hops.
  *
- * Texts of peers are cleaned before they get in here (report/text.ts). Source: design, section 6 (runtime/doctor).
+ * Texts of peers are cleaned before they get in here (report/text.ts).
  */
 import type { FindingCode } from './codes.ts'
 

@@ -4,7 +4,7 @@
  *
  * One audit line and one server span for each HTTP request. What only the work knows (backend, exact outcome, client)
  * it leaves on the scope of the request. With audit and telemetry off, the handler is returned as it is.
- * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry; design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
  */
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

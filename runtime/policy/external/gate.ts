@@ -4,7 +4,7 @@
  * Fails closed: whatever keeps a decision from being made refuses the request. Items of a list whose decision cannot be
  * made are left out; a list of which no decision could be made is refused, because an empty one would be a lie. Tools
  * of the gateway itself are asked about like all others.
- * Source: docs/guides/decision-point.md; design, section 3 "Request".
+ * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
 import {

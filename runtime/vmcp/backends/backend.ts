@@ -4,7 +4,7 @@
  * A session-era backend gets one connection for each client session, and a pool for everybody else; where a client can
  * be asked back, a pooled connection serves one request at a time, so that a question always belongs to one client.
  * A stateless backend needs one connection in all. Numbers are bounded; idle connections are closed.
- * Source: design, section 3; docs/specification/virtual-server.md#backends (backends).
+ * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject, rpcCode } from '../../mcp/index.ts'

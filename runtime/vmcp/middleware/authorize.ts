@@ -7,7 +7,7 @@
  * arguments; the steps of a workflow do not: the workflow itself was permitted.
  *
  * A refusal is a FORBIDDEN error with the text of its kind; lists are answered with what the caller may use.
- * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'

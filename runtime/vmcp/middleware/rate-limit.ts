@@ -8,7 +8,7 @@
  *
  * Session-era clients get a result that their model can read; stateless clients an error with code 429. Both travel
  * with HTTP 200, because client libraries repeat a bare 429 by themselves.
- * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
 import { errors } from '../../../schemas/index.ts'
 import { annotateDenial, limitedDenial } from '../../observe/index.ts'

@@ -3,7 +3,7 @@
  * configuration says.
  *
  * Made again for a changed configuration; requests in flight keep the responses that they got.
- * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); design, section 3 "Request".
+ * Source: docs/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting); ARCHITECTURE.md, "A tool call".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'

@@ -3,7 +3,7 @@
  * see. The client edges make it from the wire, the backend edges carry it out.
  *
  * Params and results stay JSON bytes. Times are milliseconds.
- * Source: design, section 3 "Eras"; docs/specification/virtual-server.md.
+ * Source: ARCHITECTURE.md, "Two protocol eras"; docs/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../../mcp/index.ts'

@@ -7,7 +7,7 @@
  * shows is made of what the caller may use. Its tools stand behind them, so that calling one costs a token and can be
  * forbidden. Workflows are no feature in this sense: they are tools of the catalog, checked and counted like any other.
  *
- * Source: design, section 3 "Request"; docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool, execute_tool_script).
+ * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool, execute_tool_script).
  */
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Middleware, type Operation, type Perform } from './operation.ts'

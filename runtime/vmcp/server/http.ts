@@ -3,7 +3,7 @@
  *
  * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport); what is not a known path is 404.
  * Requests of both eras meet here and part after parsing.
- * Source: design, section 3 "Request"; docs/specification/virtual-server.md#endpoints, "Endpoints".
+ * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'

@@ -4,7 +4,7 @@
  * answers, and then goes on where it stopped.
  *
  * The table of parked calls is bounded in number (overall and for one caller) and in time.
- * Source: MCP 2026-07-28, patterns/mrtr; design, section 3 "Eras".
+ * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
