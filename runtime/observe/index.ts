@@ -17,7 +17,13 @@ export type { ExchangeRecord } from './audit/exchange-line.ts'
 export { recordedPayload } from './audit/payload.ts'
 export { exactJson, isRawJson } from './exact-json.ts'
 export { type ExchangeRecorder, makeObserver, type Observer } from './exchange/observer.ts'
-export { annotateDenial, annotateWebhook, limitedDenial } from './exchange/scope.ts'
+export {
+  annotateDenial,
+  annotateWebhook,
+  continueTrace,
+  limitedDenial,
+  requestTrace,
+} from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'
 export { redactText } from './redact.ts'

@@ -12,6 +12,7 @@ import { replicas } from './vmcp/replicas.ts'
 import { pinSelf, stopAll } from './vmcp/rig.ts'
 import { flood, idle } from './vmcp/sessions.ts'
 import { progress } from './vmcp/table.ts'
+import { told } from './vmcp/told.ts'
 
 export const parts: Readonly<Record<string, () => Promise<string>>> = {
   rates,
@@ -22,6 +23,7 @@ export const parts: Readonly<Record<string, () => Promise<string>>> = {
   idle,
   flood,
   replicas,
+  told,
 }
 
 /** No part needs half of it. */

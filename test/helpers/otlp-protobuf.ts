@@ -29,6 +29,11 @@ const span: Shape = {
   5: { name: 'name', of: 'string' },
   6: { name: 'kind', of: 'varint' },
   9: attributes,
+  13: {
+    name: 'links',
+    repeated: true,
+    of: { 1: { name: 'traceId', of: 'hex' }, 2: { name: 'spanId', of: 'hex' } },
+  },
   15: { name: 'status', of: { 2: { name: 'message', of: 'string' }, 3: { name: 'code', of: 'varint' } } },
 }
 const numberPoint: Shape = {

@@ -12,6 +12,7 @@ export interface CollectedSpan {
   readonly spanId: string
   readonly parentSpanId: string | undefined
   readonly traceState: string | undefined
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[]
   readonly attributes: Readonly<Record<string, AttributeValue>>
   /** 0 unset, 1 ok, 2 error. */
   readonly status: number

@@ -2,13 +2,16 @@
 import t from 'tap'
 import { Browser } from '../helpers/console/console.ts'
 import { startLoginRig } from '../helpers/console/login.ts'
+import { openSession } from '../helpers/mcp/wire.ts'
+import { until } from '../helpers/redis.ts'
 
 t.test('a login ends on the page that was asked for, with a cookie that scripts cannot read', async (t) => {
   const rig = await startLoginRig({ groups: ['viewers'] })
   t.teardown(() => rig.close())
   const browser = new Browser(rig.console.url)
   t.match((await browser.api('me')).json, { status: 401, code: 'UNAUTHENTICATED' })
-  await browser.go('login?to=/calls')
+  const end = await browser.go('login?to=/calls')
+  t.equal(end.url, `${rig.console.url}calls`)
   const me = await browser.api('me')
   t.match(me.json, {
     user: { sub: 'alice', name: 'Alice' },
@@ -17,7 +20,11 @@ t.test('a login ends on the page that was asked for, with a cookie that scripts 
     freshLogin: true,
   })
   t.notMatch(me.text, /planted-client-secret|eyJ/, 'no token reaches the browser')
-  const begin = await fetch(`${rig.console.url}login?to=//evil.example`, { redirect: 'manual' })
+  for (const to of ['//evil.example', '/\\evil.example', 'https://evil.example', '/x\\..', 'evil']) {
+    const elsewhere = await new Browser(rig.console.url).go(`login?to=${encodeURIComponent(to)}`)
+    t.equal(elsewhere.url, rig.console.url, `${to} leads home`)
+  }
+  const begin = await fetch(`${rig.console.url}login`, { redirect: 'manual' })
   t.match(begin.headers.getSetCookie()[0], /HttpOnly; SameSite=Lax/)
   t.match(begin.headers.get('location'), /code_challenge_method=S256/)
 })
@@ -121,9 +128,16 @@ t.test(
     const rig = await startLoginRig({ groups: [] })
     t.teardown(() => rig.close())
     const browser = await rig.signIn()
+    const session = await openSession(rig.console.vmcp.url)
+    await session.request('tools/list')
+    const [others] = rig.console.vmcp.view.sessions()
+    t.ok(others, 'somebody else is there')
     t.same((await browser.api('calls')).json['items'], [])
     t.same((await browser.api('sessions')).json['items'], [])
     const headers = { 'x-gatehouse-csrf': String((await browser.api('me')).json['csrf']) }
+    const taken = await browser.api(`sessions/${others?.hash}`, { method: 'DELETE', headers })
+    t.equal(taken.status, 404, 'as if there were no such session')
+    t.equal((await session.request('ping')).status, 200, 'which goes on')
     t.equal((await browser.api('sessions/000000000000', { method: 'DELETE', headers })).status, 404)
     t.equal((await browser.api('tries/00000000-0000-0000-0000-000000000000/events')).status, 404)
   },
@@ -144,4 +158,29 @@ t.test('a login that is too old, or of unknown age, is renewed by signing in aga
   await browser.go('login?to=/&again=true')
   t.match((await browser.api('me')).json, { freshLogin: true })
   t.match((await recheck()).json, { code: 'NOT_FOUND' }, 'it goes through')
+})
+
+t.test('streams are bounded over all visitors, so that nobody takes what all others need', async (t) => {
+  let logins = 0
+  const rig = await startLoginRig({ groups: [], provider: { nextAccount: () => `user-${logins}` } })
+  t.teardown(() => rig.close())
+  const open = []
+  for (; logins < 4; logins++) {
+    const browser = await rig.signIn()
+    t.match((await browser.api('me')).json, { user: { sub: `user-${logins}` } })
+    for (let i = 0; i < 8; i++) open.push(await browser.events('stream'))
+    t.match((await browser.api('stream')).json, { code: 'TOO_MANY_STREAMS' }, 'the bound of one visitor')
+  }
+  t.same(new Set(open.map(({ status }) => status)), new Set([200]))
+  const fifth = await rig.signIn()
+  const refused = await fifth.api('stream')
+  t.match(refused, { status: 503, json: { code: 'TOO_MANY_STREAMS' } }, 'the bound of all: 32')
+  t.equal(refused.headers.get('retry-after'), '10')
+  open[0]?.close()
+  await until(async () => {
+    const stream = await fifth.events('stream')
+    stream.close()
+    return stream.status === 200
+  })
+  for (const stream of open) stream.close()
 })

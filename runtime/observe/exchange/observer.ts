@@ -119,6 +119,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       response: undefined,
       errorCode: undefined,
       span: undefined,
+      continues: undefined,
       denial: undefined,
       webhooks: undefined,
       attributes: undefined,
@@ -237,6 +238,7 @@ export function makeObserver(options: ObserverOptions): Observer {
       span.set(telemetry.spans.environment)
       if (scope.attributes) span.set(scope.attributes)
       if (failure !== undefined) span.fail(failure)
+      if (scope.continues !== undefined) span.link(scope.continues)
     }
     span.end()
   }

@@ -34,6 +34,8 @@ export interface RequestScope {
   /** The error that the operation was rejected with. */
   errorCode: ErrorCode | undefined
   span: OpenSpan | undefined
+  /** The request that this one goes on with, as a `traceparent`. */
+  continues: string | undefined
   /** Why the work refused the request, as a code. */
   denial: string | undefined
   /** What webhooks said, in order; the first ones when there are many. */
@@ -73,6 +75,19 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
 
 /** Denial by a rate limit, where the response is a result. */
 export const limitedDenial = 'rate_limited'
+
+/** Names the request in flight to a later one that goes on with it, as a `traceparent`; the first of a row of them. */
+export function requestTrace(): string | undefined {
+  const request = scopes.getStore()?.request
+  if (request?.continues !== undefined) return request.continues
+  return request?.span?.traceparent()
+}
+
+/** The request in flight goes on with another one. */
+export function continueTrace(traceparent: string): void {
+  const request = scopes.getStore()?.request
+  if (request?.http) request.continues = traceparent
+}
 
 /** Says why the request in flight is refused, for its audit line: a code, never a text of others. */
 export function annotateDenial(reason: string): void {

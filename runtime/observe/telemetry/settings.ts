@@ -6,6 +6,7 @@
  * `/v1/metrics` are appended. The encoding is protobuf unless the standard variables say JSON.
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter specification.
  */
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import {
   GatehouseError,
@@ -103,6 +104,8 @@ function readSettings(
     samplingRatio,
     legacy: config.useLegacyAttributes,
     resource: {
+      ...podAttributes(from.env),
+      'service.instance.id': randomUUID(),
       ...config.customAttributes,
       'service.name': config.serviceName || from.serverName,
       'service.version': config.serviceVersion || from.version,
@@ -110,6 +113,16 @@ function readSettings(
     environment,
     warnings,
   }
+}
+
+/** Where this runs, as the variables of a pod say. Source: OpenTelemetry semantic conventions, Kubernetes attributes. */
+function podAttributes(env: Environment): Readonly<Record<string, string>> {
+  const found = {
+    'k8s.namespace.name': env['VMCP_NAMESPACE'],
+    'k8s.pod.name': env['GATEHOUSE_POD_NAME'],
+  }
+  if (!found['k8s.pod.name']) return {}
+  return Object.fromEntries(Object.entries(found).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
 function readCollector(

@@ -101,6 +101,11 @@ function openSpan(span: Span): OpenSpan {
     rename(name) {
       span.updateName(cutBytes(redactText(name), maxNameBytes))
     },
+    traceparent: () => writeTraceContext(span.spanContext())['traceparent'],
+    link(traceparent) {
+      const context = recording ? readTraceContext({ traceparent }) : undefined
+      if (context) span.addLink({ context })
+    },
     end() {
       if (open) span.end()
       open = false

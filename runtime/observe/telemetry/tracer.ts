@@ -24,6 +24,10 @@ export interface SpanHandle {
 export interface OpenSpan extends SpanHandle {
   readonly span: Span
   rename(name: string): void
+  /** How others name it. */
+  traceparent(): string | undefined
+  /** Ties it to a span of another trace; `traceparent` as on the wire. */
+  link(traceparent: string): void
   end(): void
 }
 

@@ -19,6 +19,8 @@ export interface TestProviderOptions {
   readonly resources?: Readonly<Record<string, { readonly scope?: string; readonly opaque?: boolean }>>
   /** Who logs in. Default `alice`. */
   readonly accountId?: string
+  /** Who logs in next, in place of `accountId`. */
+  readonly nextAccount?: () => string
   /** Claims of the account beside `sub`. */
   readonly claims?: Readonly<Record<string, unknown>>
   /** Claims put into every access token. */
@@ -67,7 +69,8 @@ export async function startOidcProvider(options: TestProviderOptions = {}): Prom
   const provider = new Provider(issuer, await configuration(options, accountId))
   const serve = provider.callback()
   handle = (req, res) => {
-    if (req.url?.startsWith('/interaction/')) void finishInteraction(provider, accountId, req, res)
+    if (req.url?.startsWith('/interaction/'))
+      void finishInteraction(provider, options.nextAccount?.() ?? accountId, req, res)
     else void serve(req, res)
   }
 

@@ -134,6 +134,12 @@ export class Browser {
     return response
   }
 
+  /** An event stream of the API. */
+  events(path: string): Promise<EventReader> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    return readEvents(`${this.url}api/v1/${path}`, { cookie })
+  }
+
   async api(
     path: string,
     {

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
+import { continueTrace, requestTrace } from '../../../observe/index.ts'
 import {
   askingMethods,
   checkParamTypes,
@@ -40,7 +41,7 @@ import { LiveOperation } from '../live-operation.ts'
 import type { Listeners } from './listeners.ts'
 import { Reply } from '../reply.ts'
 import { isForHttp } from '../session-era/protocol.ts'
-import type { StateBinding, StateSealer } from './sealed-state.ts'
+import type { StateBinding, StateContent, StateSealer } from './sealed-state.ts'
 import { type ParkedCalls, StatelessCall } from './call.ts'
 
 export interface StatelessEdgeOptions {
@@ -166,6 +167,7 @@ export class StatelessEdge {
       throw new GatehouseError('INVALID_PARAMS', {
         detail: 'Invalid params: requestState is not valid for this request',
       })
+    if (content.trace !== undefined) continueTrace(content.trace)
     if (content.kind === 'again') {
       if (isDeclined(params.object('inputResponses'))) throw declined()
       const again = new JsonObject(params.with({ requestState: undefined, inputResponses: undefined }))
@@ -184,6 +186,10 @@ export class StatelessEdge {
     }
     call.response(params.object('inputResponses'))
     return call
+  }
+
+  #seal(content: StateContent, binding: StateBinding): string {
+    return this.#options.sealer.seal({ ...content, trace: requestTrace() }, binding)
   }
 
   #start(
@@ -227,7 +233,7 @@ export class StatelessEdge {
         operation.sink = { send: () => false, ask }
         ignore()
         this.#options.parked.park(call)
-        const state = this.#options.sealer.seal({ kind: 'parked', value: call.id }, binding)
+        const state = this.#seal({ kind: 'parked', value: call.id }, binding)
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)
@@ -260,7 +266,7 @@ export class StatelessEdge {
     const state = required.text('requestState')
     if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
     const sealed =
-      state === undefined ? undefined : this.#options.sealer.seal({ kind: 'pass', value: state }, binding)
+      state === undefined ? undefined : this.#seal({ kind: 'pass', value: state }, binding)
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
@@ -294,7 +300,7 @@ export class StatelessEdge {
     const visits = askingMethods.has(method) ? visitRequests(error) : undefined
     if (visits) {
       requireAbility(call.operation.client.abilities, visitRequest)
-      const state = this.#options.sealer.seal({ kind: 'again', value: '' }, binding)
+      const state = this.#seal({ kind: 'again', value: '' }, binding)
       reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
       return
     }

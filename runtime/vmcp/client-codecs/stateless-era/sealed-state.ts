@@ -15,6 +15,8 @@ export interface StateContent {
   readonly kind: 'pass' | 'parked' | 'again'
   /** The backend's state, the id of the parked call, or nothing. */
   readonly value: string
+  /** `traceparent` of the request that the client goes on with; undefined when it is not traced. */
+  readonly trace?: string | undefined
 }
 
 /** What the state is bound to. */
@@ -60,11 +62,11 @@ export function makeStateSealer(options: {
     return Buffer.from(hash('sha256', JSON.stringify([formatVersion, caller, request]), 'hex'))
   }
   return {
-    seal({ kind, value }, binding) {
+    seal({ kind, value, trace }, binding) {
       const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', key(), iv)
       cipher.setAAD(aad(binding))
-      const text = JSON.stringify([options.now() + options.ttlMs, kind, value])
+      const text = JSON.stringify([options.now() + options.ttlMs, kind, value, trace])
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(formatVersion), iv, cipher.getAuthTag(), sealed]).toString('base64url')
     },
@@ -93,7 +95,8 @@ export function makeStateSealer(options: {
 
 function contentOf(read: unknown, now: number): StateContent | undefined {
   if (!Array.isArray(read)) return undefined
-  const [expiresAt, kind, value]: readonly unknown[] = read
+  const [expiresAt, kind, value, trace]: readonly unknown[] = read
   if (typeof expiresAt !== 'number' || expiresAt <= now || typeof value !== 'string') return undefined
-  return kind === 'pass' || kind === 'parked' || kind === 'again' ? { kind, value } : undefined
+  if (kind !== 'pass' && kind !== 'parked' && kind !== 'again') return undefined
+  return { kind, value, trace: typeof trace === 'string' ? trace : undefined }
 }
