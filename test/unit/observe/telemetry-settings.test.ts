@@ -146,8 +146,10 @@ t.test('telemetry settings: sampling is a share', async (t) => {
 
 t.test('telemetry settings: service name, version and attributes make the resource', async (t) => {
   const endpoint = 'https://h'
-  t.same(settings({ endpoint, customAttributes: { team: 'a', 'service.name': 'no' } })?.resource, {
+  const given = { team: 'a', 'service.name': 'no', 'service.instance.id': 'one' }
+  t.same(settings({ endpoint, customAttributes: given })?.resource, {
     team: 'a',
+    'service.instance.id': 'one',
     'service.name': 'srv',
     'service.version': '1.2.3',
   })
