@@ -265,8 +265,7 @@ export class StatelessEdge {
     }
     const state = required.text('requestState')
     if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
-    const sealed =
-      state === undefined ? undefined : this.#seal({ kind: 'pass', value: state }, binding)
+    const sealed = state === undefined ? undefined : this.#seal({ kind: 'pass', value: state }, binding)
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
