@@ -2,7 +2,12 @@
  * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
  * credential, backend.
  */
-import { type DecisionExplanation, explainDecision, explainExternal } from '../policy/index.ts'
+import {
+  type DecisionExplanation,
+  explainDecision,
+  explainExternal,
+  explainWebhooks,
+} from '../policy/index.ts'
 import type {
   ExplainedBackend,
   ExplainQuestion,
@@ -18,6 +23,7 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
   if (action === 'call_tool' && snapshot.own.includes(name)) {
     const steps = [
       pass('name', `${name} is a tool of the server itself`),
+      ...webhookSteps(snapshot, question, { backend: '', original: name }),
       ...(await policySteps(snapshot, question, undefined)),
       ...limitSteps(snapshot, name),
     ]
@@ -33,6 +39,7 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
       .map(({ message }) => note('conflict', message)),
     ...filterSteps(snapshot, item),
     ...pinSteps(snapshot, item),
+    ...webhookSteps(snapshot, question, item),
     ...(await policySteps(snapshot, question, item)),
     ...limitSteps(snapshot, name),
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
@@ -130,6 +137,17 @@ function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): Ex
       `backend ${backend} has a tool lock, which is compared by a running server only: ask it with --url, or run gatehouse lock --check`,
     ),
   ]
+}
+
+/** They are not asked: what they say depends on the arguments, and on the day. */
+function webhookSteps(
+  { webhooks }: Snapshot,
+  { action }: ExplainQuestion,
+  { backend, original }: { readonly backend: string; readonly original: string },
+): ExplainedStep[] {
+  const details = webhooks ? explainWebhooks(webhooks, action, { backend, original }) : []
+  if (details.length === 0) return []
+  return [{ ...note('webhook', 'webhooks may refuse or change it, and were not asked'), details }]
 }
 
 async function policySteps(

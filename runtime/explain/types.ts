@@ -1,4 +1,5 @@
 /** What an explanation is made of: a server as data, a question about it, and the steps of the response. */
+import type { RuntimeWebhooks } from '../../schemas/index.ts'
 import type { PolicySet, RuntimePoint } from '../policy/index.ts'
 
 type Action = 'call_tool' | 'get_prompt' | 'read_resource'
@@ -44,6 +45,8 @@ export interface Snapshot {
   readonly policies?: PolicySet | undefined
   /** Asked about each request in place of policies. */
   readonly decisionPoint?: RuntimePoint | undefined
+  /** Asked about calls before the policies are, and about results. */
+  readonly webhooks?: RuntimeWebhooks | undefined
   /** Name of the item that a URI leads to: its own, or that of a template. */
   readonly resourceKey: (uri: string) => string | undefined
   /** Upstream provider whose claims the policies see in place of those of the token. */
@@ -68,7 +71,16 @@ export interface ExplainQuestion {
   readonly arguments?: unknown
 }
 
-type Stage = 'name' | 'conflict' | 'filter' | 'pin' | 'policy' | 'limits' | 'credential' | 'backend'
+type Stage =
+  | 'name'
+  | 'conflict'
+  | 'filter'
+  | 'pin'
+  | 'webhook'
+  | 'policy'
+  | 'limits'
+  | 'credential'
+  | 'backend'
 
 export interface ExplainedStep {
   readonly stage: Stage

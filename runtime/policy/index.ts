@@ -28,4 +28,5 @@ export {
   type WebhookEvent,
   webhookViolations,
 } from './webhooks/chain.ts'
+export { explainWebhooks } from './webhooks/explain.ts'
 export type { WebhookCall } from './webhooks/subject.ts'

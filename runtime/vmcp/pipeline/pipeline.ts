@@ -1,7 +1,7 @@
 /**
  * The one order in which an operation meets everything between the edges and the core:
  *
- *     observe → surfaces of the features → authorize → rate limit → tools of the features → core
+ *     observe → surfaces of the features → webhooks → authorize → rate limit → tools of the features → core
  *
  * A feature (tool search, scripts) is seen from two sides. Its surface stands outside of the guards, because what it
  * shows is made of what the caller may use. Its tools stand behind them, so that calling one costs a token and can be

@@ -50,6 +50,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false }:
     locked: offline ? lockedBackends(config) : [],
     policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
     decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
+    webhooks: config.webhooks,
     limits: limitsOf(config),
     searchOnly: config.optimizer !== undefined,
     prefixes: prefixesOf(

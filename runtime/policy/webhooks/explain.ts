@@ -1,0 +1,32 @@
+/** Which webhooks would be asked, for operators. Nothing is asked. */
+import type { RuntimeWebhook, RuntimeWebhooks } from '../../../schemas/index.ts'
+import type { Action, Origin } from '../requests.ts'
+import { matches } from './subject.ts'
+
+const methods: Readonly<Record<Action, string>> = {
+  call_tool: 'tools/call',
+  get_prompt: 'prompts/get',
+  read_resource: 'resources/read',
+}
+
+/** One line for each, in the order in which they are asked. */
+export function explainWebhooks(
+  { mutating = [], validating = [] }: RuntimeWebhooks,
+  action: Action,
+  origin: Origin | undefined,
+): readonly string[] {
+  const all = [
+    ...mutating.map((webhook) => ({ webhook, kind: 'mutating' })),
+    ...validating.map((webhook) => ({ webhook, kind: 'validating' })),
+  ]
+  return (['request', 'response'] as const).flatMap((phase) =>
+    all
+      .filter(({ webhook }) => matches(webhook, phase, methods[action], origin))
+      .map(({ webhook, kind }) => `${phase}: ${webhook.name} (${kind}${effectOf(webhook)})`),
+  )
+}
+
+function effectOf({ mode, failurePolicy }: RuntimeWebhook): string {
+  if (mode === 'audit') return ', audit only'
+  return failurePolicy === 'ignore' ? ', ignored when it fails' : ''
+}
