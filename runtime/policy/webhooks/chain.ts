@@ -2,8 +2,8 @@
  * The webhooks of one server, in their order: those that mutate, each with what those before it have made, then those that
  * validate. The first denial ends it.
  *
- * Fails closed: without a valid response a call is refused, unless the webhook's own failurePolicy says `ignore`. What is
- * too large to be asked about is refused whatever that says, so that nobody passes a webhook by sending more.
+ * Fails closed: without a valid response a call is refused, unless the webhook's own failurePolicy says `ignore`. What a
+ * caller can bring about alone is refused whatever that says, so that nobody passes a webhook by sending more, or more at once.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
@@ -99,7 +99,8 @@ export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): 
     } catch (error) {
       if (!(error instanceof DecisionFailure)) throw error
       const isOversized = error.reason === 'oversized'
-      const enforced = mode === 'enforce' && (isOversized || failurePolicy === 'fail')
+      const isOfCaller = isOversized || error.reason === 'busy'
+      const enforced = mode === 'enforce' && (isOfCaller || failurePolicy === 'fail')
       tell({ outcome: error.reason, enforced, ms: performance.now() - began }, error)
       if (!enforced) return undefined
       if (isOversized) throw tooLarge(response)

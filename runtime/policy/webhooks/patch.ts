@@ -16,7 +16,7 @@ import { webhookMethods, type WebhookResponse } from './subject.ts'
 
 const maxOperations = 500
 /** Values in what is patched: so many are read in one turn. */
-const maxValues = 100_000
+const maxValues = 50_000
 /** Members of a result that say what kind of response it is. */
 const lockedResult = ['resultType', 'inputRequests', 'requestState']
 
@@ -70,7 +70,9 @@ async function applied(
   try {
     await workOn(document, canonicalText(document, { maxValues }))
   } catch (cause) {
-    throw new DecisionFailure('patch', 'what is to be patched has too many values', { cause })
+    throw new DecisionFailure('oversized', `what is to be patched has more than ${maxValues} values`, {
+      cause,
+    })
   }
   const text = document.toString()
   const before = fieldsOf(fieldsOf(exactJson(text))[member])

@@ -208,3 +208,33 @@ t.test('a caller who floods a slow webhook waits for itself, and others do not',
   t.teardown(() => clearInterval(release))
   for (const { text } of await Promise.all(flood)) t.match(text, 'hello')
 })
+
+t.test('a caller who floods a webhook that is ignored when it fails does not pass it by that', async (t) => {
+  const webhook = await started(t, () => () => undefined)
+  const rig = await startWebhookRig(t, {
+    validating: [
+      hook('lax', webhook, {
+        timeout: '1s',
+        failurePolicy: 'ignore',
+        circuitBreaker: { failureThreshold: 100, timeout: '1s' },
+      }),
+    ],
+  })
+  const ask = await rig.as('stateless', 'mallory')
+  await Promise.all(Array.from({ length: 60 }, () => echo(ask)))
+  const told = rig.audit().flatMap(({ webhooks = [] }) => webhooks)
+  const busy = told.filter(({ outcome }) => outcome === 'busy')
+  t.ok(busy.length > 0)
+  t.notOk(busy.some(({ enforced }) => enforced === false))
+  t.ok(told.some(({ outcome, enforced }) => outcome === 'timeout' && enforced === false))
+})
+
+t.test('a call with more values than a patch may be applied to is refused', async (t) => {
+  const patch = [{ op: 'add', path: '/mcp_request/params/arguments/more', value: 1 }]
+  const webhook = await started(t, () => ({ ...allow, patch_type: 'json_patch', patch }))
+  const rig = await startWebhookRig(t, { mutating: [hook('m', webhook, { failurePolicy: 'ignore' })] })
+  const ask = await rig.as('stateless', 'alice')
+  const many = Array.from({ length: 60_000 }, () => 1)
+  const { response } = await ask('tools/call', { name: 'echo', arguments: { message: 'x', many } })
+  t.match(response?.error, { code: -32602, message: /larger than webhooks can be asked about/ })
+})
