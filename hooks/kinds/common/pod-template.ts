@@ -9,7 +9,7 @@ const invalidTemplate = 'InvalidPodTemplateSpec'
 
 /** Those of a manifest's violations that are about a pod template. */
 export function templateFailure(violations: readonly Violation[]): SyncFailure | undefined {
-  const own = violations.filter(({ path }) => path.startsWith('spec.podTemplateSpec'))
+  const own = violations.filter(({ path }) => path.split(/[.[]/).includes('podTemplateSpec'))
   return specFailure(own, invalidTemplate)
 }
 

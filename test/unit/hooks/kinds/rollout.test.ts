@@ -251,6 +251,8 @@ t.test('the condition of a pod template is False when it is wrong, whatever else
   const unresolved = virtual({ ...incoming, podTemplateSpec: removing })
   t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference as well')
   t.match(conditionOf(server('files', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
+  const ofProxy = { resourceOverrides: { proxyDeployment: { podTemplateSpec: broken } } }
+  t.match(conditionOf(server('files', ofProxy), 'PodTemplateValid'), invalid, "the proxy's template as well")
   t.match(conditionOf(remote('crm', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
   const vectors = resource('EmbeddingServer', 'vectors', { model: 'm', podTemplateSpec: broken })
   t.match(conditionOf(vectors, 'PodTemplateValid'), invalid)
