@@ -21,6 +21,8 @@ export interface HookSettings {
   readonly allowLoopback: boolean
   /** The Gateway API is installed, and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
   readonly gatewayApi: boolean
+  /** Proxies may attach to stdio servers that have no command (GATEHOUSE_STDIO_ATTACH). */
+  readonly stdioAttach: boolean
   /** DNS suffix of the cluster. */
   readonly clusterDomain: string
 }
@@ -48,6 +50,7 @@ export function hookSettings(
     localCommands: false,
     allowLoopback: false,
     gatewayApi: false,
+    stdioAttach: true,
     clusterDomain: 'cluster.local',
     ...given,
   }

@@ -28,3 +28,6 @@ export function selectorLabels(app: string, name: string, component?: string): O
 
 /** Of the ConfigMaps that running virtual servers write their reports into. */
 export const reportLabels = { 'app.kubernetes.io/component': 'vmcp-report' }
+
+/** Of the ConfigMaps in which proxies that are attached to a server keep their reports. */
+export const attachReportLabels = { 'app.kubernetes.io/component': 'attach-report' }

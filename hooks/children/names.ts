@@ -29,6 +29,8 @@ export interface ServerNames {
   readonly server: string
   /** ConfigMap of the stdio bridge. */
   readonly serverConfig: string
+  /** ConfigMap that a proxy which is attached to the server writes its report into. */
+  readonly report: string
   readonly headless: string
 }
 
@@ -41,6 +43,7 @@ export function serverNames(name: string): ServerNames {
     proxyConfig: label('mcp-', own, '-proxy-config'),
     server: label('mcp-', own, '-server', maxStatefulSet),
     serverConfig: label('mcp-', own, '-server-config'),
+    report: label('mcp-', own, '-attach-status'),
     headless: label('mcp-', own, '-server-headless'),
   }
 }

@@ -41,7 +41,13 @@ export interface VolumeSpec {
     readonly defaultMode?: number
     readonly optional?: boolean
   }
-  readonly emptyDir?: Readonly<Record<string, never>>
+  readonly projected?: {
+    readonly sources: readonly {
+      readonly serviceAccountToken?: { readonly path: string; readonly expirationSeconds: number }
+      readonly configMap?: { readonly name: string; readonly items: readonly KeyToPath[] }
+    }[]
+  }
+  readonly emptyDir?: { readonly sizeLimit?: string }
   readonly hostPath?: { readonly path: string }
 }
 

@@ -18,12 +18,20 @@ export interface WorkloadOptions {
   readonly replicas: number | undefined
 }
 
-export function deployment(meta: ChildMeta, { selector, template, replicas }: WorkloadOptions): KubeObject {
+export function deployment(
+  meta: ChildMeta,
+  { selector, template, replicas, strategy }: WorkloadOptions & { readonly strategy?: Fields },
+): KubeObject {
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: childMeta(meta),
-    spec: { ...(replicas !== undefined && { replicas }), selector: { matchLabels: selector }, template },
+    spec: {
+      ...(replicas !== undefined && { replicas }),
+      selector: { matchLabels: selector },
+      ...(strategy && { strategy }),
+      template,
+    },
   }
 }
 

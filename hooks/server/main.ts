@@ -72,6 +72,7 @@ const variables = {
   GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS: 'pull secrets of generated pods, separated by commas',
   GATEHOUSE_OPENSHIFT: 'true leaves user ids to the platform',
   GATEHOUSE_GATEWAY_API: 'true: the Gateway API is installed, and Metacontroller manages HTTPRoutes',
+  GATEHOUSE_STDIO_ATTACH: 'false: proxies attach to no container; stdio servers need a command',
   GATEHOUSE_CLUSTER_DOMAIN: 'DNS suffix of the cluster (cluster.local)',
 } as const
 
@@ -217,6 +218,9 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
     enableObo: switched(environment, 'GATEHOUSE_ENABLE_OBO'),
     openshift: switched(environment, 'GATEHOUSE_OPENSHIFT'),
     gatewayApi: switched(environment, 'GATEHOUSE_GATEWAY_API'),
+    ...(environment.GATEHOUSE_STDIO_ATTACH && {
+      stdioAttach: switched(environment, 'GATEHOUSE_STDIO_ATTACH'),
+    }),
     imagePullSecrets: secretNames(environment.GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS ?? ''),
     ...(environment.GATEHOUSE_CLUSTER_DOMAIN && { clusterDomain: environment.GATEHOUSE_CLUSTER_DOMAIN }),
     ...(redis && { defaultRedis: redis }),

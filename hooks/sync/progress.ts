@@ -17,12 +17,12 @@ const rolloutInProgress = 'RolloutInProgress'
 
 /** Reasons that are in the manifest itself although its checks passed. */
 const ownReasons: ReadonlySet<string> = new Set([
+  'AttachDisabled',
   'ConfigInvalid',
   'ConfigTooLarge',
   'EnterpriseRequired',
   'InvalidConfig',
   'InvalidPodTemplateSpec',
-  'StdioCommandRequired',
   conflictReason,
 ])
 

@@ -2,7 +2,7 @@
  * Who may do what: the hooks server almost nothing, a private Metacontroller exactly what the hooks registry calls for.
  *
  * The Metacontroller role follows from each kind's children and related objects. It holds no `escalate` and no `bind`:
- * whatever a generated Role grants must be among these rules already.
+ * whatever a generated Role grants must be among these rules already, as the right to attach to one pod is.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
@@ -49,6 +49,10 @@ export function metacontrollerRbac(
     { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: read },
     { apiGroups: [''], resources: ['namespaces'], verbs: read },
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
+    ...[
+      { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
+      { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
+    ].flatMap((rule) => values.when('stdio.attach', rule)),
   ]
   return clusterRole('metacontroller', names.metacontroller, role, values)
 }
@@ -89,7 +93,7 @@ export function userRoles(kinds: readonly ManifestKind[], values: Values): reado
 function clusterRole(
   component: 'hooks' | 'metacontroller',
   name: string,
-  role: readonly object[],
+  role: readonly unknown[],
   values: Values,
 ): readonly GeneratedManifest[] {
   return [

@@ -118,6 +118,7 @@ function pod(values: Values): object {
         env: [
           { name: 'GATEHOUSE_VERSION', value: values.version },
           { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
+          { name: 'GATEHOUSE_STDIO_ATTACH', value: values.text('stdio.attach') },
           ...values.when('integrations.gatewayAPI', gatewayApiVariable),
           ...values.items('hooks.extraEnv'),
         ],

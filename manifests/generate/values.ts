@@ -103,6 +103,12 @@ function settings(version: string): readonly Setting[] {
         'Make HTTPRoutes for spec.exposure.gateway. The definitions of the Gateway API must be installed first.',
     },
     {
+      path: 'stdio.attach',
+      default: true,
+      comment:
+        'Let proxies attach to the containers of stdio servers without a command, and Metacontroller grant them that for one pod each.',
+    },
+    {
       path: 'serviceMonitor.enabled',
       default: false,
       comment: 'Have a Prometheus operator scrape the hooks server.',
@@ -140,8 +146,8 @@ export function plainValues(version: string): Values {
     value,
     text(path) {
       const found = value(path)
-      if (typeof found !== 'string') throw new Error(`${path} is no text`)
-      return found
+      if (typeof found !== 'string' && typeof found !== 'boolean') throw new Error(`${path} is no text`)
+      return String(found)
     },
     when: (path, item) => (value(path) === true ? [item] : []),
     items(path) {

@@ -1,7 +1,8 @@
 /** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
 import { invalidConfig } from '../../schemas/index.ts'
+import { type KubeClient, loadKubeClient } from '../kube/index.ts'
 
-export type CustomObjects = InstanceType<typeof import('./commands/proxy/kube-client.ts')['CustomObjectsApi']>
+export type CustomObjects = InstanceType<KubeClient['CustomObjectsApi']>
 
 export interface ClusterAccess {
   readonly api: CustomObjects
@@ -11,7 +12,7 @@ export interface ClusterAccess {
 
 /** `wanted`: the name of a context, or true for the current one. `flag` names the option in messages. */
 export async function clusterAccess(wanted: string | true, flag: string): Promise<ClusterAccess> {
-  const { KubeConfig, CustomObjectsApi } = await import('./commands/proxy/kube-client.ts')
+  const { KubeConfig, CustomObjectsApi } = await loadKubeClient()
   const config = new KubeConfig()
   try {
     config.loadFromDefault()

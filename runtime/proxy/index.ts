@@ -1,5 +1,6 @@
 /** Public API of the proxy module: the transparent proxy in front of one MCP server, and the stdio bridge. */
 export { authServerViolations } from './auth-server.ts'
+export { type AttachedBridge, startAttachedBridge } from './stdio-server/attached/index.ts'
 export { startStdioBridge, type StdioBridge } from './stdio-server/bridge.ts'
 export { groupEnded, signalGroup, watchGroups } from './stdio-server/process-group.ts'
 export { runProxy } from './run.ts'

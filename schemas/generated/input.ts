@@ -3,6 +3,7 @@
 
 import type * as filled from './types.ts'
 import type {
+  AttachTarget,
   AuditEventType,
   Autoscaling,
   BackendAuth,
@@ -87,6 +88,7 @@ import type {
 } from './types.ts'
 
 export type {
+  AttachTarget,
   AuditEventType,
   Autoscaling,
   BackendAuth,

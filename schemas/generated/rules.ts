@@ -136,6 +136,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     isIn("openid", select(self, "scopes")),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
     notEqual(and(() => has(self, "sentinelAddrs"), () => greater(size(select(self, "sentinelAddrs")), 0n)), has(self, "sentinelService")),
+  "(has(self.targetUri) && !has(self.stdio) && !has(self.attach)) || (!has(self.targetUri) && has(self.stdio) != has(self.attach))": (self) =>
+    or(() => and(() => has(self, "targetUri"), () => not(has(self, "stdio")), () => not(has(self, "attach"))), () => and(() => not(has(self, "targetUri")), () => notEqual(has(self, "stdio"), has(self, "attach")))),
   "(self.type == 'basicAuth') == has(self.basicAuth)": (self) =>
     equal(equal(select(self, "type"), "basicAuth"), has(self, "basicAuth")),
   "(self.type == 'basic_auth') == has(self.basicAuth)": (self) =>
@@ -236,10 +238,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "perUser"), () => has(self, "shared")),
   "has(self.perUser) || has(self.shared) || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => has(self, "perUser"), () => has(self, "shared"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
-  "has(self.stdio) || self.proxyMode == self.transport": (self) =>
-    or(() => has(self, "stdio"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
-  "has(self.targetUri) != has(self.stdio)": (self) =>
-    notEqual(has(self, "targetUri"), has(self, "stdio")),
+  "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
+    or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
   "has(self.username) != has(self.usernameEnv)": (self) =>

@@ -15,6 +15,20 @@ export type Aggregation = {
   readonly tools?: readonly WorkloadTools[]
 }
 
+/** One container of one pod, and where the proxy says how it is doing. */
+export type AttachTarget = {
+  /** Namespace of the pod and of the report. */
+  readonly namespace: string
+  /** Name of the pod. */
+  readonly pod: string
+  /** Name of the container whose streams are attached to. */
+  readonly container: string
+  /** ConfigMap that the proxy writes its record into. */
+  readonly report: string
+  /** Port of /health and /readyz on all interfaces; not served when unset. */
+  readonly healthPort?: number
+}
+
 /** Audit log: one record per MCP operation. Off unless enabled. */
 export type Audit = {
   /** Turns audit logging on. */
@@ -1722,6 +1736,8 @@ export type ProxyFile = {
   readonly targetUri?: string
   /** The target is a program that speaks MCP on its standard streams; excludes targetUri. */
   readonly stdio?: StdioTarget
+  /** The target is a container that speaks MCP on its standard streams, which are attached to over the Kubernetes API; excludes targetUri and stdio. In a pod only. */
+  readonly attach?: AttachTarget
   /** Transport of the target. */
   readonly transport: "streamable-http" | "sse"
   /** What clients see; differs from transport only for a stdio target. */

@@ -130,6 +130,11 @@ const servers: Record<string, () => Request> = {
       ).settle(),
     ),
   'MCPServer/stdio-without-command': () => files(world(server('files', { transport: 'stdio' })).settle()),
+  'MCPServer/stdio-attach-refused': () => {
+    const w = world(server('files', { transport: 'stdio', replicas: 2, backendReplicas: 2 })).ready()
+    const report = { attached: false, reason: 'AccessRefused', message: 'the API server refuses create' }
+    return files(w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }))
+  },
   'MCPServer/sse': () =>
     files(world(server('files', { transport: 'sse', mcpPort: 9000, proxyPort: 80 })).settle()),
   'MCPServer/everything-set': () =>

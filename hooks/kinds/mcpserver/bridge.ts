@@ -1,10 +1,9 @@
 /**
- * A stdio server in a cluster: the runtime is put into the server's own container and runs the server's command behind
- * HTTP, so that no pod needs to attach to another one through the Kubernetes API.
+ * A stdio server whose command is given: the runtime is put into the server's own container and runs the command behind HTTP,
+ * so that no pod needs to attach to another one through the Kubernetes API, and each session has a process of its own.
  *
  * An init container of the runtime image copies the runtime with its own loader and libraries into a volume, which makes
- * it independent of what the server's image has. The image's entrypoint cannot be seen from here, so the command must be
- * given: podTemplateSpec, container `mcp`, `command`.
+ * it independent of what the server's image has.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../kube.ts'
 import { validateRuntime } from '../../../schemas/index.ts'
@@ -37,22 +36,10 @@ const runtimeCommand = [
   `${runtimeDirectory}/gatehouse.js`,
 ] as const
 
-/** The bridge of a stdio server; undefined for other transports, and where a local command stands in for the image. */
-export function bridgeOf(context: SyncContext<'MCPServer'>): ConfigPart<Bridge | undefined> {
-  const { parent, settings } = context
-  if (parent.spec.transport !== 'stdio' || settings.localCommands) return { value: undefined }
-  const own = ownContainer(parent.spec.podTemplateSpec)
-  const [program, ...fixed] = wordsOf(own['command'])
-  if (program === undefined) {
-    return {
-      failure: {
-        reason: 'StdioCommandRequired',
-        message:
-          "transport stdio needs the server's command, for the image's entrypoint cannot be seen from here: set " +
-          'podTemplateSpec.spec.containers, name mcp, command',
-      },
-    }
-  }
+/** The bridge of a stdio server; `own` is its container in podTemplateSpec, with a command. */
+export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): ConfigPart<Bridge> {
+  const { parent } = context
+  const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
     // The bridge expands as the kubelet does: words of the podTemplateSpec are a pod's, those of the resource are literal.
@@ -71,11 +58,6 @@ export function bridgeOf(context: SyncContext<'MCPServer'>): ConfigPart<Bridge |
     }
   }
   return { value: { files: { [proxyFile]: toYaml(file) }, apply: (template) => bridged(context, template) } }
-}
-
-function ownContainer(podTemplateSpec: unknown): Fields {
-  const containers = listOf(fieldsOf(fieldsOf(podTemplateSpec)['spec'])['containers'])
-  return containers.filter(isFields).find((container) => container['name'] === serverContainer) ?? {}
 }
 
 function wordsOf(words: unknown): readonly string[] {

@@ -16,9 +16,16 @@ import { exposureChildren, externalUrl } from '../common/exposure.ts'
 import { proxyChildren } from '../common/proxy/children.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
-import { bridgeOf } from './bridge.ts'
-import { app, restartAnnotations, serverChildren, serverTemplate, serverUrl } from './children.ts'
+import {
+  app,
+  restartAnnotations,
+  serverChildren,
+  serverReplicas,
+  serverTemplate,
+  serverUrl,
+} from './children.ts'
 import { networkPolicy } from './network.ts'
+import { isAttached, type Stdio, stdioOf } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
@@ -55,48 +62,44 @@ export function build(context: Context): BuiltServer {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
+  const stdio = stdioOf(context)
+  const { bridge, attach } = stdio
+  needs.revision('attach', attach?.revision)
   const transport = clientTransport(parent)
   const target = {
-    targetUri: serverUrl(context),
+    targetUri: attach?.targetUri ?? serverUrl(context),
     transport,
     proxyMode: transport,
     ...(parent.spec.transport === 'stdio' ? { identifyCallers: true } : {}),
   }
   const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
-  const { sessionStorage, backendReplicas } = parent.spec
-  const { autoscaling } = parent.spec
-  const most = Math.max(mostReplicas({ replicas: proxyReplicas(parent), autoscaling }), backendReplicas ?? 0)
+  const { sessionStorage } = parent.spec
+  const most = Math.max(
+    mostReplicas({ replicas: proxyReplicas(context), autoscaling: parent.spec.autoscaling }),
+    serverReplicas(context) ?? 0,
+  )
   checkReplicaSessions(conditions, context.settings, sessionStorage?.provider, most)
   checkReplicas(context)
   checkRateLimits(context)
-  const bridge = bridgeOf(context)
-  if (parent.spec.transport === 'stdio') {
-    conditions.check(
-      'StdioBridgeValid',
-      bridge.failure,
-      'StdioBridgeValid',
-      'The server can be run behind the bridge',
-    )
-  }
   const { policy, failure: profile } = networkPolicy(context)
   const secrets = checkSecrets(context)
-  const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge.value?.files ?? {}])
-  const server = serverTemplate(context, bridge.value, revision)
+  const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge?.files ?? {}])
+  const server = serverTemplate(context, stdio, revision)
   const template = server.violations && mergeFailure(server.violations)
-  const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
+  const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context, stdio))
   checkPodTemplate(conditions, template ?? built?.failure)
-  const all = [template, bridge.failure, profile, secrets, ...proxy.failures, built?.failure]
+  const all = [template, stdio.failure, profile, secrets, ...proxy.failures, built?.failure]
   const failures = all.filter((failure) => failure !== undefined)
   if (failures.length > 0 || !server.template || !built?.children) {
     return { children: undefined, failures, hashes: proxy.hashes }
   }
-  const children = [...serverChildren(context, server.template, bridge.value, policy), ...built.children]
+  const children = [...serverChildren(context, server.template, stdio, policy), ...built.children]
   const size = sizeFailure(children)
   if (size) return { children: undefined, failures: [size], hashes: proxy.hashes }
   return { children, failures: [], hashes: proxy.hashes }
 }
 
-function proxyOptions(context: Context) {
+function proxyOptions(context: Context, { attach }: Stdio) {
   const { name, namespace, parent, settings } = context
   const { spec } = parent
   const names = serverNames(name)
@@ -111,8 +114,9 @@ function proxyOptions(context: Context) {
     selector: selectorLabels(app, name, 'proxy'),
     port: spec.proxyPort,
     sessionAffinity: spec.sessionAffinity,
-    replicas: proxyReplicas(parent),
+    replicas: proxyReplicas(context),
     autoscaling: spec.autoscaling,
+    beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
     exposed: exposureChildren(
       context,
       spec.exposure,
@@ -127,21 +131,29 @@ function proxyOptions(context: Context) {
   }
 }
 
-/** A stdio server has one process per session and no place to find it again: one proxy at most. */
-function proxyReplicas({ spec }: MCPServer): number | undefined {
-  return spec.transport === 'stdio' && spec.replicas !== undefined
-    ? Math.min(spec.replicas, 1)
-    : spec.replicas
+/**
+ * A stdio server has one process per session and no place to find it again, or one process for all: one proxy at most. One that
+ * attaches is never left to an autoscaler.
+ */
+function proxyReplicas(context: Context): number | undefined {
+  const { replicas, transport } = context.parent.spec
+  if (isAttached(context)) return Math.min(replicas ?? 1, 1)
+  return transport === 'stdio' && replicas !== undefined ? Math.min(replicas, 1) : replicas
 }
 
-function checkReplicas({ conditions, parent }: Context): void {
-  const capped = parent.spec.transport === 'stdio' && (parent.spec.replicas ?? 0) > 1
-  if (capped) {
+function checkReplicas(context: Context): void {
+  const { conditions, parent } = context
+  const { transport, replicas = 0, backendReplicas = 0 } = parent.spec
+  const beyond = [
+    ...(transport === 'stdio' && replicas > 1 ? ['replicas is taken as 1'] : []),
+    ...(isAttached(context) && backendReplicas > 1 ? ['backendReplicas is taken as 1'] : []),
+  ]
+  if (beyond.length > 0) {
     conditions.set(
       'StdioReplicaCapped',
       'True',
       'StdioTransportCapAt1',
-      'A stdio server has one proxy at most; replicas is taken as 1',
+      `A stdio server has one proxy at most; ${beyond.join(', ')}`,
     )
   } else
     conditions.set(

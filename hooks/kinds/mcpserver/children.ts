@@ -1,6 +1,7 @@
 /**
  * The server of an MCPServer: StatefulSet, two Services, service account, and the policy that lets nobody but the proxy
- * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own.
+ * in. The pod may not use the Kubernetes API, unless the resource names a service account of its own. A server whose streams
+ * are attached to listens nowhere: it has no Services, and the policy lets nobody in.
  */
 import type { MCPServer } from '../../../schemas/index.ts'
 import { availability, spread } from '../../children/serving/availability.ts'
@@ -20,8 +21,8 @@ import { replicasToApply, statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
 import { serverNames, serviceUrl } from '../../children/names.ts'
-import type { Bridge } from './bridge.ts'
 import { serverContainer, serverPort } from './container.ts'
+import { isAttached, type Stdio } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
@@ -43,7 +44,7 @@ export function restartAnnotations(context: Context): StringMap {
 /** The generated server pod under the user's podTemplateSpec, with the bridge put in when there is one. */
 export function serverTemplate(
   context: Context,
-  bridge: Bridge | undefined,
+  { bridge, attach }: Stdio,
   revision: string,
 ): PodTemplateResult {
   const { parent, name, settings } = context
@@ -55,13 +56,13 @@ export function serverTemplate(
     image: spec.image,
     ...unlessEmpty('args', spec.args ?? []),
     ...unlessEmpty('env', serverEnvironment(parent)),
-    ports: [{ name: 'http', containerPort: serverPort(parent), protocol: 'TCP' }],
+    ...(!attach && { ports: [{ name: 'http', containerPort: serverPort(parent), protocol: 'TCP' }] }),
     ...(spec.resources && { resources: spec.resources }),
     ...unlessEmpty(
       'volumeMounts',
       volumes.map(({ name, mountPath, readOnly }) => ({ name, mountPath, ...(readOnly && { readOnly }) })),
     ),
-    readinessProbe: { tcpSocket: { port: 'http' }, periodSeconds: 5 },
+    ...(!attach && { readinessProbe: { tcpSocket: { port: 'http' }, periodSeconds: 5 } }),
     securityContext: serverContainerSecurity(settings),
   }
   const generated: PodTemplateSpec = {
@@ -84,7 +85,8 @@ export function serverTemplate(
     },
   }
   const merged = mergePodTemplate(generated, spec.podTemplateSpec, serverContainer, selector)
-  return merged.template && bridge ? { template: bridge.apply(merged.template) } : merged
+  const applied = bridge ?? attach
+  return merged.template && applied ? { template: applied.apply(merged.template) } : merged
 }
 
 function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
@@ -99,10 +101,16 @@ function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
   return [...byName.values()].sort((a, b) => byText(a.name, b.name))
 }
 
+/** Of several pods, only one could be attached to. */
+export function serverReplicas(context: Context): number | undefined {
+  const { backendReplicas } = context.parent.spec
+  return isAttached(context) ? Math.min(backendReplicas ?? 1, 1) : backendReplicas
+}
+
 export function serverChildren(
   context: Context,
   template: Fields,
-  bridge: Bridge | undefined,
+  { bridge, attach }: Stdio,
   policy: KubeObject,
 ): KubeObject[] {
   const { name, namespace, parent, settings } = context
@@ -116,16 +124,22 @@ export function serverChildren(
       ? [serviceAccount({ name: names.server, namespace, labels }, settings.imagePullSecrets)]
       : []),
     ...(bridge ? [configMap({ name: names.serverConfig, namespace, labels }, bridge.files)] : []),
+    ...(attach?.children(labels) ?? []),
     policy,
-    service({ name: names.headless, namespace, labels }, { ...target, headless: true }),
-    service({ name: names.server, namespace, labels }, { ...target, sessionAffinity: 'ClientIP' }),
+    ...(attach
+      ? []
+      : [
+          service({ name: names.headless, namespace, labels }, { ...target, headless: true }),
+          service({ name: names.server, namespace, labels }, { ...target, sessionAffinity: 'ClientIP' }),
+        ]),
     statefulSet(
       { name: names.server, namespace, labels },
       {
         selector,
         template,
+        // It cannot be changed, and a command may be given later: the Service need not exist.
         serviceName: names.headless,
-        replicas: replicasToApply({ replicas: parent.spec.backendReplicas }, observed),
+        replicas: replicasToApply({ replicas: serverReplicas(context) }, observed),
       },
     ),
     ...availability(
@@ -135,7 +149,7 @@ export function serverChildren(
         selector,
         container: serverContainer,
         observed,
-        replicas: parent.spec.backendReplicas,
+        replicas: serverReplicas(context),
       },
     ),
   ]

@@ -1,8 +1,8 @@
 /**
  * MCPServer: runs an MCP server image behind a proxy.
  *
- * The server is a direct child, so the proxy needs no Kubernetes API access and garbage collection is free. References
- * are checked all at once; a broken one keeps what runs.
+ * The server is a direct child, so the proxy needs no Kubernetes API access, but to attach to a stdio server without a command,
+ * and garbage collection is free. References are checked all at once; a broken one keeps what runs.
  */
 import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -25,6 +25,8 @@ export const mcpServer: KindHooks<'MCPServer'> = {
   kind: 'MCPServer',
   childKinds: [
     childKinds.ServiceAccount,
+    childKinds.Role,
+    childKinds.RoleBinding,
     childKinds.ConfigMap,
     childKinds.NetworkPolicy,
     childKinds.Service,
@@ -72,6 +74,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       { kind: 'Service', name: names.headless },
       { kind: 'ConfigMap', name: names.proxyConfig },
       { kind: 'ConfigMap', name: names.serverConfig },
+      { kind: 'ConfigMap', name: names.report },
     ],
   })
 }

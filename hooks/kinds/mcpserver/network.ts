@@ -12,6 +12,7 @@ import { jsonIn } from '../../json-bounds.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import { app } from './children.ts'
+import { isAttached } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
@@ -41,7 +42,10 @@ export function networkPolicy(context: Context): {
     spec: {
       podSelector: { matchLabels: selectorLabels(app, name, 'server') },
       policyTypes: outbound.ports === undefined ? ['Ingress'] : ['Ingress', 'Egress'],
-      ingress: [{ from: [{ podSelector: { matchLabels: selectorLabels(app, name, 'proxy') } }] }],
+      // One whose streams are attached to is reached by nobody.
+      ...(!isAttached(context) && {
+        ingress: [{ from: [{ podSelector: { matchLabels: selectorLabels(app, name, 'proxy') } }] }],
+      }),
       ...(outbound.ports &&
         outbound.ports.length > 0 && { egress: [{ ports: egressPorts(outbound.ports) }] }),
     },

@@ -16,6 +16,7 @@ import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
+import { attachmentOf, setAttached } from './attachment.ts'
 import { addressOf, externalAddressOf, type BuiltServer } from './build.ts'
 import { app } from './children.ts'
 
@@ -30,6 +31,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   const { phase, message, ready } = phaseOf(context, workloads, failures)
   context.conditions.set('Ready', statusOf(ready), ready ? 'Ready' : 'NotReady', message)
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
+  setAttached(context, proxy)
   checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, toldUrls(context))
   reportProgress(context, { failures, workloads })
   return {
@@ -67,11 +69,13 @@ function phaseOf(
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
   if (failures.length > 0) return not('Failed', failures.map((failure) => failure.message).join('; '))
   const stuck = stuckRollout(workloads)
+  const attachment = attachmentOf(context)
   if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
     if (stuck !== undefined) return { phase: 'Degraded', message: stuckMessage(stuck), ready: true }
     return { phase: 'Ready', message: 'MCP server is running', ready: true }
   }
+  if (attachment?.needsSomebody) return not('Failed', attachment.message)
   return stuck === undefined ? not('Pending', 'MCP server is being created') : not('Failed', stuck)
 }
 

@@ -57,7 +57,7 @@ export function noteProfile(draft: MigrationDraft): void {
   )
 }
 
-/** The command of a package in place of its image; and a stdio server must have a command. */
+/** The command of a package in place of its image; and what becomes of a stdio server without one. */
 export function convertImage(draft: MigrationDraft, builder?: string): void {
   const [place] = draft.places('spec.image')
   if (typeof place?.value !== 'string') return
@@ -87,7 +87,7 @@ export function convertImage(draft: MigrationDraft, builder?: string): void {
     draft.note(
       place.path,
       'differs',
-      "needs a command: the image's own entrypoint is not known here. Set podTemplateSpec.spec.containers, name mcp, command",
+      "runs with its image's own entrypoint, which the proxy attaches to, and serves all sessions with one process. A command in podTemplateSpec, container mcp, gives each session a process of its own",
     )
   }
 }

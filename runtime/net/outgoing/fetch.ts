@@ -59,7 +59,8 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const method = init.method?.toUpperCase() ?? 'GET'
     let url = new URL(input)
-    const { fetch } = await import('undici/lib/web/fetch/index.js')
+    // A bundle has the exports of a CommonJS module in `default` only.
+    const { fetch } = (await import('undici/lib/web/fetch/index.js')).default
     try {
       for (let hops = 0; ; hops++) {
         checkUrl(url, options.allowHttp ?? false)

@@ -19,5 +19,7 @@ declare module 'undici/lib/core/connect.js' {
   export { buildConnector as default } from 'undici'
 }
 declare module 'undici/lib/web/fetch/index.js' {
-  export { fetch } from 'undici'
+  import type { fetch } from 'undici'
+  const web: { readonly fetch: typeof fetch }
+  export default web
 }

@@ -13,11 +13,14 @@ interface Pending {
 
 export class LinkRequester {
   readonly #send: (message: Buffer) => void
+  readonly #idPrefix: string | undefined
   readonly #pending = new Map<string, Pending>()
   #nextId = 1
 
-  constructor(send: (message: Buffer) => void) {
+  /** `idPrefix`: of ids that nobody else on the link can have. Default: ids are numbers. */
+  constructor(send: (message: Buffer) => void, idPrefix?: string) {
     this.#send = send
+    this.#idPrefix = idPrefix
   }
 
   /** Requests in flight. */
@@ -27,7 +30,8 @@ export class LinkRequester {
 
   /** A fresh raw id. */
   newId(): string {
-    return String(this.#nextId++)
+    const number = String(this.#nextId++)
+    return this.#idPrefix === undefined ? number : JSON.stringify(this.#idPrefix + number)
   }
 
   /**

@@ -112,7 +112,7 @@ export class StatelessLink implements PooledLink {
 }
 
 /** A result under the client's name of the subscription that it closes. */
-function ofClient(result: Buffer, id: string, clientId: string): Buffer {
+export function ofClient(result: Buffer, id: string, clientId: string): Buffer {
   if (!result.includes(metaKey.subscriptionId)) return result
   const object = new JsonObject(result)
   const meta = object.object('_meta')

@@ -3,7 +3,8 @@
  * (deprecated) on `/sse` and `/messages`.
  *
  * Each client session has a server process of its own, as the stdio transport means it; one more is started ahead,
- * so that a new session does not wait for a start. Sessions are bounded in number and end when idle. Stateless clients
+ * so that a new session does not wait for a start. A server that runs elsewhere is one process, which sessions share
+ * (attached/). Sessions are bounded in number and end when idle. Stateless clients
  * share processes. Both eras are spoken on both sides: where client and program differ, messages are translated.
  * Over HTTP+SSE a session lasts as long as its stream, and nothing goes to anybody else's.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
@@ -45,29 +46,33 @@ import { HttpReply } from './http-reply.ts'
 import type { PeerCommand } from './peer.ts'
 import { Processes } from './server-process.ts'
 import { BridgeSession } from './session.ts'
+import type { ServerSource } from './source.ts'
 import { ServedStatelessSide } from './stateless-side.ts'
 
-export interface ServerBridgeOptions extends PeerCommand {
+export interface BridgeOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
   /** What clients see. Default streamable-http. */
   readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log
-  /** Gets what the servers write to standard error. */
-  readonly onLine?: (line: string) => void
-  /** Called when a process ends by itself after it could be started, with the reason. */
-  readonly onEnded?: (why: string) => void
   readonly maxSessions?: number
   /** Idle time after which a session ends, in milliseconds. */
   readonly sessionTtlMs?: number
   readonly now?: () => number
   /** Of this program, as servers are told. */
   readonly version?: string
-  /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
-  readonly ahead?: boolean
   /** How long a server may take to say which era it speaks. Default 10 s. */
   readonly probeMs?: number
+}
+
+export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
+  /** Gets what the servers write to standard error. */
+  readonly onLine?: (line: string) => void
+  /** Called when a process ends by itself after it could be started, with the reason. */
+  readonly onEnded?: (why: string) => void
+  /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
+  readonly ahead?: boolean
 }
 
 export interface StdioBridge {
@@ -86,20 +91,25 @@ class BridgeExchange extends Exchange {
 
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const evictMs = 60_000
-/** Longest scope that is used; the proxy in front sends a digest. */
 
-/** Starts serving. Rejects with the system's error when the port cannot be bound. */
-export async function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
-  const bridge = new Bridge(options)
+/** Serves a program, a process for each session. Rejects with the system's error when the port cannot be bound. */
+export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
+  const { onLine = () => undefined, now = Date.now } = options
+  return startBridge(new Processes({ ...options, onLine, now }), options)
+}
+
+/** Serves what a source offers. Rejects with the system's error when the port cannot be bound. */
+export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
+  const bridge = new Bridge(source, options)
   const listener = await listen({ ...options, handler: bridge.handler() })
   return bridge.serveOn(listener)
 }
 
 class Bridge {
-  readonly #options: ServerBridgeOptions
+  readonly #options: BridgeOptions
   readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
-  readonly #processes: Processes
+  readonly #source: ServerSource
   readonly #stateless: ServedStatelessSide
   readonly #tools = new MirroredTools()
   readonly #maxSessions: number
@@ -108,17 +118,17 @@ class Bridge {
   readonly #info: string
   #guard: ((x: Exchange) => void) | undefined
 
-  constructor(options: ServerBridgeOptions) {
-    const { log, onLine = () => undefined, version = '0.0.0', probeMs } = options
+  constructor(source: ServerSource, options: BridgeOptions) {
+    const { log, version = '0.0.0', probeMs } = options
+    this.#source = source
     this.#options = options
     this.#mode = options.mode ?? 'streamable-http'
     this.#maxSessions = options.maxSessions ?? 100
     this.#ttlMs = options.sessionTtlMs ?? 30 * 60_000
     this.#now = options.now ?? Date.now
     this.#info = JSON.stringify({ name: 'gatehouse', version })
-    this.#processes = new Processes({ ...options, onLine, now: this.#now })
     this.#stateless = new ServedStatelessSide({
-      open: (onMessage) => this.#processes.take(onMessage),
+      open: (onMessage) => this.#source.take(onMessage),
       info: this.#info,
       // Neither era may take the other's last process.
       maxProcesses: () =>
@@ -150,19 +160,19 @@ class Bridge {
   serveOn(listener: Listener): StdioBridge {
     const { host } = this.#options
     this.#guard = makeOriginGuard({ host, port: listener.port, allowedOrigins: [] }).check
-    this.#processes.keepSpare()
+    this.#source.start()
     const timer = setInterval(() => this.#evict(), evictMs)
     timer.unref()
     return {
       url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
-      failed: this.#processes.failed,
+      failed: this.#source.failed,
       close: async () => {
         clearInterval(timer)
-        const spare = this.#processes.close()
+        const spare = this.#source.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
         await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
-        await this.#processes.closeAll()
+        await this.#source.closeAll()
       },
     }
   }
@@ -269,7 +279,7 @@ class Bridge {
     if (this.#sessions.size + this.#stateless.size >= this.#maxSessions)
       throw new GatehouseError('TOO_MANY_SESSIONS')
     const session = new BridgeSession({
-      open: (onMessage) => this.#processes.take(onMessage),
+      open: (onMessage) => this.#source.take(onMessage),
       log: this.#options.log,
       info: this.#info,
       now: this.#now(),

@@ -8,7 +8,8 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { inTurns, joined, largeBytes, onOneLine, TurnQueue } from '../../mcp/index.ts'
+import { onOneLine } from '../../mcp/index.ts'
+import { LineReader } from './line-reader.ts'
 import { groupEnded, signalGroup } from './process-group.ts'
 
 export interface PeerCommand {
@@ -26,10 +27,7 @@ export interface StdioPeer {
   close(): Promise<void>
 }
 
-/** Longest message a server may send; beyond it the server is ended rather than the memory filled. */
-const maxLineBytes = 64 * 1024 * 1024
 const graceMs = 2000
-const lf = 0x0a
 
 /**
  * Starts the server. `onMessage` gets each line it prints, one after the other: nothing more is read of it until the
@@ -44,11 +42,10 @@ export function startPeer(
   const child = spawn(file, args, { cwd: spec.cwd, env: spec.env, detached: true, stdio: 'pipe' })
   const { pid } = child
   const ended = groupEnded(child)
-  const overflow = () => signalGroup(pid, 'SIGKILL')
-  const lines = new TurnQueue((parts: readonly Buffer[]) => readLine(parts, onMessage), overflow)
-  const split = lineSplitter((parts) => lines.push(parts), overflow)
+  // The server is ended rather than the memory filled.
+  const lines = new LineReader({ onLine: onMessage, onOverflow: () => signalGroup(pid, 'SIGKILL') })
   child.stdout.on('data', (chunk: Buffer) => {
-    split(chunk)
+    lines.push(chunk)
     const { busy } = lines
     if (!busy || child.stdout.isPaused()) return
     child.stdout.pause()
@@ -62,7 +59,7 @@ export function startPeer(
     send(message) {
       if (child.stdin.destroyed)
         throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server has ended' })
-      child.stdin.write(Buffer.concat([onOneLine(message), Buffer.from('\n')]))
+      child.stdin.write(lineOf(message))
     },
     async close() {
       child.stdin.end()
@@ -75,35 +72,9 @@ export function startPeer(
   }
 }
 
-function readLine(
-  parts: readonly Buffer[],
-  onLine: (line: Buffer) => void | Promise<void>,
-): void | Promise<void> {
-  const [only] = parts
-  if (only && parts.length === 1) return onLine(only)
-  const size = parts.reduce((sum, { length }) => sum + length, 0)
-  return size < largeBytes ? onLine(Buffer.concat(parts, size)) : inTurns(joined(parts, size)).then(onLine)
+/** A message as the line that carries it. */
+export function lineOf(message: Buffer): Buffer {
+  return Buffer.concat([onOneLine(message), lineEnd])
 }
 
-/** `onLine` gets the parts of each line that is not empty. */
-function lineSplitter(
-  onLine: (parts: readonly Buffer[]) => void,
-  onOverflow: () => void,
-): (chunk: Buffer) => void {
-  let parts: Buffer[] = []
-  let size = 0
-  return function split(chunk) {
-    let from = 0
-    for (let at = chunk.indexOf(lf); at >= 0; at = chunk.indexOf(lf, from)) {
-      if (at > from) parts.push(chunk.subarray(from, at))
-      if (parts.length > 0) onLine(parts)
-      parts = []
-      size = 0
-      from = at + 1
-    }
-    const rest = chunk.subarray(from)
-    size += rest.length
-    if (size > maxLineBytes) return onOverflow()
-    if (rest.length > 0) parts.push(rest)
-  }
-}
+const lineEnd = Buffer.from('\n')

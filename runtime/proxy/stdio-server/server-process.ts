@@ -6,10 +6,12 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Message, readServerMessage } from '../../mcp/index.ts'
+import type { Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { ServerLink } from '../eras/link.ts'
+import { messagesOf } from './messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from './peer.ts'
+import type { ServerSource } from './source.ts'
 
 export interface ProcessesOptions extends PeerCommand {
   readonly log: Log
@@ -25,7 +27,7 @@ export interface ProcessesOptions extends PeerCommand {
 /** A process that ends sooner than this without having been used is taken for one that cannot start. */
 const quickEndMs = 3_000
 
-export class Processes {
+export class Processes implements ServerSource {
   readonly #options: ProcessesOptions
   readonly #failed = Promise.withResolvers<string>()
   /** All that run, so that none outlives the server in front of them, whoever uses it. */
@@ -45,7 +47,7 @@ export class Processes {
   /** A process for whoever asks. `onMessage` gets everything it says. */
   take(onMessage: (message: Message) => void): ServerLink {
     if (this.#closed) throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server is ending' })
-    const process = this.#spare ?? this.#start()
+    const process = this.#spare ?? this.#startOne()
     this.#spare = undefined
     process.onMessage = onMessage
     const startedAt = this.#options.now()
@@ -53,7 +55,7 @@ export class Processes {
       if (this.#options.ahead === false && this.#cannotStart(process, startedAt)) this.#failed.resolve(why)
       else this.#tellEnd(process, why)
     })
-    if (this.#options.ahead !== false) this.keepSpare()
+    if (this.#options.ahead !== false) this.#keepSpare()
     return process
   }
 
@@ -63,16 +65,20 @@ export class Processes {
     return isQuick && !process.hasSpoken && !process.isClosing && !this.#closed
   }
 
-  #start(): ServerProcess {
+  #startOne(): ServerProcess {
     const process = new ServerProcess(this.#options)
     this.#running.add(process)
     void process.ended.then(() => this.#running.delete(process))
     return process
   }
 
-  keepSpare(): void {
+  start(): void {
+    this.#keepSpare()
+  }
+
+  #keepSpare(): void {
     if (this.#closed || this.#spare) return
-    const spare = this.#start()
+    const spare = this.#startOne()
     this.#spare = spare
     const startedAt = this.#options.now()
     void spare.ended.then((why) => {
@@ -107,38 +113,16 @@ class ServerProcess implements ServerLink {
   isClosing = false
   hasSpoken = false
   readonly #peer: StdioPeer
-  readonly #log: Log
 
   constructor(options: ProcessesOptions) {
-    this.#log = options.log
-    this.#peer = startPeer(options, (line) => this.#said(line), options.onLine)
+    const onLine = messagesOf(options.log, (message) => this.#hand(message))
+    this.#peer = startPeer(options, onLine, options.onLine)
     this.ended = this.#peer.ended
-  }
-
-  #said(line: Buffer): void | Promise<void> {
-    try {
-      const message = readServerMessage(line)
-      if (!(message instanceof Promise)) return this.#hand(message)
-      return message.then(
-        (read) => this.#hand(read),
-        () => this.#warnOfLine(),
-      )
-    } catch {
-      return this.#warnOfLine()
-    }
-  }
-
-  #warnOfLine(): void {
-    this.#log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
   }
 
   #hand(message: Message): void {
     this.hasSpoken = true
-    try {
-      this.onMessage?.(message)
-    } catch (error) {
-      this.#log.warn('a message of the server could not be used; it was dropped', { err: error })
-    }
+    this.onMessage?.(message)
   }
 
   send(message: Buffer): void {

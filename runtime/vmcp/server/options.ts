@@ -6,7 +6,7 @@ import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Observation } from '../pipeline/observation.ts'
-import type { ClusterApi } from './report.ts'
+import type { ClusterApi } from '../../kube/index.ts'
 import type { ServerView } from './view.ts'
 
 /** What is not given. */

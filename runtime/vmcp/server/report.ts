@@ -8,10 +8,10 @@
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval); ARCHITECTURE.md, "A manifest".
  */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { excludedPrefix, fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
-import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
+import { type ClusterApi, clusterApi, corePath, mergeInto } from '../../kube/index.ts'
+import type { Log } from '../../net/index.ts'
 import { type Events, failureText, type OpenProblem, visibleText } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
@@ -20,14 +20,6 @@ import type { ListsState } from '../catalog/lists-told.ts'
 import type { BackendHealth } from '../health/monitor.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-/** Access to the API server, as a pod has it. */
-export interface ClusterApi {
-  readonly baseUrl: string
-  /** Read again each time: it rotates. */
-  readonly token: () => string
-  readonly fetch: Fetch & { close(): Promise<void> }
-}
 
 export interface ReporterOptions {
   readonly api: ClusterApi
@@ -51,7 +43,6 @@ const leastAgeMs = 5 * 60_000
 /** A ConfigMap holds 1 MiB, of all pods together. */
 const maxProblems = 50
 const maxDrift = 50
-const account = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The reporter that the environment of a pod asks for; undefined outside a cluster. */
 export function reporterFor(
@@ -65,18 +56,6 @@ export function reporterFor(
   if (!namespace || !configMap || !pod) return undefined
   const api = given ?? clusterApi(env)
   return api && new Reporter({ ...parts, api, namespace, configMap, pod })
-}
-
-function clusterApi(env: Environment): ClusterApi | undefined {
-  const host = env['KUBERNETES_SERVICE_HOST']
-  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
-  if (host === undefined || host === '') return undefined
-  const ca = readFileSync(`${account}/ca.crt`, 'utf8')
-  return {
-    baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    token: () => readFileSync(`${account}/token`, 'utf8').trim(),
-    fetch: makeFetch({ ca, timeoutMs: 10_000 }),
-  }
 }
 
 export class Reporter {
@@ -141,16 +120,11 @@ export class Reporter {
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
     const dead = this.#deadKeys().map((key) => [key, null] as const)
-    const response = await api.fetch(
-      `${api.baseUrl}/api/v1/namespaces/${namespace}/configmaps/${configMap}`,
-      {
-        method: 'PATCH',
-        headers: { authorization: `Bearer ${api.token()}`, 'content-type': 'application/merge-patch+json' },
-        body: JSON.stringify({ data: { ...Object.fromEntries(dead), [`${pod}.json`]: value } }),
-      },
-    )
-    if (!response.ok) throw new Error(`the API server answered ${response.status}`)
-    this.#note(await response.json())
+    const { status, body } = await mergeInto(api, corePath(namespace, 'configmaps', configMap), {
+      data: { ...Object.fromEntries(dead), [`${pod}.json`]: value },
+    })
+    if (status !== 200) throw new Error(`the API server answered ${status}`)
+    this.#note(body)
   }
 
   #deadKeys(): readonly string[] {

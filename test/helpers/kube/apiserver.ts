@@ -39,6 +39,8 @@ export interface KubeApiserver {
   readonly token: string
   /** Starts the controller manager: Deployments make pods, deleted owners take what they own with them. */
   startControllerManager(): void
+  /** Kills the API server and starts it again; resolves when it answers. */
+  restart(): Promise<void>
   /** Writes a kubeconfig of a service account and returns its path. The account must exist. */
   configOf(account: string, namespace: string): string
 }
@@ -101,22 +103,24 @@ export async function startKubeApiserver(t: Test, { serviceAccounts = false } = 
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const signer = join(folder, 'sa.key')
   writeFileSync(signer, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
-  const apiserver = run(join(folder, 'apiserver.log'), assets.apiserver, [
-    `--etcd-servers=${etcdUrl}`,
-    '--bind-address=127.0.0.1',
-    '--advertise-address=127.0.0.1',
-    `--secure-port=${port}`,
-    `--cert-dir=${join(folder, 'certs')}`,
-    `--token-auth-file=${join(folder, 'tokens.csv')}`,
-    '--authorization-mode=RBAC',
-    '--service-account-issuer=https://kubernetes.default.svc',
-    `--service-account-key-file=${signer}`,
-    `--service-account-signing-key-file=${signer}`,
-    '--service-cluster-ip-range=10.0.0.0/24',
-    '--endpoint-reconciler-type=none',
-    // Without the controller manager nobody makes the default service accounts.
-    ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),
-  ])
+  const startServer = () =>
+    run(join(folder, 'apiserver.log'), assets.apiserver, [
+      `--etcd-servers=${etcdUrl}`,
+      '--bind-address=127.0.0.1',
+      '--advertise-address=127.0.0.1',
+      `--secure-port=${port}`,
+      `--cert-dir=${join(folder, 'certs')}`,
+      `--token-auth-file=${join(folder, 'tokens.csv')}`,
+      '--authorization-mode=RBAC',
+      '--service-account-issuer=https://kubernetes.default.svc',
+      `--service-account-key-file=${signer}`,
+      `--service-account-signing-key-file=${signer}`,
+      '--service-cluster-ip-range=10.0.0.0/24',
+      '--endpoint-reconciler-type=none',
+      // Without the controller manager nobody makes the default service accounts.
+      ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),
+    ])
+  let apiserver = startServer()
   programs.push(apiserver)
 
   const url = `https://127.0.0.1:${port}`
@@ -156,6 +160,12 @@ export async function startKubeApiserver(t: Test, { serviceAccounts = false } = 
           '--kube-api-burst=400',
         ]),
       )
+    },
+    async restart() {
+      await stop(apiserver.child)
+      apiserver = startServer()
+      programs.push(apiserver)
+      await ready(url, token, apiserver)
     },
     kubectl,
     must,

@@ -282,7 +282,7 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
       }),
       /did you mean alpha\? spec\.outgoingAuth\.backends\.aplha/,
     ],
-    [server('s', { transport: 'stdio' }), /needs the command/],
+    [server('s', { transport: 'stdio' }), /all sessions share one process/],
   ]
   for (const [manifest, text] of warned) {
     const { violations, warnings } = validateResource(manifest)

@@ -87,6 +87,7 @@ await t.test('chart: values end up where they belong', async (t) => {
       'hooks.nodeSelector': { disk: 'ssd' },
       'hooks.extraEnv': [{ name: 'GATEHOUSE_ENABLE_OBO', value: 'true' }],
       'admission.failurePolicy': 'Ignore',
+      'stdio.attach': false,
     },
     'elsewhere',
   )
@@ -105,6 +106,7 @@ await t.test('chart: values end up where they belong', async (t) => {
               env: [
                 { name: 'GATEHOUSE_VERSION' },
                 { name: 'GATEHOUSE_RUNTIME_IMAGE', value: 'registry.example.com/runtime:1' },
+                { name: 'GATEHOUSE_STDIO_ATTACH', value: 'false' },
                 { name: 'GATEHOUSE_ENABLE_OBO', value: 'true' },
               ],
             },

@@ -178,6 +178,9 @@ await t.test(
       'metacontroller.k8s.io/decoratorcontrollers': own,
       'apiextensions.k8s.io/customresourcedefinitions': read,
       '/namespaces': read,
+      // What the proxies of stdio servers are granted, each for one pod.
+      '/pods': ['get'],
+      '/pods/attach': ['create', 'get'],
       '/events': ['create', 'patch'],
     }
     const add = (version: string, resource: string, verbs: string[]) => {

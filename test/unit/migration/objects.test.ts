@@ -167,11 +167,14 @@ t.test('objects: what is lost is told; a default that is lost is not', async (t)
   t.same(specs(migration).at(-1)?.spec, { description: 'd' })
 })
 
-t.test('objects: a stdio server needs a command; an image that names a package has one', async (t) => {
-  const bare = convert([object('MCPServer', { image: 'example/notes:1' })])
-  t.match(bare.documents[0]?.rows, [{ effect: 'differs', field: 'spec.image', text: /needs a command/ }])
-  const packages: Readonly<Record<string, { readonly command: readonly string[]; readonly local: string }>> =
-    {
+t.test(
+  'objects: a stdio server without a command is attached to; an image that names a package has one',
+  async (t) => {
+    const bare = convert([object('MCPServer', { image: 'example/notes:1' })])
+    t.match(bare.documents[0]?.rows, [{ effect: 'differs', field: 'spec.image', text: /own entrypoint/ }])
+    const packages: Readonly<
+      Record<string, { readonly command: readonly string[]; readonly local: string }>
+    > = {
       'npx://@example/notes@1.2.3': {
         command: ['npx', '-y', '@example/notes@1.2.3'],
         local: 'npx -y @example/notes@1.2.3',
@@ -193,16 +196,17 @@ t.test('objects: a stdio server needs a command; an image that names a package h
         local: 'go run example.com/notes@latest',
       },
     }
-  for (const [image, { command, local }] of Object.entries(packages)) {
-    const migration = convert([object('MCPServer', { image, args: ['--quiet'] })])
-    const [made] = specs(migration)
-    t.match(made?.spec, { podTemplateSpec: { spec: { containers: [{ name: 'mcp', command }] } } }, image)
-    t.match(made?.metadata, { annotations: { 'gatehouse.dev/local-command': `${local} --quiet` } })
-    t.notMatch(JSON.stringify(migration.documents), /needs a command/)
-  }
-  const built = convert([object('MCPServer', { image: 'toolhivelocal/npx-notes:1', transport: 'sse' })])
-  t.same(rowsOf(built), ['lost spec.image'])
-})
+    for (const [image, { command, local }] of Object.entries(packages)) {
+      const migration = convert([object('MCPServer', { image, args: ['--quiet'] })])
+      const [made] = specs(migration)
+      t.match(made?.spec, { podTemplateSpec: { spec: { containers: [{ name: 'mcp', command }] } } }, image)
+      t.match(made?.metadata, { annotations: { 'gatehouse.dev/local-command': `${local} --quiet` } })
+      t.notMatch(JSON.stringify(migration.documents), /needs a command/)
+    }
+    const built = convert([object('MCPServer', { image: 'toolhivelocal/npx-notes:1', transport: 'sse' })])
+    t.same(rowsOf(built), ['lost spec.image'])
+  },
+)
 
 t.test(
   'objects: other groups stay, the registry is skipped, a name that is taken gets a number',

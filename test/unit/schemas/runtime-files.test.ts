@@ -158,7 +158,10 @@ await t.test('authserver: an oauth2 upstream', async (t) => {
 })
 
 await t.test('proxy: rules of the file', async (t) => {
-  t.match(says('proxy', 'stdio', { command: 'server' }), /^targetUri: exactly one of targetUri and stdio/)
+  t.match(
+    says('proxy', 'stdio', { command: 'server' }),
+    /^targetUri: exactly one of targetUri, stdio and attach/,
+  )
   t.match(formatViolations(validateRuntime('proxy', { name: 'x' }).violations), /^targetUri: exactly one of/)
   t.same(
     validateRuntime('proxy', { name: 'x', stdio: { command: 'server', args: ['-v'] }, proxyMode: 'sse' })

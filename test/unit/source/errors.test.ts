@@ -31,6 +31,7 @@ const modules: readonly string[] = [
   'runtime/cli/shell/client.ts ConversationOver',
   'runtime/cli/shell/client.ts ServerError',
   'runtime/clients/convert/context.ts NotTaken',
+  'runtime/kube/attachment.ts AttachRefused',
   'runtime/mcp/json/scan.ts JsonError',
   'runtime/net/outgoing/connector.ts AddressRefusedError',
   'runtime/net/outgoing/fetch.ts FetchRefusedError',

@@ -18,7 +18,13 @@ import {
 } from '../../../children/serving/availability.ts'
 import type { ObjectLabels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
-import { httpProbe, type PodTemplateSpec, pullSecrets } from '../../../children/pod.ts'
+import {
+  type ContainerSpec,
+  httpProbe,
+  type PodTemplateSpec,
+  pullSecrets,
+  type VolumeSpec,
+} from '../../../children/pod.ts'
 import { mergePodTemplate } from '../../../children/pod-template.ts'
 import { podSecurity, runtimeContainerSecurity } from '../../../children/security.ts'
 import { deployment, replicasToApply } from '../../../children/workload.ts'
@@ -56,6 +62,10 @@ export interface ProxyChildrenOptions {
   readonly podTemplateSpec?: unknown
   /** Annotations of the pods besides the generated ones. */
   readonly annotations: StringMap
+  /** What runs beside the proxy in its pod. Of such pods there is one at a time, as far as a rollout allows. */
+  readonly beside?:
+    | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
+    | undefined
 }
 
 export type ProxyChildren =
@@ -106,6 +116,7 @@ export function proxyChildren(
       selector,
       template: merged.template,
       replicas: replicasToApply(options, options.observed),
+      ...(options.beside && { strategy: oneAfterTheOther }),
     }),
     ...availability(
       { name, namespace, labels },
@@ -121,6 +132,9 @@ export function proxyChildren(
   ]
   return { children }
 }
+
+/** Not Recreate: what the API server filled in for a rolling update could not be taken away again. */
+const oneAfterTheOther = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } as const
 
 function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   return {
@@ -192,8 +206,9 @@ function template(
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
         },
+        ...(options.beside?.containers ?? []),
       ],
-      volumes: needs.volumes,
+      volumes: [...needs.volumes, ...(options.beside?.volumes ?? [])],
     },
   }
 }

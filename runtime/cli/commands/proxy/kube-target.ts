@@ -14,6 +14,7 @@ import {
   kinds,
   invalidConfig,
 } from '../../../../schemas/index.ts'
+import { loadKubeClient } from '../../../kube/index.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
 
@@ -72,7 +73,7 @@ interface Cluster {
 }
 
 async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
-  const { KubeConfig, CustomObjectsApi } = await import('./kube-client.ts')
+  const { KubeConfig, CustomObjectsApi } = await loadKubeClient()
   const config = new KubeConfig()
   try {
     config.loadFromDefault()

@@ -126,11 +126,12 @@ async function run(
     })
   }
   const file = loadProxyFile(input.config)
-  if (file.stdio && locks.length > 0)
+  const isStdio = file.stdio !== undefined || file.attach !== undefined
+  if (isStdio && locks.length > 0)
     throw new GatehouseError('INVALID_CONFIG', {
       detail: '--tool-lock: the target must be a URL, not a program',
     })
-  if (file.stdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
+  if (isStdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
   const deep = [...needsVirtualServer(file), ...(locks.length > 0 ? ['--tool-lock'] : [])]
   if (deep.length === 0) {

@@ -1,12 +1,20 @@
 /**
- * `gatehouse proxy --config` for a program that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or over
+ * `gatehouse proxy --config` for a server that speaks MCP on standard streams: served as streamable HTTP on `/mcp`, or over
  * HTTP+SSE (deprecated) on `/sse` when `proxyMode` says so.
  *
- * This is what runs inside the container of a stdio server. It protects nothing: the proxy in front of it does.
+ * A program is run here, inside the container of a stdio server. A container that runs with its image's own entrypoint is
+ * attached to, from a container beside the proxy. Neither protects anything: the proxy in front does.
  */
 import { GatehouseError, type ProxyFile } from '../../../../schemas/index.ts'
-import { environment, type ProxyInput } from '../../../config/index.ts'
-import { startStdioBridge } from '../../../proxy/index.ts'
+import { environment, type ProxyInput, shutdownGraceMs, vmcpEnvironment } from '../../../config/index.ts'
+import { clusterApi } from '../../../kube/index.ts'
+import type { RootLog } from '../../../observe/index.ts'
+import {
+  type AttachedBridge,
+  startAttachedBridge,
+  startStdioBridge,
+  type StdioBridge,
+} from '../../../proxy/index.ts'
 import { expand } from '../../dev/expand.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
@@ -16,6 +24,7 @@ import { stopSignal } from '../../stop.ts'
 const served: ReadonlySet<string> = new Set([
   'name',
   'stdio',
+  'attach',
   'transport',
   'proxyMode',
   'targetAddresses',
@@ -27,22 +36,10 @@ const served: ReadonlySet<string> = new Set([
 ])
 
 export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug: boolean): Promise<number> {
-  const { stdio } = file
-  const beside = Object.keys(file).filter((field) => !served.has(field))
-  const violations = [
-    ...(beside.length > 0
-      ? [`${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`]
-      : []),
-  ]
-  if (!stdio || violations.length > 0)
-    throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
+  checkFile(file)
   const log = commandLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
-  const env = childEnvironment()
-  const bridge = await startStdioBridge({
-    command: [stdio.command, ...(stdio.args ?? [])].map((word) => expand(word, env)),
-    env,
-    cwd: process.cwd(),
+  const common = {
     host: flags.host ?? file.host,
     port: Number(flags.port ?? file.port),
     mode: file.proxyMode ?? 'streamable-http',
@@ -50,14 +47,62 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     version,
     // What the server says about itself belongs to the container's log as it is.
     onLine: printError,
-  })
+  } as const
+  const bridge = await (file.attach ? attachTo(file.attach, common) : runProgramOf(file, common))
   print(`Stdio server ${file.name} started on port ${bridge.port}`)
   const why = await Promise.race([bridge.failed, stopped.then(() => undefined)])
+  if (why === undefined) await bridge.drained?.(shutdownGraceMs(environment()) ?? 0)
   await bridge.close()
   log.flush()
   if (why === undefined) return exitCode.ok
   printError(`Error: ${why}`)
   return exitCode.failed
+}
+
+function checkFile(file: ProxyFile): void {
+  const beside = Object.keys(file).filter((field) => !served.has(field))
+  if (beside.length === 0) return
+  const detail = `${beside.join(', ')}: not served for a stdio target; put a proxy in front of it`
+  throw new GatehouseError('INVALID_CONFIG', { detail })
+}
+
+interface Common {
+  readonly host: string
+  readonly port: number
+  readonly mode: 'streamable-http' | 'sse'
+  readonly log: RootLog
+  readonly version: string
+  readonly onLine: (line: string) => void
+}
+
+type Bridge = StdioBridge & Partial<Pick<AttachedBridge, 'drained'>>
+
+function runProgramOf({ stdio }: ProxyFile, common: Common): Promise<Bridge> {
+  if (!stdio) throw new GatehouseError('INTERNAL')
+  const env = childEnvironment()
+  const command = [stdio.command, ...(stdio.args ?? [])].map((word) => expand(word, env))
+  return startStdioBridge({ ...common, command, env, cwd: process.cwd() })
+}
+
+function attachTo(
+  { namespace, pod, container, report, healthPort }: NonNullable<ProxyFile['attach']>,
+  common: Common,
+): Promise<Bridge> {
+  const api = clusterApi(environment())
+  if (!api) {
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail:
+        'attach: the Kubernetes API is reached from a pod only; outside of a cluster name a program in stdio',
+    })
+  }
+  return startAttachedBridge({
+    ...common,
+    api,
+    target: { namespace, pod, container },
+    report,
+    pod: environment()[vmcpEnvironment.podName] ?? '',
+    health: healthPort === undefined ? undefined : { host: '0.0.0.0', port: healthPort },
+  })
 }
 
 /** The server gets the environment of the container, without what is ours. */

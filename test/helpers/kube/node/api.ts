@@ -1,11 +1,12 @@
 /**
  * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
  *
- * A watch that ends is begun again with a list. Nothing is retried otherwise: the server is on this machine.
+ * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise: the server is on this machine.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
 import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { KubeApiserver } from '../apiserver.ts'
 
 export interface KubeObject {
@@ -155,12 +156,14 @@ export class Store<T extends KubeObject> {
         else this.objects.set(keyOf(known), known)
         this.#changed(known)
       })
-      if (this.#stop.signal.aborted) return
-      try {
-        version = await this.#list()
-      } catch {
-        // The server has gone with the test.
-        return
+      for (let isListed = false; !isListed && !this.#stop.signal.aborted; ) {
+        try {
+          version = await this.#list()
+          isListed = true
+        } catch {
+          // It is being started again, or has gone with the test.
+          await pause(200)
+        }
       }
     }
   }

@@ -7,9 +7,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expand } from '../../../../runtime/cli/dev/expand.ts'
+import { ContainerStreams } from '../attach-server.ts'
 import type { Image } from './images.ts'
 import type { Container, Pod } from './pod-spec.ts'
 
@@ -29,6 +30,8 @@ export interface ContainerPlan {
 export interface RunningContainer {
   /** Resolves with the exit code when it has ended. */
   readonly exited: Promise<number>
+  /** Of a container with an open standard input. */
+  readonly streams: ContainerStreams | undefined
   /** SIGTERM, then SIGKILL after `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
@@ -41,14 +44,19 @@ export function startContainer(plan: ContainerPlan): RunningContainer {
   const log = join(plan.folder, 'log')
   const out = openSync(log, 'a')
   const inside = ['unshare', '--mount', '--pid', '--fork', '--kill-child', 'sh', '-eu', script]
+  const { stdin = false } = plan.container
   const child = spawn('nsenter', [`--net=${plan.network}`, ...inside], {
-    stdio: ['ignore', out, out],
+    stdio: stdin ? 'pipe' : ['ignore', out, out],
     env: { PATH: process.env['PATH'] ?? '' },
   })
   closeSync(out)
+  // The log holds both streams, and whoever is attached gets them as well.
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => appendFileSync(log, chunk))
   const exited = ended(child)
   return {
     exited,
+    streams: stdin ? new ContainerStreams(child) : undefined,
     async stop(graceMs) {
       const main = firstChild(child.pid ?? 0)
       if (main !== undefined) signal(main, 'SIGTERM')

@@ -7,6 +7,7 @@
 import { join } from 'node:path'
 import { KubeApi, KubeApiError, type KubeObject, Store } from './api.ts'
 import type { Image } from './images.ts'
+import { startKubelet } from './kubelet.ts'
 import { type EndpointSlice, type Service, ServiceProxy, startDns } from './network.ts'
 import { PodRunner } from './pod.ts'
 import type { Pod } from './pod-spec.ts'
@@ -24,6 +25,10 @@ async function start({ kube, folder, images }: NodeOptions): Promise<ReadonlyMap
   const api = new KubeApi(kube)
   await api.send('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName } })
   const runners = new Map<string, PodRunner>()
+  await startKubelet(api, nodeName, (namespace, name, container) => {
+    const all = [...runners.values()].filter(({ pod }) => pod.metadata.namespace === namespace)
+    return all.findLast(({ pod }) => pod.metadata.name === name)?.streams(container)
+  })
   const wake = ({ metadata }: KubeObject) => {
     for (const runner of runners.values()) {
       if (runner.pod.metadata.namespace === metadata.namespace) runner.refresh()

@@ -45,6 +45,7 @@ export interface Container {
     readonly readOnly?: boolean
     readonly subPath?: string
   }[]
+  readonly stdin?: boolean
   readonly startupProbe?: Probe
   readonly readinessProbe?: Probe
   readonly securityContext?: SecurityContext

@@ -8,6 +8,7 @@ import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ContainerStreams } from '../attach-server.ts'
 import { type KubeApi, KubeApiError } from './api.ts'
 import { type RunningContainer, startContainer } from './container.ts'
 import type { Image } from './images.ts'
@@ -78,6 +79,11 @@ export class PodRunner {
     return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : ''
   }
 
+  /** The streams of a container that runs with an open standard input. */
+  streams(container: string): ContainerStreams | undefined {
+    return this.#main.find((state) => state.container.name === container)?.running?.streams
+  }
+
   /** A ConfigMap or Secret has changed. */
   refresh(): void {
     this.#changed.resolve()
@@ -99,7 +105,8 @@ export class PodRunner {
     await this.#writing
     const { namespace, name, uid } = this.pod.metadata
     const options = { apiVersion: 'v1', kind: 'DeleteOptions', gracePeriodSeconds: 0, preconditions: { uid } }
-    await ignoreGone(this.#node.api.send('DELETE', `/api/v1/namespaces/${namespace}/pods/${name}`, options))
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}`
+    await ignoreGone(() => this.#node.api.send('DELETE', path, options))
     this.#network.remove()
   }
 
@@ -272,7 +279,7 @@ export class PodRunner {
     const { namespace, name } = this.pod.metadata
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`
     this.#writing = this.#writing.then(() =>
-      ignoreGone(this.#node.api.send('PATCH', path, { status: this.#status() })),
+      ignoreGone(() => this.#node.api.send('PATCH', path, { status: this.#status() })),
     )
     return this.#writing
   }
@@ -305,34 +312,35 @@ export class PodRunner {
         { type: 'ContainersReady', status: ready ? 'True' : 'False' },
         { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: now() },
       ],
-      initContainerStatuses: this.#init.map(containerStatus),
-      containerStatuses: this.#main.map(containerStatus),
+      initContainerStatuses: this.#init.map((state) => this.#containerStatus(state)),
+      containerStatuses: this.#main.map((state) => this.#containerStatus(state)),
+    }
+  }
+
+  #containerStatus({ container, running, startedAt, ended, waiting, ready, restarts }: State) {
+    const { name, image } = container
+    const past = ended && {
+      terminated: { ...ended, startedAt, reason: ended.exitCode === 0 ? 'Completed' : 'Error' },
+    }
+    const state = running
+      ? { running: { startedAt } }
+      : (past ?? { waiting: { reason: waiting.split(' ')[0] } })
+    return {
+      name,
+      image,
+      imageID: '',
+      containerID: running ? `test://${this.pod.metadata.uid}/${name}/${restarts}` : '',
+      ready,
+      started: running !== undefined,
+      restartCount: restarts,
+      state,
+      lastState: running ? past : undefined,
     }
   }
 }
 
 function stateOf(container: Container): State {
   return { container, waiting: 'ContainerCreating', ready: false, restarts: 0 }
-}
-
-function containerStatus({ container, running, startedAt, ended, waiting, ready, restarts }: State) {
-  const { name, image } = container
-  const past = ended && {
-    terminated: { ...ended, startedAt, reason: ended.exitCode === 0 ? 'Completed' : 'Error' },
-  }
-  const state = running
-    ? { running: { startedAt } }
-    : (past ?? { waiting: { reason: waiting.split(' ')[0] } })
-  return {
-    name,
-    image,
-    imageID: '',
-    ready,
-    started: running !== undefined,
-    restartCount: restarts,
-    state,
-    lastState: running ? past : undefined,
-  }
 }
 
 function now(): string {
@@ -346,11 +354,19 @@ function aborted(signal: AbortSignal): Promise<void> {
   })
 }
 
-async function ignoreGone(work: Promise<unknown>): Promise<void> {
-  try {
-    await work
-  } catch (error) {
-    if (!(error instanceof KubeApiError) || (error.status !== 404 && error.status !== 409)) throw error
+/** What is gone needs nothing more; a server that is away is asked again. */
+async function ignoreGone(work: () => Promise<unknown>): Promise<void> {
+  for (;;) {
+    try {
+      await work()
+      return
+    } catch (error) {
+      if (error instanceof KubeApiError && error.status < 500) {
+        if (error.status === 404 || error.status === 409) return
+        throw error
+      }
+      await pause(200)
+    }
   }
 }
 

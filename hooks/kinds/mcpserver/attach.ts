@@ -1,0 +1,153 @@
+/**
+ * A stdio server whose image brings its own entrypoint: it runs as the image says, with standard input open, and a container
+ * beside the proxy attaches to its streams over the Kubernetes API.
+ *
+ * That container alone has a token, and its Role allows two things: to see this one pod, and to attach to it; and it keeps
+ * its own report. The proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one
+ * proxy. Their rollouts may overlap: the report is a lease (runtime/proxy/stdio-server/attached/record.ts).
+ */
+import { hashOf, validateRuntime } from '../../../schemas/index.ts'
+import { attachReportLabels, type ObjectLabels } from '../../children/labels.ts'
+import { serverNames } from '../../children/names.ts'
+import { configMap, role, roleBinding } from '../../children/objects.ts'
+import type { ContainerSpec, VolumeSpec } from '../../children/pod.ts'
+import { leaving, shutdownGrace } from '../../children/serving/availability.ts'
+import { runtimeContainerSecurity } from '../../children/security.ts'
+import { toYaml } from '../../children/yaml.ts'
+import { type Fields, isFields, type KubeObject, listOf } from '../../kube.ts'
+import type { ConfigPart } from '../../runtime-config/part.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { proxyFile } from '../common/proxy/paths.ts'
+import { serverContainer } from './container.ts'
+
+type Context = SyncContext<'MCPServer'>
+
+export interface Attach {
+  /** Where the proxy finds the server. */
+  readonly targetUri: string
+  /** Beside the proxy. */
+  readonly sidecar: ContainerSpec
+  readonly volumes: readonly VolumeSpec[]
+  /** Changes when the sidecar must be started again. */
+  readonly revision: string
+  /** Turns the pod template of the server into one whose streams can be attached to. */
+  readonly apply: (template: Fields) => Fields
+  readonly children: (labels: ObjectLabels) => readonly KubeObject[]
+}
+
+const attachContainer = 'attach'
+const configVolume = 'gatehouse-attach'
+const configDirectory = '/etc/gatehouse/attach'
+const tokenVolume = 'gatehouse-attach-token'
+/** Where every Kubernetes client looks for it. */
+const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
+const tokenSeconds = 3_600
+/** Of the bridge on the loopback interface, and of its health; next to them where the proxy has one of these itself. */
+const ports = { bridge: 15_080, health: 15_081 } as const
+const otherPorts = { bridge: 15_082, health: 15_083 } as const
+
+export function attachOf(context: Context): ConfigPart<Attach> {
+  const { name, namespace, parent, settings } = context
+  const names = serverNames(name)
+  const { proxyPort } = parent.spec
+  const own = proxyPort === ports.bridge || proxyPort === ports.health ? otherPorts : ports
+  const pod = `${names.server}-0`
+  const file = {
+    name,
+    attach: { namespace, pod, container: serverContainer, report: names.report, healthPort: own.health },
+    proxyMode: parent.spec.proxyMode,
+    host: '127.0.0.1',
+    port: own.bridge,
+  }
+  const [violation] = validateRuntime('proxy', file).violations
+  if (violation)
+    return { failure: { reason: 'ConfigInvalid', message: `${violation.path}: ${violation.message}` } }
+  const files = { [proxyFile]: toYaml(file) }
+  return {
+    value: {
+      targetUri: `http://127.0.0.1:${own.bridge}`,
+      sidecar: sidecarOf(name, own, settings),
+      volumes: volumesOf(names.serverConfig),
+      revision: hashOf(files),
+      apply: withStreams,
+      children: (labels) => [
+        role({ name: names.proxy, namespace, labels }, rulesOf(pod, names.report)),
+        roleBinding({ name: names.proxy, namespace, labels }, names.proxy),
+        configMap({ name: names.serverConfig, namespace, labels }, files),
+        // Without data: the pod fills it, and what was never applied is never taken away.
+        configMap({ name: names.report, namespace, labels: { ...labels, ...attachReportLabels } }),
+      ],
+    },
+  }
+}
+
+/** A WebSocket is a `get` before Kubernetes 1.35 and a `create` since. */
+function rulesOf(pod: string, report: string) {
+  return [
+    { apiGroups: [''], resources: ['pods'], resourceNames: [pod], verbs: ['get'] },
+    { apiGroups: [''], resources: ['pods/attach'], resourceNames: [pod], verbs: ['get', 'create'] },
+    { apiGroups: [''], resources: ['configmaps'], resourceNames: [report], verbs: ['get', 'patch'] },
+  ]
+}
+
+function sidecarOf(
+  name: string,
+  { bridge, health }: { readonly bridge: number; readonly health: number },
+  settings: Context['settings'],
+): ContainerSpec {
+  const probe = (path: string) => ({ httpGet: { path, port: 'attach-health' }, timeoutSeconds: 3 })
+  return {
+    name: attachContainer,
+    image: settings.runtimeImage,
+    imagePullPolicy: 'IfNotPresent',
+    args: ['proxy', `--config=${configDirectory}/${proxyFile}`, '--host=127.0.0.1', `--port=${bridge}`, name],
+    env: [
+      { name: 'GATEHOUSE_POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+      { name: 'GATEHOUSE_SHUTDOWN_GRACE', value: shutdownGrace },
+    ],
+    ports: [{ name: 'attach-health', containerPort: health, protocol: 'TCP' }],
+    startupProbe: { ...probe('/health'), periodSeconds: 2, failureThreshold: 60 },
+    livenessProbe: { ...probe('/health'), periodSeconds: 10, failureThreshold: 3 },
+    // A server that is started again is back soon, and requests wait for it.
+    readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 3 },
+    resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
+    lifecycle: leaving,
+    volumeMounts: [
+      { name: configVolume, mountPath: configDirectory, readOnly: true },
+      { name: tokenVolume, mountPath: tokenDirectory, readOnly: true },
+    ],
+    securityContext: runtimeContainerSecurity(settings),
+  }
+}
+
+function volumesOf(config: string): readonly VolumeSpec[] {
+  return [
+    { name: configVolume, configMap: { name: config } },
+    {
+      name: tokenVolume,
+      projected: {
+        sources: [
+          { serviceAccountToken: { path: 'token', expirationSeconds: tokenSeconds } },
+          { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+        ],
+      },
+    },
+  ]
+}
+
+/** Whatever the user's template says: `stdinOnce` would end the server with the first attachment, `tty` mixes its streams. */
+function withStreams(template: Fields): Fields {
+  const spec = isFields(template['spec']) ? template['spec'] : {}
+  const containers = listOf(spec['containers']).filter(isFields)
+  return {
+    ...template,
+    spec: {
+      ...spec,
+      containers: containers.map((container) => {
+        if (container['name'] !== serverContainer) return container
+        const { stdinOnce: _once, tty: _tty, ...rest } = container
+        return { ...rest, stdin: true }
+      }),
+    },
+  }
+}

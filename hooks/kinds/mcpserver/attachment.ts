@@ -1,0 +1,63 @@
+/**
+ * What the proxy of a stdio server reports of its attachment, as the condition Attached: pods are not seen from here, so that
+ * a server which crashes or cannot be pulled is reported by the proxy that waits for it.
+ *
+ * The report is data of a pod: every member is checked.
+ */
+import { serverNames } from '../../children/names.ts'
+import type { WorkloadState } from '../../children/workload.ts'
+import { jsonIn } from '../../json-bounds.ts'
+import { fieldsOf } from '../../kube.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { isAttached } from './stdio.ts'
+
+type Context = SyncContext<'MCPServer'>
+
+export interface ReportedAttachment {
+  readonly attached: boolean
+  readonly reason: string
+  readonly message: string
+  /** What is on its way will not help. */
+  readonly needsSomebody: boolean
+}
+
+const maxMessage = 1_024
+/** Reasons that do not pass by themselves. */
+const lasting: ReadonlySet<string> = new Set([
+  'AccessRefused',
+  'CrashLoopBackOff',
+  'CreateContainerConfigError',
+  'CreateContainerError',
+  'ErrImageNeverPull',
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'NoSession',
+  'PodUnschedulable',
+])
+
+/** Undefined for a server that is not attached to, and before the first report. */
+export function attachmentOf(context: Context): ReportedAttachment | undefined {
+  if (!isAttached(context)) return undefined
+  const report = context.child('ConfigMap', serverNames(context.name).report)
+  const text = fieldsOf(report?.['data'])['attach.json']
+  const { attached, reason, message } = fieldsOf(typeof text === 'string' ? jsonIn(text) : undefined)
+  if (typeof attached !== 'boolean' || typeof reason !== 'string' || typeof message !== 'string')
+    return undefined
+  if (!/^[A-Za-z]{1,64}$/.test(reason)) return undefined
+  return {
+    attached,
+    reason,
+    message: message.slice(0, maxMessage),
+    needsSomebody: !attached && lasting.has(reason),
+  }
+}
+
+/** `proxy`: without a pod of it that serves, a report that all is well is old. */
+export function setAttached(context: Context, proxy: WorkloadState | undefined): void {
+  if (!isAttached(context)) return
+  const found = attachmentOf(context)
+  if (!found || (found.attached && (proxy?.availableReplicas ?? 0) === 0))
+    context.conditions.set('Attached', 'Unknown', 'NotReported', 'The proxy has not reported yet')
+  else context.conditions.set('Attached', found.attached ? 'True' : 'False', found.reason, found.message)
+}

@@ -1,0 +1,77 @@
+/**
+ * How a stdio server is reached in a cluster: with a command, behind a bridge in its own container; without one, by attaching
+ * to the container that its image's own entrypoint runs in.
+ */
+import type { MCPServer } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
+import { type Attach, attachOf } from './attach.ts'
+import { type Bridge, bridgeOf } from './bridge.ts'
+import { serverContainer } from './container.ts'
+
+type Context = SyncContext<'MCPServer'>
+
+export interface Stdio {
+  readonly bridge?: Bridge | undefined
+  readonly attach?: Attach | undefined
+  readonly failure?: SyncFailure | undefined
+}
+
+/** Empty for other transports, and where a local command stands in for the image. */
+export function stdioOf(context: Context): Stdio {
+  const { parent, settings, conditions } = context
+  if (parent.spec.transport !== 'stdio') return {}
+  const stdio = settings.localCommands ? {} : chosen(context)
+  const reason = stdio.attach ? 'AttachedToEntrypoint' : 'CommandGiven'
+  const message = stdio.attach
+    ? "The image's own entrypoint is run, and its streams are attached to"
+    : 'The server can be run behind the bridge'
+  conditions.check('StdioBridgeValid', stdio.failure, reason, message)
+  if (stdio.attach) {
+    conditions.set(
+      'SharedProcess',
+      'True',
+      'OneProcess',
+      'One process serves all clients: it cannot ask one of them, and its messages are in its container log. ' +
+        'A command in podTemplateSpec, container mcp, gives each session a process of its own',
+    )
+  }
+  return stdio
+}
+
+function chosen(context: Context): Stdio {
+  const own = ownContainer(context.parent)
+  if (hasCommand(context.parent)) {
+    const { value, failure } = bridgeOf(context, own)
+    return { bridge: value, failure }
+  }
+  if (context.settings.stdioAttach) {
+    const { value, failure } = attachOf(context)
+    return { attach: value, failure }
+  }
+  return {
+    failure: {
+      reason: 'AttachDisabled',
+      message:
+        "transport stdio needs the server's command here, for this installation attaches to no container " +
+        '(GATEHOUSE_STDIO_ATTACH is false): set podTemplateSpec.spec.containers, name mcp, command',
+    },
+  }
+}
+
+/** The server's own container as the podTemplateSpec has it. */
+function ownContainer({ spec }: MCPServer): Fields {
+  const containers = listOf(fieldsOf(fieldsOf(spec.podTemplateSpec)['spec'])['containers'])
+  return containers.filter(isFields).find((container) => container['name'] === serverContainer) ?? {}
+}
+
+export function hasCommand(server: MCPServer): boolean {
+  return listOf(ownContainer(server)['command']).some((word) => typeof word === 'string')
+}
+
+/** True when the streams of the server are attached to. */
+export function isAttached({ parent, settings }: Context): boolean {
+  const isStdio = parent.spec.transport === 'stdio' && !settings.localCommands
+  return isStdio && settings.stdioAttach && !hasCommand(parent)
+}

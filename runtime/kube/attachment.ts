@@ -1,0 +1,220 @@
+/**
+ * The standard streams of a running container, over one WebSocket through the API server.
+ *
+ * Speaks channels: the first byte of each binary message says which stream the rest belongs to. Standard input is never
+ * half-closed: that would cut this attachment's output on some runtimes. Nothing is replayed: output that came before is
+ * lost, and so is what comes while nobody is attached. Reconnecting is the caller's.
+ * Source: Kubernetes, PodAttachOptions; the v4 and v5 remote command protocols.
+ */
+import { WebSocket } from 'ws'
+import { ModuleError } from '../../schemas/index.ts'
+import type { ClusterApi } from './cluster-api.ts'
+import { refusalMessage, refusalReason } from './pod-state.ts'
+
+export interface ContainerName {
+  readonly namespace: string
+  readonly pod: string
+  readonly container: string
+}
+
+export interface AttachHandlers {
+  readonly onStdout: (chunk: Buffer) => void
+  readonly onStderr: (chunk: Buffer) => void
+}
+
+export interface Attachment {
+  /** Writes to standard input, in order. False: the other side does not keep up. */
+  write(data: Buffer): boolean
+  /** Bytes written that are still here. */
+  readonly unsent: number
+  /** Stops reading until `resume`. */
+  pause(): void
+  resume(): void
+  /** Why the streams ended; resolves once. */
+  readonly ended: Promise<string>
+  close(): void
+}
+
+/** Nothing was attached to. The message is what a person may read. */
+export class AttachRefused extends ModuleError {
+  /** CamelCase, for a condition. */
+  readonly reason: string
+
+  constructor(reason: string, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+/** v5 is translated by the API server, v4 goes to the node: both carry the same channels. */
+const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
+const channel = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
+const handshakeMs = 15_000
+const pingMs = 5_000
+const deadMs = 30_000
+/** Runtimes copy in pieces of this size: what is no larger is not mixed with what somebody else writes. */
+const pieceBytes = 32 * 1024
+const maxUnsent = 1024 * 1024
+/** A message of the other side; chunks are far smaller. */
+const maxPayload = 32 * 1024 * 1024
+const maxRefusalBytes = 64 * 1024
+
+/** Attaches. Rejects with AttachRefused. */
+export function attach(
+  api: ClusterApi,
+  target: ContainerName,
+  handlers: AttachHandlers,
+): Promise<Attachment> {
+  return new Promise((resolve, reject) => {
+    let token: string
+    try {
+      token = api.token()
+    } catch (cause) {
+      reject(new AttachRefused('AccessRefused', 'the token of the service account cannot be read', { cause }))
+      return
+    }
+    const socket = new WebSocket(urlOf(api, target), protocols, {
+      headers: { authorization: `Bearer ${token}` },
+      ca: api.ca,
+      handshakeTimeout: handshakeMs,
+      maxPayload,
+      perMessageDeflate: false,
+      followRedirects: false,
+    })
+    socket.binaryType = 'nodebuffer'
+    // Before the upgrade is done, data may follow it at once.
+    const stream = new Stream(socket, handlers)
+    socket.once('open', () => resolve(stream))
+    socket.once('unexpected-response', (_request, response) => {
+      void readRefusal(response).then((body) => {
+        const status = response.statusCode ?? 0
+        const what = `pods/attach of ${target.pod}`
+        reject(new AttachRefused(refusalReason(status), refusalMessage(status, 'create', what, body)))
+        socket.terminate()
+      })
+    })
+    socket.once('error', (cause) => {
+      reject(new AttachRefused('ApiServerUnreachable', 'the API server cannot be reached', { cause }))
+    })
+  })
+}
+
+function urlOf({ baseUrl }: ClusterApi, { namespace, pod, container }: ContainerName): string {
+  const query = new URLSearchParams({
+    container,
+    stdin: 'true',
+    stdout: 'true',
+    stderr: 'true',
+    tty: 'false',
+  })
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/attach`
+  return `${baseUrl.replace(/^http/, 'ws')}${path}?${query.toString()}`
+}
+
+/** The Status in the response to an upgrade that was refused. */
+async function readRefusal(response: AsyncIterable<Buffer>): Promise<Readonly<Record<string, unknown>>> {
+  const parts: Buffer[] = []
+  let size = 0
+  try {
+    for await (const part of response) {
+      size += part.length
+      if (size > maxRefusalBytes) break
+      parts.push(part)
+    }
+    const value: unknown = JSON.parse(Buffer.concat(parts).toString('utf8'))
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+class Stream implements Attachment {
+  readonly ended: Promise<string>
+  readonly #socket: WebSocket
+  #heardAt = performance.now()
+  #paused = false
+  /** What the other side has said about the end. */
+  #status: string | undefined
+
+  constructor(socket: WebSocket, { onStdout, onStderr }: AttachHandlers) {
+    this.#socket = socket
+    socket.on('message', (data: Buffer) => {
+      this.#heardAt = performance.now()
+      const [to] = data
+      if (to === channel.stdout && data.length > 1) onStdout(data.subarray(1))
+      else if (to === channel.stderr && data.length > 1) onStderr(data.subarray(1))
+      else if (to === channel.status && data.length > 1) this.#status = statusText(data.subarray(1))
+    })
+    const alive = (): void => {
+      this.#heardAt = performance.now()
+    }
+    socket.on('pong', alive)
+    socket.on('ping', alive)
+    const timer = setInterval(() => this.#check(), pingMs)
+    timer.unref()
+    this.ended = new Promise((resolve) => {
+      let failure: string | undefined
+      socket.on('error', () => {
+        failure = 'the connection to the API server broke'
+      })
+      socket.once('close', () => {
+        clearInterval(timer)
+        resolve(this.#status ?? failure ?? 'the API server closed the stream')
+      })
+    })
+  }
+
+  /** A connection that says nothing, not even to a ping, is dead. One that is not read may have said much. */
+  #check(): void {
+    if (this.#paused) return
+    if (performance.now() - this.#heardAt > deadMs) {
+      this.#status ??= 'the connection to the API server is silent'
+      this.#socket.terminate()
+    } else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping()
+  }
+
+  get unsent(): number {
+    return this.#socket.bufferedAmount
+  }
+
+  write(data: Buffer): boolean {
+    for (let at = 0; at < data.length; at += pieceBytes) {
+      const piece = data.subarray(at, at + pieceBytes)
+      // A failure ends the stream, and `ended` tells.
+      this.#socket.send(Buffer.concat([stdinByte, piece]), () => undefined)
+    }
+    return this.#socket.bufferedAmount < maxUnsent
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#heardAt = performance.now()
+    this.#socket.resume()
+  }
+
+  close(): void {
+    this.#status ??= 'closed'
+    this.#paused = false
+    // A close frame first; what does not answer it is cut.
+    this.#socket.close(1000)
+    setTimeout(() => this.#socket.terminate(), 1_000).unref()
+  }
+}
+
+const stdinByte = Buffer.from([channel.stdin])
+
+/** Channel 3 is a Status; the end of the container's process is a success. */
+function statusText(bytes: Buffer): string | undefined {
+  try {
+    const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))
+    if (status === 'Success') return 'the streams of the container ended'
+    return typeof message === 'string' ? message.slice(0, 1_024) : undefined
+  } catch {
+    return undefined
+  }
+}

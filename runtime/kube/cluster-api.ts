@@ -1,0 +1,88 @@
+/**
+ * The Kubernetes API as a pod reaches it: address and account from what the kubelet puts into each container, and the few
+ * requests that pods of ours make.
+ *
+ * Answers are bounded by `makeFetch`. Nothing is repeated here.
+ * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
+ */
+import { readFileSync } from 'node:fs'
+import { isFields, type Fields } from '../../schemas/index.ts'
+import { type Fetch, makeFetch } from '../net/index.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Access to the API server, as a pod has it. */
+export interface ClusterApi {
+  readonly baseUrl: string
+  /** Trust anchors of the server, PEM; undefined: the system's. */
+  readonly ca?: string | undefined
+  /** Read again each time: it rotates. */
+  readonly token: () => string
+  readonly fetch: Fetch & { close(): Promise<void> }
+}
+
+const account = '/var/run/secrets/kubernetes.io/serviceaccount'
+const timeoutMs = 10_000
+
+/** Undefined outside a cluster. Throws the system's error where the account is not mounted. */
+export function clusterApi(env: Environment): ClusterApi | undefined {
+  const host = env['KUBERNETES_SERVICE_HOST']
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
+  if (host === undefined || host === '') return undefined
+  const ca = readFileSync(`${account}/ca.crt`, 'utf8')
+  return {
+    baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    ca,
+    token: () => readFileSync(`${account}/token`, 'utf8').trim(),
+    fetch: makeFetch({ ca, timeoutMs }),
+  }
+}
+
+export interface ApiAnswer {
+  readonly status: number
+  /** The object, or the Status that says why there is none. Empty when the body is no JSON object. */
+  readonly body: Fields
+}
+
+/** A GET. Rejects when the API server cannot be reached. */
+export function getObject(api: ClusterApi, path: string): Promise<ApiAnswer> {
+  return send(api, path, { method: 'GET' })
+}
+
+/** Merges `patch` into an object (RFC 7386). Rejects when the API server cannot be reached. */
+export function mergeInto(api: ClusterApi, path: string, patch: unknown): Promise<ApiAnswer> {
+  return send(api, path, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/merge-patch+json' },
+    body: JSON.stringify(patch),
+  })
+}
+
+/** `/api/v1/namespaces/…`, the parts escaped. */
+export function corePath(namespace: string, resource: string, name: string): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/${resource}/${encodeURIComponent(name)}`
+}
+
+interface Sent {
+  readonly method: string
+  readonly headers?: Record<string, string>
+  readonly body?: string
+}
+
+async function send(api: ClusterApi, path: string, { headers, ...rest }: Sent): Promise<ApiAnswer> {
+  const response = await api.fetch(api.baseUrl + path, {
+    ...rest,
+    headers: { authorization: `Bearer ${api.token()}`, accept: 'application/json', ...headers },
+  })
+  const text = await response.text()
+  return { status: response.status, body: objectIn(text) }
+}
+
+function objectIn(text: string): Fields {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isFields(value) ? value : {}
+  } catch {
+    return {}
+  }
+}

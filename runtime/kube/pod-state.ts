@@ -1,0 +1,129 @@
+/**
+ * How one container of a pod is doing, from the pod's status: whether its streams can be attached to now, and if not, why
+ * and what helps.
+ *
+ * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
+ */
+import { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
+import { type ClusterApi, corePath, getObject } from './cluster-api.ts'
+
+export interface ContainerRun {
+  readonly podUid: string
+  /** Of this run of the container; another one has another id. */
+  readonly containerId: string
+  readonly restarts: number
+}
+
+/** Why nothing can be attached to, as reasons and messages of a condition are written. */
+export interface NotRunning {
+  /** CamelCase. */
+  readonly reason: string
+  readonly message: string
+}
+
+export type PodState =
+  | { readonly run: ContainerRun; readonly wrong?: undefined }
+  | { readonly run?: undefined; readonly wrong: NotRunning }
+
+/** Reads the pod. Rejects when the API server cannot be reached. */
+export async function readPodState(
+  api: ClusterApi,
+  {
+    namespace,
+    pod,
+    container,
+  }: { readonly namespace: string; readonly pod: string; readonly container: string },
+): Promise<PodState> {
+  const { status, body } = await getObject(api, corePath(namespace, 'pods', pod))
+  if (status === 200) return podState(body, container)
+  if (status === 404) {
+    return not('PodNotFound', `pod ${pod} does not exist: see the events of the StatefulSet that makes it`)
+  }
+  return not(refusalReason(status), refusalMessage(status, 'get', `pods/${pod}`, body))
+}
+
+export function refusalReason(status: number): string {
+  return status === 401 || status === 403 ? 'AccessRefused' : 'ApiServerError'
+}
+
+/** What the API server said, with the next step where it is known. */
+export function refusalMessage(status: number, verb: string, what: string, body: Fields): string {
+  const said = textOf(body['message']) || `status ${status}`
+  if (status === 403)
+    return `the API server refuses ${verb} on ${what}: ${said}: the Role and RoleBinding of the proxy's service account must allow it`
+  if (status === 401)
+    return `the API server does not accept the token of the proxy: ${said}: restart the proxy's pod`
+  return `the API server answered ${status} to ${verb} on ${what}: ${said}`
+}
+
+function podState(pod: Fields, container: string): PodState {
+  const metadata = fieldsOf(pod['metadata'])
+  const status = fieldsOf(pod['status'])
+  const name = textOf(metadata['name'])
+  if (metadata['deletionTimestamp'] !== undefined)
+    return not('PodTerminating', `pod ${name} is being ended; its successor is waited for`)
+  const found = listOf(status['containerStatuses'])
+    .filter(isFields)
+    .find((one) => one['name'] === container)
+  if (!found) return notScheduled(name, status)
+  const { waiting, running, terminated } = fieldsOf(found['state'])
+  if (isFields(waiting)) return notStarted(name, waiting, found)
+  const restarts = typeof found['restartCount'] === 'number' ? found['restartCount'] : 0
+  if (isFields(running)) {
+    const id = textOf(found['containerID'])
+    // A node that names no id: a start is told from another by its number.
+    return { run: { podUid: textOf(metadata['uid']), containerId: id || `#${restarts}`, restarts } }
+  }
+  return not(
+    'ContainerEnded',
+    `the server has ended${exitOf(terminated)} and is started again: see kubectl logs ${name} -c ${container} --previous`,
+  )
+}
+
+function notScheduled(name: string, status: Fields): PodState {
+  const scheduled = listOf(status['conditions'])
+    .filter(isFields)
+    .find(({ type }) => type === 'PodScheduled')
+  if (scheduled?.['status'] === 'False')
+    return not('PodUnschedulable', `pod ${name} has no node: ${textOf(scheduled['message'])}`)
+  return not('PodPending', `pod ${name} is being started`)
+}
+
+const next: Readonly<Record<string, string>> = {
+  ImagePullBackOff: 'check the name of the image and imagePullSecrets',
+  ErrImagePull: 'check the name of the image and imagePullSecrets',
+  InvalidImageName: 'check spec.image',
+  CreateContainerConfigError: 'check the Secrets and ConfigMaps that the server names',
+}
+
+function notStarted(name: string, waiting: Fields, container: Fields): PodState {
+  const reason = textOf(waiting['reason']) || 'PodPending'
+  const said = textOf(waiting['message'])
+  if (reason === 'ContainerCreating' || reason === 'PodInitializing')
+    return not('PodPending', `pod ${name} is being started`)
+  if (reason === 'CrashLoopBackOff') return not(reason, crashing(name, container))
+  const step = next[reason] ?? `see kubectl describe pod ${name}`
+  return not(/^[A-Za-z]{1,64}$/.test(reason) ? reason : 'ContainerWaiting', `${said || reason}: ${step}`)
+}
+
+function crashing(name: string, container: Fields): string {
+  const code = exitOf(fieldsOf(container['lastState'])['terminated'])
+  return (
+    `the server ends as soon as it is started${code}: see kubectl logs ${name} -c ${textOf(container['name'])} --previous; ` +
+    'a server that does not read its standard input needs another transport, or args'
+  )
+}
+
+/** ` (exit code 1, Error)`; empty where nothing is known. */
+function exitOf(terminated: unknown): string {
+  const { exitCode, reason } = fieldsOf(terminated)
+  return typeof exitCode === 'number' ? ` (exit code ${exitCode}, ${textOf(reason)})` : ''
+}
+
+function not(reason: string, message: string): PodState {
+  return { wrong: { reason, message: message.slice(0, 1_024) } }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

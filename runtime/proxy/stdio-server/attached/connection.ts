@@ -1,0 +1,263 @@
+/**
+ * Keeps this proxy attached to the one container that runs the server: waits for it, attaches, and does so again when the
+ * streams break or the container is started again, for as long as the proxy runs.
+ *
+ * A stream may stay open after its container is gone, so the pod is looked at now and then. Whatever is wrong is said in log
+ * and record, once, with the next step.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  type Attachment,
+  type ContainerName,
+  type ClusterApi,
+  type ContainerRun,
+  loadAttach,
+  type PodState,
+  readPodState,
+} from '../../../kube/index.ts'
+import type { Log } from '../../../net/index.ts'
+import { LineReader } from '../line-reader.ts'
+import { messagesOf } from '../messages.ts'
+import type { AttachRecord, AttachReport } from './record.ts'
+import type { SharedServer } from './shared-server.ts'
+
+export interface ConnectionOptions {
+  readonly api: ClusterApi
+  readonly target: ContainerName
+  readonly record: AttachRecord
+  readonly server: SharedServer
+  readonly log: Log
+  /** Gets each line of the server's standard error. */
+  readonly onLine: (line: string) => void
+  /** How often pod and record are looked at while attached. */
+  readonly lookMs: number
+  /** How long to wait for a container that does not run. Default 1 s. */
+  readonly retryMs?: number | undefined
+}
+
+const maxRefusedWaitMs = 10_000
+const maxLogLineBytes = 64 * 1024
+const unreachable: AttachReport = {
+  attached: false,
+  reason: 'ApiServerUnreachable',
+  message: 'the API server cannot be reached: the proxy needs egress to it',
+}
+const elsewhere: AttachReport = {
+  attached: false,
+  reason: 'AnotherProxyAttached',
+  message:
+    'another proxy is attached to this server; this one takes over when that one ends, or has been silent for a while',
+}
+const silent: AttachReport = {
+  attached: false,
+  reason: 'ServerSilent',
+  message:
+    'the server runs, but has not answered yet: see its log for whether it speaks MCP on its standard streams',
+}
+
+export class Connection {
+  readonly #options: ConnectionOptions
+  readonly #stop = new AbortController()
+  readonly #failed = Promise.withResolvers<string>()
+  readonly #lookMs: number
+  readonly #retryMs: number
+  #running: Promise<void> | undefined
+  #report: AttachReport | undefined
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.#lookMs = options.lookMs
+    this.#retryMs = options.retryMs ?? 1_000
+  }
+
+  /** Resolves with the reason when going on makes no sense. */
+  get failed(): Promise<string> {
+    return this.#failed.promise
+  }
+
+  /** Why requests cannot be served now; undefined: they can. */
+  get notReady(): string | undefined {
+    return this.#report?.attached ? undefined : (this.#report?.message ?? 'the proxy is being started')
+  }
+
+  start(): void {
+    this.#running ??= this.#run().catch((error: unknown) => {
+      this.#options.log.error('the connection to the server failed', { err: error })
+      this.#failed.resolve('the connection to the server failed')
+    })
+  }
+
+  /** Lets go of the streams. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    this.#failed.resolve('stopped')
+    await this.#running
+    await this.#options.record.release()
+  }
+
+  get #isOver(): boolean {
+    return this.#stop.signal.aborted
+  }
+
+  async #run(): Promise<void> {
+    const { record } = this.#options
+    let refusals = 0
+    while (!this.#isOver) {
+      if (!(await record.isOurs())) {
+        this.#tell(elsewhere)
+        await this.#pause(this.#retryMs)
+        continue
+      }
+      const { run, wrong } = await this.#look()
+      if (wrong) {
+        this.#tell({ attached: false, ...wrong })
+        await this.#pause(this.#retryMs)
+        continue
+      }
+      const attached = await this.#attach(run)
+      refusals = attached ? 0 : refusals + 1
+      if (!attached) await this.#pause(Math.min(this.#retryMs * refusals, maxRefusedWaitMs))
+    }
+  }
+
+  async #look(): Promise<PodState> {
+    const { api, target } = this.#options
+    try {
+      return await readPodState(api, target)
+    } catch {
+      return { wrong: unreachable }
+    }
+  }
+
+  /** One attachment from beginning to end. False: there was none. */
+  async #attach(run: ContainerRun): Promise<boolean> {
+    const { api, target, server, log, onLine } = this.#options
+    const { attach, AttachRefused } = await loadAttach()
+    const over = Promise.withResolvers<string>()
+    const stdout = new LineReader({
+      onLine: messagesOf(log, (message) => server.fromServer(message)),
+      onOverflow: () => log.warn('the server wrote a line that is longer than allowed; it was dropped'),
+      onSkipped: (ends) => server.skipped(ends),
+    })
+    const stderr = new LineReader(
+      {
+        onLine: (line) => onLine(line.toString('utf8')),
+        onOverflow: () => undefined,
+        onSkipped: (ends) => onLine(`${ends.toString('utf8')} (cut)`),
+      },
+      maxLogLineBytes,
+    )
+    let stream: Attachment | undefined
+    let isPaused = false
+    const onStdout = (chunk: Buffer): void => {
+      stdout.push(chunk)
+      const { busy } = stdout
+      if (!busy || isPaused || !stream) return
+      isPaused = true
+      stream.pause()
+      void busy.then(() => {
+        isPaused = false
+        stream?.resume()
+      })
+    }
+    try {
+      stream = await attach(api, target, { onStdout, onStderr: (chunk) => stderr.push(chunk) })
+    } catch (error) {
+      if (!(error instanceof AttachRefused)) throw error
+      this.#tell({ attached: false, reason: error.reason, message: error.message })
+      return false
+    }
+    void stream.ended.then(over.resolve)
+    const introducing = this.#introduce(stream, run, over.resolve)
+    const watching = this.#watch(run, over)
+    const why = await over.promise
+    stream.close()
+    stdout.close()
+    server.notReady = why
+    server.detached(why)
+    this.#tell({ attached: false, reason: 'StreamEnded', message: `${why}; it is attached to again` })
+    await Promise.all([introducing, watching])
+    return true
+  }
+
+  /** Lets requests through once the server has said what it is. */
+  async #introduce(stream: Attachment, run: ContainerRun, over: (why: string) => void): Promise<void> {
+    const { server, record } = this.#options
+    const id = runId(run)
+    const late = setTimeout(() => this.#tell(silent), 10_000)
+    try {
+      const wire = {
+        write: (line: Buffer) => void stream.write(line),
+        get unsent() {
+          return stream.unsent
+        },
+      }
+      record.introduced(id, await server.attached(wire, record.introductionOf(id)))
+      const message = 'the proxy is attached to the standard streams of the server'
+      this.#tell({ attached: true, reason: 'Attached', message, restarts: run.restarts })
+    } catch (error) {
+      const isOther = error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST'
+      const why = error instanceof GatehouseError ? error.message : 'the server cannot be used'
+      // Its sessions cannot be carried on: a fresh start of this proxy is what helps.
+      if (isOther) this.#failed.resolve(why)
+      else if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL')
+        this.#tell({
+          attached: false,
+          reason: 'NoSession',
+          message: `${why}: see its log, and delete its pod to start it again`,
+        })
+      if (isOther || !(error instanceof GatehouseError)) over(why)
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Ends the attachment when the container is another one, this proxy is to let go, or it is ending. */
+  async #watch(run: ContainerRun, over: PromiseWithResolvers<string>): Promise<void> {
+    const look = async (): Promise<string | undefined> => {
+      if (this.#isOver) return 'the proxy is ending'
+      if (!(await this.#options.record.isOurs())) return 'another proxy has attached'
+      const { run: now, wrong } = await this.#look()
+      if (now) return runId(now) === runId(run) ? undefined : 'the container was started again'
+      return gone.has(wrong.reason) ? wrong.message : undefined
+    }
+    for (;;) {
+      const ended = await Promise.race([over.promise, this.#pause(this.#lookMs)])
+      if (ended !== undefined) return
+      const why = await look()
+      if (why !== undefined) over.resolve(why)
+    }
+  }
+
+  #tell(report: AttachReport): void {
+    const { log, record, server } = this.#options
+    const before = this.#report
+    this.#report = report
+    if (!report.attached) server.notReady = report.message
+    if (before?.reason !== report.reason || before.message !== report.message) {
+      const { reason, message, restarts } = report
+      if (report.attached) log.info(message, { reason, restarts })
+      else log.warn(message, { reason })
+    }
+    void record.tell(report)
+  }
+
+  async #pause(ms: number): Promise<undefined> {
+    // Told to stop.
+    await sleep(ms, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined)
+    return undefined
+  }
+}
+
+/** Reasons that say that the container attached to runs no more. */
+const gone: ReadonlySet<string> = new Set([
+  'PodNotFound',
+  'PodTerminating',
+  'ContainerEnded',
+  'CrashLoopBackOff',
+])
+
+function runId({ podUid, containerId }: ContainerRun): string {
+  return `${podUid}/${containerId}`
+}

@@ -1,0 +1,111 @@
+/**
+ * The bridge to a stdio server that runs in a container of its own, whose streams are reached over the Kubernetes API:
+ * one process that all sessions share, and a small listener that says whether it can be used.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ContainerName, ClusterApi } from '../../../kube/index.ts'
+import { Exchange, listen, type Listener, type Log, pipeline, sendJson } from '../../../net/index.ts'
+import { type BridgeOptions, startBridge, type StdioBridge } from '../bridge.ts'
+import { Connection } from './connection.ts'
+import { AttachRecord } from './record.ts'
+import { SharedServer } from './shared-server.ts'
+
+export interface AttachedBridgeOptions extends BridgeOptions {
+  readonly api: ClusterApi
+  readonly target: ContainerName
+  /** ConfigMap in the target's namespace that this proxy writes its record into. */
+  readonly report: string
+  /** Name of this proxy's pod. */
+  readonly pod: string
+  /** Where `/health` and `/readyz` are served; undefined: nowhere. */
+  readonly health?: { readonly host: string; readonly port: number } | undefined
+  readonly onLine: (line: string) => void
+  readonly waitMs?: number | undefined
+  /** How often pod and record are looked at while attached. Default 30 s. */
+  readonly lookMs?: number | undefined
+  readonly retryMs?: number | undefined
+}
+
+export interface AttachedBridge extends StdioBridge {
+  /** Port of `/readyz`. */
+  readonly healthPort: number | undefined
+  /** Resolves when no request is with the server, or after `graceMs`. */
+  drained(graceMs: number): Promise<void>
+}
+
+/** Sessions cost no process here. */
+const maxSessions = 1_000
+
+/** Starts serving; the server may come later. Rejects with the system's error when a port cannot be bound. */
+export async function startAttachedBridge(options: AttachedBridgeOptions): Promise<AttachedBridge> {
+  const { api, target, report, pod, log, version = '0.0.0', health, lookMs = 30_000 } = options
+  const record = new AttachRecord({
+    api,
+    namespace: target.namespace,
+    configMap: report,
+    holder: pod,
+    lookMs,
+    log,
+  })
+  const server = new SharedServer({
+    log,
+    info: JSON.stringify({ name: 'gatehouse', version }),
+    waitMs: options.waitMs,
+    onLost(count, why) {
+      record.lost(count)
+      log.warn('requests were lost with the server; each was answered with an error', { count, why })
+    },
+  })
+  const connection = new Connection({ ...options, lookMs, record, server })
+  const source = {
+    take: (onMessage: Parameters<SharedServer['take']>[0]) => server.take(onMessage),
+    failed: connection.failed,
+    start: () => connection.start(),
+    async close() {
+      server.close()
+      await connection.close()
+    },
+    closeAll: () => api.fetch.close(),
+  }
+  const listener = health && (await serveHealth(health, connection, log))
+  try {
+    const bridge = await startBridge(source, { maxSessions, ...options })
+    return {
+      ...bridge,
+      healthPort: listener?.port,
+      drained: (graceMs) => drained(server, graceMs),
+      async close() {
+        await bridge.close()
+        await listener?.close({ graceMs: 0 })
+      },
+    }
+  } catch (error) {
+    await listener?.close({ graceMs: 0 })
+    throw error
+  }
+}
+
+const drainLookMs = 50
+
+async function drained(server: SharedServer, graceMs: number): Promise<void> {
+  const end = performance.now() + graceMs
+  while (server.inFlight > 0 && performance.now() < end) await sleep(drainLookMs)
+}
+
+function serveHealth(
+  { host, port }: { readonly host: string; readonly port: number },
+  connection: Connection,
+  log: Log,
+): Promise<Listener> {
+  const handler = pipeline<Exchange>(
+    { dispatch: answer, recover: ({ res }) => sendJson(res, 500, { status: 'error' }) },
+    (req, res) => new Exchange(req, res),
+  )
+  function answer({ path, res }: Exchange): void {
+    if (path !== '/health' && path !== '/readyz') return sendJson(res, 404, { status: 'not_found' })
+    const reason = path === '/readyz' ? connection.notReady : undefined
+    if (reason === undefined) sendJson(res, 200, { status: 'ready' })
+    else sendJson(res, 503, { status: 'not_ready', reason })
+  }
+  return listen({ host, port, handler, log })
+}

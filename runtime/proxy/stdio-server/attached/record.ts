@@ -1,0 +1,182 @@
+/**
+ * What this proxy tells of the server it is attached to, in a ConfigMap of its own: how it is, which proxy holds its streams,
+ * and what it said of itself. The hooks make conditions of it; the next proxy goes on from it.
+ *
+ * Two proxies that write to one process would spoil each other's lines. So the record is a lease: its holder keeps it until
+ * it says that it is gone, or has been silent for a while; a later proxy waits meanwhile, as during a rollout. A record
+ * that cannot be read or written stops nobody.
+ */
+import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
+import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
+import type { Log } from '../../../net/index.ts'
+import type { Introduction } from './introduction.ts'
+
+export interface AttachReport {
+  readonly attached: boolean
+  /** CamelCase. */
+  readonly reason: string
+  readonly message: string
+  readonly restarts?: number | undefined
+}
+
+export interface AttachRecordOptions {
+  readonly api: ClusterApi
+  readonly namespace: string
+  readonly configMap: string
+  /** Name of this proxy's pod. */
+  readonly holder: string
+  /** How often `isOurs` is asked while it is. */
+  readonly lookMs: number
+  readonly log: Log
+}
+
+const key = 'attach.json'
+const maxIntroductionBytes = 64 * 1024
+/** A holder that has written nothing for so many looks is gone. */
+const missedLooks = 3
+
+interface Found {
+  readonly record: Fields
+  readonly version: unknown
+}
+
+export class AttachRecord {
+  readonly #options: AttachRecordOptions
+  readonly #path: string
+  #report: AttachReport = { attached: false, reason: 'Starting', message: 'the proxy is being started' }
+  #known: { readonly run: string; readonly introduction: Introduction } | undefined
+  #lost = 0
+  #written = { text: '', at: 0 }
+  #writing: Promise<unknown> = Promise.resolve()
+  /** Another holder's record as it was last seen, and since when. */
+  #other: { readonly text: string; readonly since: number } | undefined
+  #isOurs = false
+  #warned = false
+
+  constructor(options: AttachRecordOptions) {
+    this.#options = options
+    this.#path = corePath(options.namespace, 'configmaps', options.configMap)
+  }
+
+  /** What this very run of the server said of itself to this proxy or an earlier one. */
+  introductionOf(run: string): Introduction | undefined {
+    return this.#known?.run === run ? this.#known.introduction : undefined
+  }
+
+  introduced(run: string, introduction: Introduction): void {
+    this.#known = { run, introduction }
+  }
+
+  lost(count: number): void {
+    this.#lost += count
+  }
+
+  /** Writes what has changed, while the record is ours. */
+  async tell(report: AttachReport): Promise<void> {
+    this.#report = report
+    if (this.#isOurs) await this.#write()
+  }
+
+  /** Whether this proxy may be attached now. Takes the record when nobody holds it, and keeps it fresh. */
+  async isOurs(): Promise<boolean> {
+    const found = await this.#read()
+    if (!found) return true
+    const { holder } = found.record
+    const isAnothers = typeof holder === 'string' && holder !== this.#options.holder
+    if (isAnothers && !this.#isSilent(found.record)) {
+      this.#isOurs = false
+      return false
+    }
+    this.#other = undefined
+    if (this.#isOurs) {
+      await this.#write()
+      return true
+    }
+    this.#takeUp(found.record)
+    this.#isOurs = true
+    this.#isOurs = await this.#write(found.version)
+    return this.#isOurs
+  }
+
+  #isSilent(record: Fields): boolean {
+    const text = JSON.stringify(record)
+    const now = performance.now()
+    if (this.#other?.text !== text) this.#other = { text, since: now }
+    return now - this.#other.since > missedLooks * this.#options.lookMs
+  }
+
+  /** An earlier proxy's knowledge of the server. */
+  #takeUp({ run, introduction }: Fields): void {
+    const { era, result } = fieldsOf(introduction)
+    if (typeof run === 'string' && (era === 'session' || era === 'stateless') && typeof result === 'string')
+      this.#known ??= { run, introduction: { era, result } }
+  }
+
+  /** Says that nobody is attached any more. */
+  async release(): Promise<void> {
+    await this.#writing
+    if (!this.#isOurs) return
+    this.#isOurs = false
+    this.#report = { attached: false, reason: 'ProxyEnded', message: 'the proxy has ended' }
+    await this.#patch({ ...this.#content(), holder: null })
+  }
+
+  #content(): Fields {
+    const { holder } = this.#options
+    const { run, introduction } = this.#known ?? {}
+    const isSmall = (introduction?.result.length ?? 0) <= maxIntroductionBytes
+    return { holder, ...this.#report, lost: this.#lost, ...(isSmall && { run, introduction }) }
+  }
+
+  /** False when somebody else wrote after `version`. */
+  #write(version?: unknown): Promise<boolean> {
+    const content = this.#content()
+    const text = JSON.stringify(content)
+    const now = performance.now()
+    const isFresh = now - this.#written.at < this.#options.lookMs / 2
+    if (version === undefined && text === this.#written.text && isFresh) return Promise.resolve(true)
+    this.#written = { text, at: now }
+    const writing = this.#writing.then(() => this.#patch(content, version))
+    this.#writing = writing
+    return writing
+  }
+
+  async #read(): Promise<Found | undefined> {
+    try {
+      const { status, body } = await getObject(this.#options.api, this.#path)
+      if (status !== 200) throw new Error(`the API server answered ${status}`)
+      const text = fieldsOf(body['data'])[key]
+      const record = typeof text === 'string' ? fieldsOf(JSON.parse(text)) : {}
+      return { record, version: fieldsOf(body['metadata'])['resourceVersion'] }
+    } catch (error) {
+      this.#warn(error)
+      return undefined
+    }
+  }
+
+  async #patch(content: Fields, version?: unknown): Promise<boolean> {
+    const observedAt = new Date().toISOString()
+    const data = { [key]: JSON.stringify({ observedAt, ...content }) }
+    const metadata = version === undefined ? {} : { metadata: { resourceVersion: version } }
+    try {
+      const { status } = await mergeInto(this.#options.api, this.#path, { ...metadata, data })
+      if (status === 409) return false
+      if (status !== 200) throw new Error(`the API server answered ${status}`)
+      this.#warned = false
+    } catch (error) {
+      this.#written = { text: '', at: 0 }
+      this.#warn(error)
+    }
+    return true
+  }
+
+  #warn(error: unknown): void {
+    const { log, configMap } = this.#options
+    if (this.#warned) return
+    this.#warned = true
+    log.warn('the report of this proxy cannot be read or written; it goes on without', {
+      config_map: configMap,
+      err: error,
+    })
+  }
+}

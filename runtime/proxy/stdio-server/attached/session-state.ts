@@ -1,0 +1,138 @@
+/**
+ * What the one session with the server holds for all clients together: the log level, the most talkative one that somebody
+ * asked for, and subscriptions, each as long as somebody has it. Restored when the server was started again.
+ * Source: MCP 2025-11-25, logging, resources.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  errorMessage,
+  JsonObject,
+  logLevels,
+  type Message,
+  paramsOf,
+  rawErrorMessage,
+  resultMessage,
+} from '../../../mcp/index.ts'
+import type { LinkRequester } from '../../eras/requester.ts'
+import type { SharedLink } from './shared-link.ts'
+
+/** Of all clients together. */
+const maxSubscriptions = 10_000
+
+export class SharedSessionState {
+  readonly #requester: LinkRequester
+  readonly #subscribers = new Map<string, Set<SharedLink>>()
+  /** As the server knows it. */
+  #level: string | undefined
+
+  constructor(requester: LinkRequester) {
+    this.#requester = requester
+  }
+
+  /** False when the request is not about what is held here; otherwise it is answered. Throws MessageError. */
+  take(link: SharedLink, message: Message): boolean {
+    const { method } = message
+    if (method === 'logging/setLevel') void this.#setLevel(link, message, paramsOf(message).text('level'))
+    else if (method === 'resources/subscribe')
+      void this.#subscribe(link, message, paramsOf(message).text('uri'))
+    else if (method === 'resources/unsubscribe')
+      void this.#unsubscribe(link, message, paramsOf(message).text('uri'))
+    else return false
+    return true
+  }
+
+  async #setLevel(link: SharedLink, message: Message, level: string | undefined): Promise<void> {
+    const known = this.#level !== undefined && level !== undefined && isAtMost(this.#level, level)
+    const answer = known ? emptyResult(message) : await this.#carry(message)
+    if (level !== undefined && isResult(answer)) {
+      link.level = level
+      if (!known) this.#level = level
+    }
+    link.answer(answer)
+  }
+
+  async #subscribe(link: SharedLink, message: Message, uri: string | undefined): Promise<void> {
+    const isKnown = uri !== undefined && this.#subscribers.has(uri)
+    const answer = isKnown
+      ? emptyResult(message)
+      : this.#subscribers.size >= maxSubscriptions
+        ? errorMessage(message.id, tooMany)
+        : await this.#carry(message)
+    if (uri !== undefined && isResult(answer) && !link.over) this.#add(uri, link)
+    link.answer(answer)
+  }
+
+  async #unsubscribe(link: SharedLink, message: Message, uri: string | undefined): Promise<void> {
+    const isLast = uri !== undefined && this.#remove(uri, link)
+    link.answer(isLast ? await this.#carry(message) : emptyResult(message))
+  }
+
+  #add(uri: string, link: SharedLink): void {
+    const known = this.#subscribers.get(uri)
+    if (known) known.add(link)
+    else this.#subscribers.set(uri, new Set([link]))
+  }
+
+  /** True when nobody is left who has it. */
+  #remove(uri: string, link: SharedLink): boolean {
+    const known = this.#subscribers.get(uri)
+    if (!known?.delete(link) || known.size > 0) return false
+    this.#subscribers.delete(uri)
+    return true
+  }
+
+  /** A client is gone: what nobody else has is given up. */
+  leave(link: SharedLink): void {
+    for (const uri of this.#subscribers.keys())
+      if (this.#remove(uri, link)) void this.#ask('resources/unsubscribe', { uri })
+  }
+
+  /** Who hears of a change of `uri`: a subscription stands for what is below it, too. */
+  subscribersOf(uri: string): ReadonlySet<SharedLink> {
+    const found = new Set<SharedLink>()
+    for (const [own, links] of this.#subscribers) {
+      if (own !== uri && !uri.startsWith(own.endsWith('/') ? own : `${own}/`)) continue
+      for (const link of links) found.add(link)
+    }
+    return found
+  }
+
+  /** Brings a process that was started again to where the last one was. What it refuses is gone. */
+  restore(): void {
+    if (this.#level !== undefined) void this.#ask('logging/setLevel', { level: this.#level })
+    for (const uri of this.#subscribers.keys()) void this.#ask('resources/subscribe', { uri })
+  }
+
+  async #ask(method: string, params: Readonly<Record<string, string>>): Promise<void> {
+    try {
+      await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
+    } catch {
+      // The process is gone; the next one is asked again.
+    }
+  }
+
+  /** Carries a request out in this program's own name; the response is for the client. Never rejects. */
+  async #carry({ id = '', method, params }: Message): Promise<Buffer> {
+    try {
+      const { result, error } = await this.#requester.request(this.#requester.newId(), method, params ?? '{}')
+      return result ? resultMessage(id, result) : rawErrorMessage(id, error)
+    } catch (failure) {
+      return errorMessage(id, failure)
+    }
+  }
+}
+
+const tooMany = new GatehouseError('INVALID_REQUEST', { detail: 'too many resources are subscribed to' })
+
+function emptyResult({ id = '' }: Message): Buffer {
+  return resultMessage(id, '{}')
+}
+
+function isResult(answer: Buffer): boolean {
+  return new JsonObject(answer).raw('result') !== undefined
+}
+
+/** True when a server that tells from `level` on tells everything from `other` on. */
+function isAtMost(level: string, other: string): boolean {
+  return logLevels.indexOf(level) <= logLevels.indexOf(other)
+}

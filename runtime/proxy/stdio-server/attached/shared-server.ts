@@ -1,0 +1,344 @@
+/**
+ * One server process that all clients share: gives each a conversation of its own, under ids and progress tokens that nobody
+ * else has, and outlives the process itself.
+ *
+ * Requests that are with the process when its streams break get an error and are never sent again, for they may have been
+ * carried out. Later ones wait until it is back. Ids hold a random part, so that responses to an earlier or another writer
+ * reach nobody. What the server says about no request goes to those it concerns: changed lists to all, updates to
+ * subscribers, log messages to the only client that waits. Its requests to a client are refused, as no one client fits.
+ * Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ */
+import { randomBytes } from 'node:crypto'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import {
+  errorMessage,
+  JsonObject,
+  type Message,
+  metaKey,
+  notificationMessage,
+  paramsOf,
+  passesLevel,
+  rawErrorMessage,
+  requestMessage,
+  resultMessage,
+  scanMessage,
+  updatedMethod,
+} from '../../../mcp/index.ts'
+import type { Log } from '../../../net/index.ts'
+import type { ServerLink } from '../../eras/link.ts'
+import { linkOver, LinkRequester } from '../../eras/requester.ts'
+import { ofClient } from '../../eras/stateless-relay.ts'
+import { lineOf } from '../peer.ts'
+import { type Introduction, introduce, introductionFor } from './introduction.ts'
+import { SharedSessionState } from './session-state.ts'
+import { type LinkOwner, SharedLink } from './shared-link.ts'
+import { WaitingRequests } from './waiting-requests.ts'
+
+/** The way to the server's standard input while it is attached to. */
+export interface Wire {
+  write(line: Buffer): void
+  /** Bytes that wait here. */
+  readonly unsent: number
+}
+
+export interface SharedServerOptions {
+  readonly log: Log
+  /** Raw JSON of our own `Implementation`. */
+  readonly info: string
+  /** How long a request may wait for a server that is not there. Default 30 s. */
+  readonly waitMs?: number | undefined
+  /** Told how many requests were lost with the process, and why. */
+  readonly onLost?: ((count: number, why: string) => void) | undefined
+}
+
+/** A request of a client that is with the server. */
+interface Sent {
+  readonly link: SharedLink
+  readonly clientId: string
+  /** Raw progress token of the client. */
+  readonly progressToken: string | undefined
+}
+
+const maxInFlight = 10_000
+const maxUnsentBytes = 32 * 1024 * 1024
+const listsChanged: Readonly<Record<string, string>> = {
+  'notifications/tools/list_changed': 'tools',
+  'notifications/prompts/list_changed': 'prompts',
+  'notifications/resources/list_changed': 'resources',
+}
+
+export class SharedServer implements LinkOwner {
+  readonly #options: SharedServerOptions
+  readonly #prefix = `gatehouse-${randomBytes(6).toString('hex')}-`
+  readonly #requester: LinkRequester
+  readonly #links = new Set<SharedLink>()
+  /** By the raw id that the server knows. */
+  readonly #sent = new Map<string, Sent>()
+  readonly #waiting: WaitingRequests
+  readonly #state: SharedSessionState
+  #nextId = 1
+  #wire: Wire | undefined
+  #introduction: Introduction | undefined
+  #initialized: JsonObject | undefined
+  #isReady = false
+  /** Answers to questions that this proxy never asked. */
+  foreign = 0
+
+  constructor(options: SharedServerOptions) {
+    this.#options = options
+    this.#waiting = new WaitingRequests(options.waitMs ?? 30_000, () => this.notReady)
+    this.#requester = new LinkRequester((message) => this.#write(message), `${this.#prefix}own-`)
+    this.#state = new SharedSessionState(this.#requester)
+  }
+
+  /** Why requests wait, for clients. */
+  notReady = 'it is being started'
+
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  get inFlight(): number {
+    return this.#sent.size
+  }
+
+  take(onMessage: (message: Message) => void): ServerLink {
+    const link = new SharedLink(this, onMessage)
+    this.#links.add(link)
+    return link
+  }
+
+  /**
+   * The process can be written to. `known`: what this run of it said before, to us or to an earlier proxy. Resolves with
+   * what it says of itself when requests are sent again; rejects when it says nothing usable, or is gone.
+   */
+  async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
+    this.#wire = wire
+    const before = this.#introduction
+    const introduction = await introduce(this.#requester, this.#options.info, known)
+    if (before && isOther(before, introduction))
+      throw new GatehouseError('BACKEND_SESSION_LOST', {
+        detail: 'the server speaks another protocol revision than before',
+      })
+    this.#introduction = introduction
+    if (introduction.era === 'session') this.#initialized = new JsonObject(Buffer.from(introduction.result))
+    if (before && introduction !== known) this.#state.restore()
+    this.#isReady = true
+    for (const { link, message } of this.#waiting.takeAll()) this.#take(link, message)
+    if (before && introduction !== known) this.#tellChanges()
+    return introduction
+  }
+
+  /** The streams are over: what is with the server is lost. */
+  detached(why: string): void {
+    this.#wire = undefined
+    this.#isReady = false
+    this.#requester.failAll(linkOver(why))
+    const lost = [...this.#sent.values()]
+    this.#sent.clear()
+    const error = new GatehouseError('BACKEND_UNREACHABLE', {
+      detail: `the server was lost while the request was with it (${why}); it may have been carried out, and is not sent again`,
+    })
+    for (const { link, clientId } of lost) {
+      link.inFlight.delete(clientId)
+      link.answer(errorMessage(clientId, error))
+    }
+    if (lost.length > 0) this.#options.onLost?.(lost.length, why)
+  }
+
+  /** Ends all conversations. */
+  close(): void {
+    this.#waiting.refuseAll()
+    for (const link of this.#links) link.end('the proxy is ending')
+  }
+
+  /** A line that was too long: when it was a response, its request fails. */
+  skipped(ends: Buffer): void {
+    for (const [found] of ends.toString('latin1').matchAll(new RegExp(`"${this.#prefix}\\d+"`, 'g'))) {
+      const sent = this.#settle(found)
+      sent?.link.answer(errorMessage(sent.clientId, new GatehouseError('BACKEND_RESULT_TOO_LARGE')))
+    }
+  }
+
+  left(link: SharedLink): void {
+    this.#links.delete(link)
+    this.#waiting.leave(link)
+    for (const id of link.inFlight.values()) {
+      this.#sent.delete(id)
+      this.#notify('notifications/cancelled', `{"requestId":${id},"reason":"the client has left"}`)
+    }
+    link.inFlight.clear()
+    this.#state.leave(link)
+  }
+
+  fromClient(link: SharedLink, message: Message): void {
+    if (message.kind === 'request') {
+      if (this.#isReady) this.#take(link, message)
+      else this.#waiting.add(link, message)
+    } else if (message.method === 'notifications/cancelled') this.#cancel(link, message)
+    // Other notifications concern a session of the client's own, and responses a request that it was never sent.
+  }
+
+  #take(link: SharedLink, message: Message): void {
+    try {
+      if (link.over) return
+      if (this.#introduction?.era === 'session') this.#takeInSession(link, message)
+      else if (message.method === 'initialize') throw new GatehouseError('METHOD_NOT_FOUND')
+      else this.#forward(link, message)
+    } catch (error) {
+      link.answer(errorMessage(message.id, error))
+    }
+  }
+
+  #takeInSession(link: SharedLink, message: Message): void {
+    const { id = '', method } = message
+    if (method === 'initialize' && this.#initialized) {
+      const version = paramsOf(message).text('protocolVersion')
+      link.answer(resultMessage(id, introductionFor(this.#initialized, version)))
+    } else if (method === 'server/discover' || method.startsWith('tasks/'))
+      throw new GatehouseError('METHOD_NOT_FOUND')
+    else if (!this.#state.take(link, message)) this.#forward(link, message)
+  }
+
+  #forward(link: SharedLink, message: Message): void {
+    const { id: clientId = '', method } = message
+    if (link.inFlight.has(clientId))
+      throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is in flight' })
+    if (this.#sent.size >= maxInFlight || (this.#wire?.unsent ?? 0) > maxUnsentBytes)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', {
+        detail: 'the server does not keep up: try again later',
+      })
+    const id = `"${this.#prefix}${this.#nextId++}"`
+    const params = paramsOf(message)
+    const meta = params.object('_meta')
+    const progressToken = meta?.raw('progressToken')?.toString()
+    const own = meta && progressToken !== undefined
+    const sent = own ? params.with({ _meta: meta.with({ progressToken: id }) }) : message.params
+    this.#write(requestMessage(id, method, sent))
+    this.#sent.set(id, { link, clientId, progressToken })
+    link.inFlight.set(clientId, id)
+  }
+
+  #cancel(link: SharedLink, message: Message): void {
+    const params = paramsOf(message)
+    const clientId = params.raw('requestId')?.toString()
+    const id = clientId === undefined ? undefined : link.inFlight.get(clientId)
+    if (id === undefined) {
+      this.#waiting.cancel(link, clientId)
+      return
+    }
+    this.#settle(id)
+    this.#notify(message.method, params.with({ requestId: id }))
+  }
+
+  /** Takes a request out of those that are with the server. */
+  #settle(id: string): Sent | undefined {
+    const sent = this.#sent.get(id)
+    if (!sent) return undefined
+    this.#sent.delete(id)
+    sent.link.inFlight.delete(sent.clientId)
+    return sent
+  }
+
+  /** Everything that the server says. */
+  fromServer(message: Message): void {
+    if (message.method === '') this.#response(message)
+    else if (message.kind === 'request') this.#refuse(message)
+    else if (message.method === 'notifications/progress') this.#progress(message)
+    else if (message.method === 'notifications/message') this.#log(message)
+    else this.#announce(message)
+  }
+
+  #response(message: Message): void {
+    const { id, result, error } = message
+    const sent = id === undefined ? undefined : this.#settle(id)
+    if (sent && id !== undefined) {
+      const { link, clientId } = sent
+      const bytes = result
+        ? resultMessage(clientId, ofClient(result, id, clientId))
+        : rawErrorMessage(clientId, error ?? '{"code":-32603,"message":"Internal error"}')
+      link.hand({ ...message, id: clientId, bytes })
+    } else if (id === undefined) this.#unreadable()
+    else if (id.startsWith(`"${this.#prefix}`)) this.#requester.take(message)
+    else this.foreign++
+  }
+
+  /** The server could not read a line: when only one can be meant, its request fails. */
+  #unreadable(): void {
+    const [only, another] = this.#sent.keys()
+    const sent = only !== undefined && another === undefined ? this.#settle(only) : undefined
+    const error = new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server could not read the request' })
+    if (sent) sent.link.hand(scanMessage(errorMessage(sent.clientId, error)))
+    else this.#options.log.warn('the server could not read a line; who sent it is not known')
+  }
+
+  /** Who could be asked is not known: several clients share the server. */
+  #refuse({ id = '', method }: Message): void {
+    const isPing = method === 'ping'
+    const error = new GatehouseError('METHOD_NOT_FOUND', { detail: 'several clients share this server' })
+    this.#write(isPing ? resultMessage(id, '{}') : errorMessage(id, error))
+  }
+
+  #progress(message: Message): void {
+    const params = paramsOf(message)
+    const sent = this.#sent.get(params.raw('progressToken')?.toString() ?? '')
+    if (sent?.progressToken === undefined) return
+    const own = params.with({ progressToken: sent.progressToken })
+    sent.link.hand(scanMessage(notificationMessage(message.method, own)))
+  }
+
+  /** It may hold what one client's call is about: it goes to nobody else. */
+  #log(message: Message): void {
+    const busy = [...this.#links].filter((link) => link.inFlight.size > 0)
+    const [only, another] = busy
+    if (!only || another || !message.params) return
+    if (passesLevel(message.params, only.level)) only.hand(message)
+  }
+
+  #announce(message: Message): void {
+    const params = paramsOf(message)
+    const subscription = params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
+    const sent = subscription === undefined ? undefined : this.#sent.get(subscription)
+    const meta = params.object('_meta')
+    if (sent && meta) {
+      const own = params.with({ _meta: meta.with({ [metaKey.subscriptionId]: sent.clientId }) })
+      sent.link.hand(scanMessage(notificationMessage(message.method, own)))
+    } else if (message.method === 'notifications/cancelled') {
+      const closed = this.#settle(params.raw('requestId')?.toString() ?? '')
+      const own = closed && params.with({ requestId: closed.clientId })
+      if (own) closed.link.hand(scanMessage(notificationMessage(message.method, own)))
+    } else if (this.#introduction?.era === 'stateless') return
+    else if (message.method === updatedMethod) {
+      for (const link of this.#state.subscribersOf(params.text('uri') ?? '')) link.hand(message)
+    } else if (Object.hasOwn(listsChanged, message.method)) {
+      for (const link of this.#links) link.hand(message)
+    }
+  }
+
+  /** A process that was started again may offer something else. */
+  #tellChanges(): void {
+    const capabilities = this.#initialized?.object('capabilities')
+    for (const [method, name] of Object.entries(listsChanged)) {
+      if (capabilities?.object(name)?.value('listChanged') !== true) continue
+      for (const link of this.#links) link.answer(notificationMessage(method))
+    }
+  }
+
+  #notify(method: string, params: Buffer | string): void {
+    if (this.#wire) this.#write(notificationMessage(method, params))
+  }
+
+  #write(message: Buffer): void {
+    if (!this.#wire) throw linkOver('it is not attached to')
+    this.#wire.write(lineOf(message))
+  }
+}
+
+/** True when sessions that began with the one cannot go on with the other. */
+function isOther(before: Introduction, now: Introduction): boolean {
+  return before.era !== now.era || (now.era === 'session' && versionOf(before) !== versionOf(now))
+}
+
+function versionOf({ result }: Introduction): string | undefined {
+  return new JsonObject(Buffer.from(result)).text('protocolVersion')
+}

@@ -1,0 +1,108 @@
+/**
+ * Cuts what a server writes to standard output into lines, one message each, and hands them on one after the other. Reading
+ * stops while one is handled that takes many turns.
+ *
+ * A line that is too long is dropped; the lines after it are read again.
+ * Source: MCP 2025-11-25, transports, "stdio".
+ */
+import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
+
+/** Longest message a server may send. */
+const maxLineBytes = 64 * 1024 * 1024
+/** What is remembered of both ends of a longer one. */
+const endBytes = 512
+const lf = 0x0a
+
+export interface LineHandlers {
+  readonly onLine: (line: Buffer) => void | Promise<void>
+  /** A line is too long, or could not be handled. */
+  readonly onOverflow: () => void
+  /** The first and the last bytes of a line that was too long, when it has ended. */
+  readonly onSkipped?: (ends: Buffer) => void
+}
+
+export class LineReader {
+  readonly #handlers: LineHandlers
+  readonly #lines: TurnQueue<readonly Buffer[]>
+  readonly #maxBytes: number
+  #parts: Buffer[] = []
+  #size = 0
+  #skipping: { readonly first: Buffer; last: Buffer } | undefined
+
+  constructor(handlers: LineHandlers, maxBytes: number = maxLineBytes) {
+    this.#handlers = handlers
+    this.#maxBytes = maxBytes
+    this.#lines = new TurnQueue((parts) => this.#hand(parts), handlers.onOverflow)
+  }
+
+  /** Set while lines wait or are handled; never rejects. Nothing should be pushed meanwhile. */
+  get busy(): Promise<void> | undefined {
+    return this.#lines.busy
+  }
+
+  push(chunk: Buffer): void {
+    let from = 0
+    for (let at = chunk.indexOf(lf); at >= 0; at = chunk.indexOf(lf, from)) {
+      this.#add(chunk.subarray(from, at))
+      this.#end()
+      from = at + 1
+    }
+    this.#add(chunk.subarray(from))
+  }
+
+  /** Nothing more is handed on. */
+  close(): void {
+    this.#lines.close()
+  }
+
+  #add(part: Buffer): void {
+    if (part.length === 0) return
+    if (this.#skipping) {
+      this.#skipping.last = lastOf(this.#skipping.last, part)
+      return
+    }
+    this.#parts.push(part)
+    this.#size += part.length
+    if (this.#size <= this.#maxBytes) return
+    this.#skipping = { first: firstOf(this.#parts), last: lastOf(Buffer.alloc(0), part) }
+    this.#clear()
+    this.#handlers.onOverflow()
+  }
+
+  #end(): void {
+    const skipped = this.#skipping
+    if (skipped) {
+      this.#skipping = undefined
+      this.#handlers.onSkipped?.(Buffer.concat([skipped.first, skipped.last]))
+    } else if (this.#parts.length > 0) this.#lines.push(this.#parts)
+    this.#clear()
+  }
+
+  #clear(): void {
+    this.#parts = []
+    this.#size = 0
+  }
+
+  #hand(parts: readonly Buffer[]): void | Promise<void> {
+    const { onLine } = this.#handlers
+    const [only] = parts
+    if (only && parts.length === 1) return onLine(only)
+    const size = parts.reduce((sum, { length }) => sum + length, 0)
+    return size < largeBytes ? onLine(Buffer.concat(parts, size)) : inTurns(joined(parts, size)).then(onLine)
+  }
+}
+
+function firstOf(parts: readonly Buffer[]): Buffer {
+  const found: Buffer[] = []
+  let size = 0
+  for (const part of parts) {
+    if (size >= endBytes) break
+    found.push(part.subarray(0, endBytes - size))
+    size += part.length
+  }
+  return Buffer.concat(found)
+}
+
+function lastOf(known: Buffer, part: Buffer): Buffer {
+  return Buffer.concat([known, part.subarray(-endBytes)]).subarray(-endBytes)
+}

@@ -1,0 +1,15 @@
+/** Where the bridge gets conversations with the server from: a process for each, or one process that they share. */
+import type { OpenLink } from '../eras/link.ts'
+
+export interface ServerSource {
+  /** A conversation of its own, as far as whoever takes it can see. */
+  readonly take: OpenLink
+  /** Resolves with the reason when there will be no server at all. */
+  readonly failed: Promise<string>
+  /** Begins to hold the server ready. */
+  start(): void
+  /** Begins no more conversations. */
+  close(): Promise<void>
+  /** Ends those that their users have left. */
+  closeAll(): Promise<void>
+}

@@ -1,0 +1,236 @@
+/**
+ * Faults of a server that is attached to: each call ends with a result or with an error that says what happened, sessions
+ * go on, and what is wrong is told with the next step.
+ */
+import t, { type Test as TapTest } from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
+import { attachedBridge, isReady, sessionProgram, startApiStub } from '../../../helpers/kube/attach-stub.ts'
+import { openSession, type RpcMessage, type WireSession } from '../../../helpers/mcp/wire.ts'
+import { until } from '../../../helpers/redis.ts'
+
+async function bridgeTo(t: TapTest, more = {}, words: readonly string[] = sessionProgram) {
+  const { stub, baseUrl } = await startApiStub(t, words)
+  const lines: string[] = []
+  const bridge = await attachedBridge(t, baseUrl, { onLine: (line: string) => lines.push(line), ...more })
+  return { stub, baseUrl, bridge, url: bridge.url, lines }
+}
+
+const echo = (session: WireSession, text: string) =>
+  session.request('tools/call', { name: 'echo', arguments: { text } })
+
+async function isWaiting(lines: readonly string[]): Promise<void> {
+  await until(() => lines.includes('fixture: waiting'))
+}
+
+const lost =
+  /the server was lost while the request was with it \(.+\); it may have been carried out, and is not sent again/
+
+t.test('faults: a server that is killed loses what is with it, and nothing else', async (t) => {
+  const { stub, bridge, url, lines } = await bridgeTo(t)
+  const session = await openSession(url)
+  const call = session.request('tools/call', { name: 'wait', arguments: {} })
+  await isWaiting(lines)
+  await stub.kill()
+  const { response } = await call
+  t.match(response?.error?.message, lost)
+  t.equal(response?.error?.code, -32603)
+  await until(async () => !(await isReady(bridge)))
+  const meanwhile = echo(session, 'meanwhile')
+  const opening = openSession(url)
+  stub.restarts++
+  stub.start()
+  t.match((await meanwhile).text, 'meanwhile', 'what was not sent waits')
+  t.ok((await opening).id, 'and so does a new session')
+  t.match((await echo(session, 'after')).text, 'after', 'the session goes on')
+  await until(() => isReady(bridge))
+  t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: true, restarts: 1, lost: 1 })
+})
+
+t.test('faults: a stream that breaks is attached to again, without another initialize', async (t) => {
+  const { stub, url, lines } = await bridgeTo(t)
+  const session = await openSession(url)
+  const call = session.request('tools/call', { name: 'wait', arguments: {} })
+  await isWaiting(lines)
+  stub.streams.cut()
+  t.match((await call).response?.error?.message, lost)
+  t.match((await echo(session, 'after')).text, 'after')
+  t.equal(stub.requests.filter((line) => line.startsWith('UPGRADE')).length, 2)
+  t.match(JSON.parse(stub.record['attach.json'] ?? ''), { run: 'pod-1/stub://1' })
+})
+
+t.test('faults: a stream that stays open after its container has gone is left', async (t) => {
+  const { stub, url, lines } = await bridgeTo(t)
+  const session = await openSession(url)
+  const call = session.request('tools/call', { name: 'wait', arguments: {} })
+  await isWaiting(lines)
+  stub.streams.forget()
+  await stub.restart()
+  t.match((await call).response?.error?.message, 'the container was started again')
+  t.match((await echo(session, 'after')).text, 'after')
+})
+
+t.test('faults: a server that does not come back is told of to each request in time', async (t) => {
+  const { stub, url, bridge } = await bridgeTo(t, { waitMs: 300 })
+  const session = await openSession(url)
+  await stub.kill()
+  stub.waiting = { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container' }
+  await until(() => JSON.parse(stub.record['attach.json'] ?? '').reason === 'CrashLoopBackOff')
+  const { response } = await echo(session, 'never')
+  t.match(
+    response?.error?.message,
+    /was not sent: the server ends as soon as it is started.+kubectl logs server-0/,
+  )
+  t.notOk(await isReady(bridge))
+})
+
+for (const { name, spoil, reason, message } of [
+  {
+    name: 'attach is refused',
+    spoil: { refusal: { code: 403, message: 'pods "server-0" is forbidden: cannot create pods/attach' } },
+    reason: 'AccessRefused',
+    message: /pods "server-0" is forbidden.+the Role and RoleBinding/,
+  },
+  {
+    name: 'the pod may not be read',
+    spoil: { podStatus: 403 },
+    reason: 'AccessRefused',
+    message: /told 403/,
+  },
+  {
+    name: 'the token is not accepted',
+    spoil: { podStatus: 401 },
+    reason: 'AccessRefused',
+    message: /restart the proxy's pod/,
+  },
+  {
+    name: 'there is no pod',
+    spoil: { podStatus: 404 },
+    reason: 'PodNotFound',
+    message: /events of the StatefulSet/,
+  },
+  {
+    name: 'the API server fails',
+    spoil: { podStatus: 500 },
+    reason: 'ApiServerError',
+    message: /answered 500/,
+  },
+])
+  t.test(`faults: ${name}: said in log and record, and mended when it is`, async (t) => {
+    const { stub, baseUrl } = await startApiStub(t)
+    Object.assign(stub, spoil)
+    const told: string[] = []
+    const log = { ...silentLog, warn: (text: string) => void told.push(text) }
+    const bridge = await attachedBridge(t, baseUrl, { log })
+    await until(() => stub.record['attach.json']?.includes(reason) === true)
+    t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: false, reason, message })
+    const response = await fetch(`http://127.0.0.1:${bridge.healthPort}/readyz`)
+    t.equal(response.status, 503)
+    t.match(((await response.json()) as { reason: string }).reason, message)
+    await until(() => stub.requests.length > 12)
+    t.equal(told.filter((text) => message.test(text)).length, 1, 'once')
+    Object.assign(stub, { refusal: undefined, podStatus: 200 })
+    await until(() => isReady(bridge))
+    const session = await openSession(bridge.url)
+    t.match((await echo(session, 'mended')).text, 'mended')
+  })
+
+t.test('faults: a record that cannot be written stops nobody', async (t) => {
+  const { stub, baseUrl } = await startApiStub(t)
+  stub.recordStatus = 403
+  const { url } = await attachedBridge(t, baseUrl)
+  t.match((await echo(await openSession(url), 'still')).text, 'still')
+})
+
+t.test('faults: half a line of an earlier proxy costs nothing', async (t) => {
+  const { stub, baseUrl } = await startApiStub(t)
+  stub.child.stdin?.write('{"jsonrpc":"2.0","id":"old-1","method":"tools/call","params":{"name":"ec')
+  const { url } = await attachedBridge(t, baseUrl)
+  t.match((await echo(await openSession(url), 'after')).text, 'after')
+})
+
+t.test(
+  'faults: a proxy that is rolled takes up where the last one was, and hears no answer of the last one',
+  async (t) => {
+    // A server that refuses a second initialize, as some do.
+    const { stub, baseUrl } = await startApiStub(t, ['test/helpers/mcp/once-program.ts'])
+    const first = await attachedBridge(t, baseUrl, { pod: 'proxy-a' })
+    const before = await openSession(first.url)
+    const slow = before.request('slow', { ms: 300 })
+    await until(() => stub.record['attach.json']?.includes('introduction') === true)
+    await until(() => stub.requests.some((line) => line.startsWith('UPGRADE')))
+    await slow.then(() => undefined)
+    const pending = before.request('slow', { ms: 400 }).catch(() => undefined)
+    await first.close()
+    await pending
+    t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, null, 'it has said that it is gone')
+    const second = await attachedBridge(t, baseUrl, { pod: 'proxy-b' })
+    const session = await openSession(second.url)
+    t.match(session.initialized.result, { serverInfo: { name: 'once' } })
+    t.match((await session.request('slow', { ms: 500 })).response?.result, { initialized: 1 })
+  },
+)
+
+t.test('faults: of two proxies one is attached, the other waits for its end and says so', async (t) => {
+  const { stub, baseUrl } = await startApiStub(t)
+  const first = await attachedBridge(t, baseUrl, { pod: 'proxy-a' })
+  await until(() => isReady(first))
+  const session = await openSession(first.url)
+  const second = await attachedBridge(t, baseUrl, { pod: 'proxy-b', waitMs: 200 })
+  const refused = await openSession(second.url)
+  t.match(refused.initialized.error?.message, /was not sent: another proxy is attached/)
+  t.notOk(await isReady(second))
+  t.equal(stub.streams.attachers, 1, 'never both')
+  t.match((await echo(session, 'here')).text, 'here')
+  await first.close()
+  await until(() => isReady(second))
+  t.match((await echo(await openSession(second.url), 'there')).text, 'there')
+  t.equal(stub.streams.attachers, 1)
+})
+
+t.test('faults: the record of a proxy that was killed is taken over once it is silent', async (t) => {
+  const { stub, baseUrl } = await startApiStub(t)
+  stub.record['attach.json'] = JSON.stringify({ holder: 'proxy-dead', attached: true })
+  const bridge = await attachedBridge(t, baseUrl)
+  await until(() => stub.requests.length > 3)
+  t.notOk(await isReady(bridge))
+  await until(() => isReady(bridge))
+  t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, 'proxy-a')
+})
+
+t.test('faults: a line that is too long fails its request only', async (t) => {
+  const { url } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
+  const session = await openSession(url)
+  const [long, short] = await Promise.all([
+    session.request('long', { bytes: 65 * 1024 * 1024 }),
+    session.request('slow', { ms: 10 }),
+  ])
+  t.equal(long.response?.error?.message, 'the result is larger than allowed')
+  t.ok(short.response?.result)
+})
+
+t.test('faults: what is no message is dropped, standard error is apart', async (t) => {
+  const { url, lines } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
+  const session = await openSession(url)
+  t.ok((await session.request('chatter')).response?.result)
+  await until(() => lines.includes('on standard error'))
+  t.notOk(lines.some((line) => line.includes('no message')))
+})
+
+t.test('faults: a server that does not read is not given more than fits', async (t) => {
+  const { stub, url } = await bridgeTo(t, { waitMs: 500 }, ['test/helpers/mcp/once-program.ts'])
+  const session = await openSession(url)
+  stub.child.kill('SIGSTOP')
+  const text = 'x'.repeat(4 * 1024 * 1024)
+  const calls: Promise<RpcMessage | undefined>[] = []
+  for (let n = 0; n < 14; n++)
+    calls.push(session.request('slow', { ms: 1, text }).then(({ response }) => response))
+  const refused = await Promise.race(calls)
+  t.match(refused?.error?.message, 'the server does not keep up')
+  stub.child.kill('SIGCONT')
+  const answers = await Promise.all(calls)
+  t.ok(
+    answers.every((answer) => answer?.result !== undefined || answer?.error !== undefined),
+    'none hangs',
+  )
+  t.ok(answers.some((answer) => answer?.result !== undefined))
+})

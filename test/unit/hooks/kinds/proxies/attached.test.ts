@@ -1,0 +1,149 @@
+/** MCPServer of transport stdio without a command: attached to, with rights to that one pod and no more. */
+import t from 'tap'
+import { validateRuntime } from '../../../../../schemas/index.ts'
+import { server, world } from '../../../../hooks/resources.ts'
+import { testSettings, World } from '../../../../hooks/world.ts'
+import { condition, fileOf, podOf, statusOf } from './proxy-response.ts'
+
+const stdio = { transport: 'stdio' }
+const command = { spec: { containers: [{ name: 'mcp', command: ['node', 'server.js'] }] } }
+
+t.test(
+  'attached: the server runs as its image says, with standard input open, and nobody can reach it',
+  async (t) => {
+    const w = world(server('files', { ...stdio, args: ['/data'], mcpPort: 9000 })).settle()
+    t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
+      status: 'True',
+      reason: 'AttachedToEntrypoint',
+    })
+    t.match(condition(w, 'MCPServer', 'files', 'SharedProcess'), { status: 'True' })
+    const [container] = podOf(w, 'StatefulSet', 'mcp-files-server').spec.containers
+    t.strictSame(
+      Object.keys(container ?? {}).sort(),
+      ['args', 'image', 'name', 'securityContext', 'stdin'],
+      'no port, no probe, no command',
+    )
+    t.match(container, { args: ['/data'], stdin: true })
+    t.equal(w.find('Service', 'mcp-files-server'), undefined)
+    t.equal(w.find('Service', 'mcp-files-server-headless'), undefined)
+    t.notOk('ingress' in (w.get('NetworkPolicy', 'mcp-files-server')['spec'] as object), 'nobody comes in')
+  },
+)
+
+t.test('attached: a template of the user cannot end the server with the first attachment', async (t) => {
+  const own = { spec: { containers: [{ name: 'mcp', stdinOnce: true, tty: true, stdin: false }] } }
+  const w = world(server('files', { ...stdio, podTemplateSpec: own })).settle()
+  const [container] = podOf(w, 'StatefulSet', 'mcp-files-server').spec.containers
+  t.match(container, { stdin: true, stdinOnce: undefined, tty: undefined })
+})
+
+t.test(
+  'attached: the rights are those to see and attach to one pod, and the one container has the token',
+  async (t) => {
+    const w = world(server('files', stdio)).settle()
+    t.strictSame(w.get('Role', 'mcp-files-proxy')['rules'], [
+      { apiGroups: [''], resources: ['pods'], resourceNames: ['mcp-files-server-0'], verbs: ['get'] },
+      {
+        apiGroups: [''],
+        resources: ['pods/attach'],
+        resourceNames: ['mcp-files-server-0'],
+        verbs: ['get', 'create'],
+      },
+      {
+        apiGroups: [''],
+        resources: ['configmaps'],
+        resourceNames: ['mcp-files-attach-status'],
+        verbs: ['get', 'patch'],
+      },
+    ])
+    t.match(w.get('RoleBinding', 'mcp-files-proxy'), {
+      subjects: [{ kind: 'ServiceAccount', name: 'mcp-files-proxy' }],
+    })
+    const { spec } = podOf(w, 'Deployment', 'mcp-files-proxy')
+    t.equal(spec.automountServiceAccountToken, false)
+    const mounts = spec.containers.map(({ name, ...rest }) => [
+      name,
+      JSON.stringify(rest).includes('serviceaccount'),
+    ])
+    t.strictSame(mounts, [
+      ['gatehouse', false],
+      ['attach', true],
+    ])
+    t.match(w.get('Deployment', 'mcp-files-proxy')['spec'], {
+      replicas: 1,
+      strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+    })
+  },
+)
+
+t.test('attached: what the runtime reads is valid, and ports do not meet', async (t) => {
+  for (const proxyPort of [8080, 15_080, 15_081]) {
+    const w = world(server('files', { ...stdio, proxyPort, proxyMode: 'sse' })).settle()
+    const file = fileOf(w, 'mcp-files-server-config')
+    t.strictSame(validateRuntime('proxy', file).violations, [])
+    const { port, attach } = file as { port: number; attach: { healthPort: number } }
+    t.equal(new Set([proxyPort, port, attach.healthPort]).size, 3)
+    t.match(fileOf(w, 'mcp-files-proxy-config'), { targetUri: `http://127.0.0.1:${port}`, transport: 'sse' })
+  }
+})
+
+t.test('attached: with a command there is no right and no token', async (t) => {
+  const w = world(server('files', { ...stdio, podTemplateSpec: command })).settle()
+  t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), { status: 'True', reason: 'CommandGiven' })
+  t.equal(condition(w, 'MCPServer', 'files', 'SharedProcess'), undefined)
+  t.equal(w.find('Role', 'mcp-files-proxy'), undefined)
+  t.notMatch(JSON.stringify(podOf(w, 'Deployment', 'mcp-files-proxy')), 'serviceaccount')
+  const before = w.get('StatefulSet', 'mcp-files-server')['spec'] as { serviceName: string }
+  w.apply(server('files', stdio)).settle()
+  t.ok(w.find('Role', 'mcp-files-proxy'))
+  t.match(
+    w.get('StatefulSet', 'mcp-files-server')['spec'],
+    { serviceName: before.serviceName },
+    'cannot be changed',
+  )
+  w.apply(server('files', { ...stdio, podTemplateSpec: command })).settle()
+  t.equal(w.find('Role', 'mcp-files-proxy'), undefined, 'taken away again')
+})
+
+t.test('attached: an installation that does not attach says what is needed', async (t) => {
+  const w = new World({ ...testSettings, stdioAttach: false }).apply(server('files', stdio)).settle()
+  t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
+    status: 'False',
+    reason: 'AttachDisabled',
+    message: /GATEHOUSE_STDIO_ATTACH.+name mcp, command/,
+  })
+  t.match(condition(w, 'MCPServer', 'files', 'Stalled'), { status: 'True', reason: 'AttachDisabled' })
+  t.equal(w.find('Role', 'mcp-files-proxy'), undefined)
+})
+
+t.test('attached: the report of the proxy is the condition Attached', async (t) => {
+  const told = (report: unknown) => {
+    const w = world(server('files', stdio)).ready()
+    w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }).settle()
+    return w
+  }
+  const state = (w: World) => condition(w, 'MCPServer', 'files', 'Attached')
+  t.match(state(world(server('files', stdio)).settle()), { status: 'Unknown', reason: 'NotReported' })
+  t.match(state(told({ attached: true, reason: 'Attached', message: 'm' })), { status: 'True' })
+  const crashing = told({ attached: false, reason: 'CrashLoopBackOff', message: 'see kubectl logs' })
+  t.match(state(crashing), { status: 'False', reason: 'CrashLoopBackOff', message: 'see kubectl logs' })
+  for (const wrong of [7, {}, { attached: 'yes' }, { attached: true, reason: 'no reason', message: 'm' }])
+    t.match(state(told(wrong)), { status: 'Unknown' })
+})
+
+t.test('attached: what needs somebody is the phase Failed while no proxy serves', async (t) => {
+  const w = world(server('files', stdio)).settle()
+  const report = { attached: false, reason: 'ImagePullBackOff', message: 'check the name of the image' }
+  w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }).settle()
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: report.message })
+})
+
+t.test('attached: one proxy and one pod, whatever is asked for', async (t) => {
+  const w = world(server('files', { ...stdio, replicas: 3, backendReplicas: 4 })).settle()
+  t.match(w.get('Deployment', 'mcp-files-proxy')['spec'], { replicas: 1 })
+  t.match(w.get('StatefulSet', 'mcp-files-server')['spec'], { replicas: 1 })
+  t.match(condition(w, 'MCPServer', 'files', 'StdioReplicaCapped'), {
+    status: 'True',
+    message: /replicas is taken as 1, backendReplicas is taken as 1/,
+  })
+})
