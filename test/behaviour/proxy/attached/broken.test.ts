@@ -1,5 +1,5 @@
 /**
- * Faults of a server that is attached to: each call ends with a result or with an error that says what happened, sessions
+ * What goes wrong with a server that is attached to: each call ends with a result or with an error that says what happened, sessions
  * go on, and what is wrong is told with the next step.
  */
 import t, { type Test as TapTest } from 'tap'
@@ -25,7 +25,7 @@ async function isWaiting(lines: readonly string[]): Promise<void> {
 const lost =
   /the server was lost while the request was with it \(.+\); it may have been carried out, and is not sent again/
 
-t.test('faults: a server that is killed loses what is with it, and nothing else', async (t) => {
+t.test('broken: a server that is killed loses what is with it, and nothing else', async (t) => {
   const { stub, bridge, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -46,7 +46,7 @@ t.test('faults: a server that is killed loses what is with it, and nothing else'
   t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: true, restarts: 1, lost: 1 })
 })
 
-t.test('faults: a stream that breaks is attached to again, without another initialize', async (t) => {
+t.test('broken: a stream that breaks is attached to again, without another initialize', async (t) => {
   const { stub, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -58,7 +58,7 @@ t.test('faults: a stream that breaks is attached to again, without another initi
   t.match(JSON.parse(stub.record['attach.json'] ?? ''), { run: 'pod-1/stub://1' })
 })
 
-t.test('faults: a stream that stays open after its container has gone is left', async (t) => {
+t.test('broken: a stream that stays open after its container has gone is left', async (t) => {
   const { stub, url, lines } = await bridgeTo(t)
   const session = await openSession(url)
   const call = session.request('tools/call', { name: 'wait', arguments: {} })
@@ -69,7 +69,7 @@ t.test('faults: a stream that stays open after its container has gone is left', 
   t.match((await echo(session, 'after')).text, 'after')
 })
 
-t.test('faults: a server that does not come back is told of to each request in time', async (t) => {
+t.test('broken: a server that does not come back is reported to each request in time', async (t) => {
   const { stub, url, bridge } = await bridgeTo(t, { waitMs: 300 })
   const session = await openSession(url)
   await stub.kill()
@@ -115,7 +115,7 @@ for (const { name, spoil, reason, message } of [
     message: /answered 500/,
   },
 ])
-  t.test(`faults: ${name}: said in log and record, and mended when it is`, async (t) => {
+  t.test(`broken: ${name}: said in log and record, and mended when it is`, async (t) => {
     const { stub, baseUrl } = await startApiStub(t)
     Object.assign(stub, spoil)
     const told: string[] = []
@@ -134,14 +134,14 @@ for (const { name, spoil, reason, message } of [
     t.match((await echo(session, 'mended')).text, 'mended')
   })
 
-t.test('faults: a record that cannot be written stops nobody', async (t) => {
+t.test('broken: a record that cannot be written stops nobody', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.recordStatus = 403
   const { url } = await attachedBridge(t, baseUrl)
   t.match((await echo(await openSession(url), 'still')).text, 'still')
 })
 
-t.test('faults: half a line of an earlier proxy costs nothing', async (t) => {
+t.test('broken: half a line of an earlier proxy costs nothing', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.child.stdin?.write('{"jsonrpc":"2.0","id":"old-1","method":"tools/call","params":{"name":"ec')
   const { url } = await attachedBridge(t, baseUrl)
@@ -149,7 +149,7 @@ t.test('faults: half a line of an earlier proxy costs nothing', async (t) => {
 })
 
 t.test(
-  'faults: a proxy that is rolled takes up where the last one was, and hears no answer of the last one',
+  'broken: a proxy that is rolled goes on where the last one was, and hears none of its responses',
   async (t) => {
     // A server that refuses a second initialize, as some do.
     const { stub, baseUrl } = await startApiStub(t, ['test/helpers/mcp/once-program.ts'])
@@ -170,7 +170,7 @@ t.test(
   },
 )
 
-t.test('faults: of two proxies one is attached, the other waits for its end and says so', async (t) => {
+t.test('broken: of two proxies one is attached, the other waits for its end and says so', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   const first = await attachedBridge(t, baseUrl, { pod: 'proxy-a' })
   await until(() => isReady(first))
@@ -187,7 +187,7 @@ t.test('faults: of two proxies one is attached, the other waits for its end and 
   t.equal(stub.streams.attachers, 1)
 })
 
-t.test('faults: the record of a proxy that was killed is taken over once it is silent', async (t) => {
+t.test('broken: the record of a proxy that was killed is taken over once it is silent', async (t) => {
   const { stub, baseUrl } = await startApiStub(t)
   stub.record['attach.json'] = JSON.stringify({ holder: 'proxy-dead', attached: true })
   const bridge = await attachedBridge(t, baseUrl)
@@ -197,7 +197,7 @@ t.test('faults: the record of a proxy that was killed is taken over once it is s
   t.equal(JSON.parse(stub.record['attach.json'] ?? '').holder, 'proxy-a')
 })
 
-t.test('faults: a line that is too long fails its request only', async (t) => {
+t.test('broken: a line that is too long fails its request only', async (t) => {
   const { url } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   const [long, short] = await Promise.all([
@@ -208,7 +208,7 @@ t.test('faults: a line that is too long fails its request only', async (t) => {
   t.ok(short.response?.result)
 })
 
-t.test('faults: what is no message is dropped, standard error is apart', async (t) => {
+t.test('broken: what is no message is dropped, standard error is apart', async (t) => {
   const { url, lines } = await bridgeTo(t, {}, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   t.ok((await session.request('chatter')).response?.result)
@@ -216,7 +216,7 @@ t.test('faults: what is no message is dropped, standard error is apart', async (
   t.notOk(lines.some((line) => line.includes('no message')))
 })
 
-t.test('faults: a server that does not read is not given more than fits', async (t) => {
+t.test('broken: a server that does not read is not given more than fits', async (t) => {
   const { stub, url } = await bridgeTo(t, { waitMs: 500 }, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(url)
   stub.child.kill('SIGSTOP')
