@@ -35,7 +35,7 @@ const commonNameMax = 64
 /** Makes an authority and a leaf; both end `lifetimeMs` after `now`. */
 export async function issue(request: IssueRequest): Promise<IssuedCertificate> {
   provideReflectMetadata()
-  const x509 = await import('@peculiar/x509')
+  const { default: x509 } = await import('@peculiar/x509')
   const [authority, leaf] = await Promise.all([
     crypto.subtle.generateKey(keys, false, ['sign', 'verify']),
     crypto.subtle.generateKey(keys, true, ['sign', 'verify']),

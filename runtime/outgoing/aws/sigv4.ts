@@ -20,7 +20,7 @@ export interface SigningRules {
 export async function signRequest(request: OutgoingRequest, rules: SigningRules): Promise<void> {
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = rules
   // Loaded with the first request that is signed.
-  const { SignatureV4 } = await import('@smithy/signature-v4')
+  const { SignatureV4 } = (await import('@smithy/signature-v4')).default
   const signer = new SignatureV4({
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken === '' ? {} : { sessionToken }) },
     region,
