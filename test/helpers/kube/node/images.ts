@@ -59,7 +59,7 @@ function applied(image: Image, line: string): Image {
       copy(words, image.root)
       return image
     case 'ENV': {
-      const [name = '', value = ''] = rest.split('=')
+      const [, name = '', value = ''] = /^([^=]+)=(.*)$/.exec(rest) ?? []
       return { ...image, env: { ...image.env, [name]: value } }
     }
     case 'USER':
