@@ -60,6 +60,8 @@ interface Sent {
 }
 
 const maxInFlight = 10_000
+/** Of one client, so that none takes the server from the others. */
+const maxInFlightOfOne = 1_000
 const maxUnsentBytes = 32 * 1024 * 1024
 const listsChanged: Readonly<Record<string, string>> = {
   'notifications/tools/list_changed': 'tools',
@@ -204,6 +206,10 @@ export class SharedServer implements LinkOwner {
     const { id: clientId = '', method } = message
     if (link.inFlight.has(clientId))
       throw new GatehouseError('INVALID_REQUEST', { detail: 'a request with this id is in flight' })
+    if (link.inFlight.size >= maxInFlightOfOne)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', {
+        detail: `${maxInFlightOfOne} requests of this session are in flight: try again later`,
+      })
     if (this.#sent.size >= maxInFlight || (this.#wire?.unsent ?? 0) > maxUnsentBytes)
       throw new GatehouseError('BACKEND_UNAVAILABLE', {
         detail: 'the server does not keep up: try again later',

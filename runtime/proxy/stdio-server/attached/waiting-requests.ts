@@ -1,6 +1,6 @@
 /**
  * Messages of clients that wait for the server to be there again. They have not been sent, so sending them later is safe; each waits
- * for a bounded time, and all together are bounded.
+ * for a bounded time. All together are bounded, and those of each client, so that none takes the places of the others.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { errorMessage, type Message } from '../../../mcp/index.ts'
@@ -8,6 +8,9 @@ import type { SharedLink } from './shared-link.ts'
 
 const maxWaiting = 1_000
 const maxBytes = 32 * 1024 * 1024
+/** Of one client. */
+const maxWaitingOfOne = 100
+const maxBytesOfOne = 8 * 1024 * 1024
 
 interface Waiting {
   readonly link: SharedLink
@@ -32,7 +35,7 @@ export class WaitingRequests {
   }
 
   add(link: SharedLink, message: Message): void {
-    if (this.#waiting.size >= maxWaiting || this.#bytes + message.bytes.length > maxBytes) {
+    if (!this.#hasPlaceFor(link, message.bytes.length)) {
       this.#refuse(link, message)
       return
     }
@@ -44,6 +47,14 @@ export class WaitingRequests {
     const entry: Waiting = { link, message, timer }
     this.#waiting.add(entry)
     this.#bytes += message.bytes.length
+  }
+
+  #hasPlaceFor(link: SharedLink, bytes: number): boolean {
+    if (this.#waiting.size >= maxWaiting || this.#bytes + bytes > maxBytes) return false
+    const own = [...this.#waiting]
+      .filter((one) => one.link === link)
+      .map(({ message }) => message.bytes.length)
+    return own.length < maxWaitingOfOne && own.reduce((sum, one) => sum + one, bytes) <= maxBytesOfOne
   }
 
   /** True when a request with this raw id of the client waited; it does no more. */

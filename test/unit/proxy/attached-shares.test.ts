@@ -1,0 +1,70 @@
+/** Clients that share one server: none can take the places of the others, and each is told why it was refused. */
+import t from 'tap'
+import { type Message, scanMessage } from '../../../runtime/mcp/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { SharedServer } from '../../../runtime/proxy/stdio-server/attached/shared-server.ts'
+
+const initialized = JSON.stringify({
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  serverInfo: { name: 's', version: '1' },
+})
+
+function makeServer() {
+  const server = new SharedServer({ log: silentLog, info: '{"name":"test","version":"1"}' })
+  const written: Buffer[] = []
+  const wire = {
+    unsent: 0,
+    write(line: Buffer) {
+      const { id, method } = JSON.parse(line.toString()) as { id: string; method: string }
+      if (method !== 'ping') written.push(line)
+      else
+        queueMicrotask(() =>
+          server.fromServer(scanMessage(Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result: {} })))),
+        )
+    },
+  }
+  const attach = () => server.attached(wire, { era: 'session', result: initialized })
+  return { server, written, attach }
+}
+
+function client(server: SharedServer) {
+  const answers: Message[] = []
+  const link = server.take((message) => answers.push(message))
+  const call = (id: number, text = '') =>
+    link.send(
+      Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'x', text } })),
+    )
+  return { call, refusals: () => answers.map(({ error }) => String(error)) }
+}
+
+const ids = (count: number) => Array.from({ length: count }, (_, i) => i + 1)
+
+t.test('in flight: one client has a thousand at most, and others go on', async (t) => {
+  const { server, written, attach } = makeServer()
+  await attach()
+  const [greedy, other] = [client(server), client(server)]
+  for (const id of ids(1_001)) greedy.call(id)
+  await Promise.resolve()
+  t.match(greedy.refusals(), [/1000 requests of this session are in flight/])
+  t.equal(greedy.refusals().length, 1)
+  other.call(1)
+  await Promise.resolve()
+  t.strictSame(other.refusals(), [])
+  t.equal(written.length, 1_001)
+})
+
+t.test('waiting for the server: one client has a hundred places and 8 MiB at most', async (t) => {
+  const { server, written, attach } = makeServer()
+  const [greedy, large, other] = [client(server), client(server), client(server)]
+  for (const id of ids(101)) greedy.call(id)
+  for (const id of ids(3)) large.call(id, 'x'.repeat(4_000_000))
+  other.call(1)
+  await Promise.resolve()
+  t.equal(greedy.refusals().length, 1)
+  t.match(greedy.refusals(), [/the server is not there, and the request was not sent/])
+  t.equal(large.refusals().length, 1)
+  t.strictSame(other.refusals(), [])
+  await attach()
+  t.equal(written.length, 100 + 2 + 1, 'those that waited are sent')
+})
