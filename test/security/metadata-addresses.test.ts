@@ -93,6 +93,7 @@ const others: Readonly<Record<string, string>> = {
   'cli/dev/': 'ports of this machine',
   'cli/explain/live.ts': 'loopback only: the console of a server on this machine',
   'console/web/': 'runs in the browser',
+  'kube/attachment.ts': 'the API server of the cluster that the pod runs in',
   'proxy/tunnel/relay-client.ts': 'the target that was named for the tunnel',
 }
 
@@ -117,7 +118,8 @@ await t.test('every opener of sockets goes through the connector, or is known', 
 function opens(source: string): boolean {
   const connects = /import \{[^}]*\bconnect\b[^}]*\} from 'node:(net|tls|http2)'/.test(source)
   const requests = /import \{[^}]*\b(request|get)\b[^}]*\} from 'node:https?'/.test(source)
-  const undici = /\{[^}]*\bfetch\b[^}]*\} = await import\('undici/.test(source)
+  const undici = /\{[^}]*\bfetch\b[^}]*\} = \(?await import\('undici/.test(source)
   const own = /(const|let|function) \{?[^=\n]*\bfetch\b|\bfetch\b[?]?:|[(,{] ?fetch\b[,) }:]/.test(source)
-  return connects || requests || undici || (/await fetch\(/.test(source) && !own)
+  const socket = /from 'ws'/.test(source)
+  return connects || requests || undici || socket || (/await fetch\(/.test(source) && !own)
 }

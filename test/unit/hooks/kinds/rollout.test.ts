@@ -230,7 +230,7 @@ t.test(
     t.strictSame(types('MCPOIDCConfig', 'later'), ['Reconciling'])
     t.strictSame(types('MCPServer', 'files'), ['Reconciling'])
     t.strictSame(types('VirtualMCPServer', 'door'), ['Stalled'])
-    t.strictSame(types('MCPServer', 'no-command'), ['Stalled'])
+    t.strictSame(types('MCPServer', 'no-command'), ['Reconciling'], 'its entrypoint runs')
     t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would not be valid')
     t.strictSame(types('MCPServerEntry', 'waits'), ['Reconciling'])
     t.strictSame(types('MCPServerEntry', 'enterprise'), ['Stalled'], 'the reason decides, not the summary')

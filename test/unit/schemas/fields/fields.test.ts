@@ -145,7 +145,7 @@ function isShared(path: string): boolean {
 }
 
 await t.test('names: group, version, scope, category and short names', async (t) => {
-  t.equal(crds.size, 13)
+  t.equal(crds.size, 14)
   for (const [kind, { spec }] of crds) {
     t.equal(spec.group, 'gatehouse.dev', kind)
     t.equal(spec.scope, 'Namespaced', kind)
