@@ -62,6 +62,8 @@ t.test('event loop: no event stream of a backend keeps the server from others', 
   const { url, row } = await startWatched(t, {
     backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
     aggregation: bareNames('raw'),
+    // A busy machine needs long for the largest streams.
+    operational: { timeouts: { default: '3m' } },
   })
   const session = await openSession(url)
   const send = async (headers: Record<string, string>, body: string) => {
