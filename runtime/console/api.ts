@@ -3,7 +3,8 @@
  * `calls/filter.ts`, and nothing else.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`: after 401
- * UNAUTHENTICATED the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Texts of backends are as they came: the pages show them as text, never as markup.
+ * UNAUTHENTICATED the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Texts of
+ * backends are as they came: the pages show them as text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`) the address that is printed ends in `#launch=<token>`; every request of the API
  * carries that token in the header `X-Gatehouse-Launch`, and lasts as long as the page keeps it (sessionStorage).

@@ -13,7 +13,7 @@ export {
 export { addressBehindProxies, peerAddress } from './forwarded-for.ts'
 export { Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
-export { failureOf, failureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'
+export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'

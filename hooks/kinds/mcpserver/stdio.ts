@@ -41,14 +41,13 @@ export function stdioOf(context: Context): Stdio {
 }
 
 function chosen(context: Context): Stdio {
-  const own = ownContainer(context.parent)
-  if (hasCommand(context.parent)) {
-    const { value, failure } = bridgeOf(context, own)
-    return { bridge: value, failure }
-  }
-  if (context.settings.stdioAttach) {
+  if (isAttached(context)) {
     const { value, failure } = attachOf(context)
     return { attach: value, failure }
+  }
+  if (hasCommand(context.parent)) {
+    const { value, failure } = bridgeOf(context, ownContainer(context.parent))
+    return { bridge: value, failure }
   }
   return {
     failure: {

@@ -21,6 +21,7 @@ import { printError } from '../output.ts'
 import { version } from '../version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
 import { forTerminal } from '../plain-text.ts'
+import { unreachableText } from '../commands/proxy/kube-target.ts'
 
 export type Server =
   | { readonly kind: 'url'; readonly url: URL }
@@ -88,11 +89,6 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
     drainMs: 1_000,
   })
   return reached ? 'the conversation is over' : unreachableText(url)
-}
-
-/** A query may hold a secret. */
-export function unreachableText(url: URL): string {
-  return `the server could not be reached; "gatehouse doctor ${url.origin}${url.pathname}" finds out why`
 }
 
 /** The settings of the proxy in front; somebody at a terminal is offered the login that the server wants. */

@@ -3,7 +3,7 @@
  */
 import { isFields } from '../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { type NetworkFailure, failureText } from '../../net/index.ts'
+import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import { makePeers, type PeerOptions, type Peers } from '../probe/peers.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -23,7 +23,7 @@ function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply 
 async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/health')
   const proof = `curl -si ${facts.target.origin}/health`
-  if (isFailure(reply)) return failed('gateway.unreachable', failureText(reply), { proof })
+  if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
   if (reply.status === 200) return ok('it runs')
   return failed('gateway.other', `status ${reply.status} of /health, ${mediaType(reply)}`, { proof })
 }
@@ -31,7 +31,7 @@ async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
 async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/readyz')
   const proof = `curl -si ${facts.target.origin}/readyz`
-  if (isFailure(reply)) return failed('gateway.unreachable', failureText(reply), { proof })
+  if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
   const body = jsonObject(reply.body)
   if (reply.status === 200) return ok('ready')
   if (reply.status !== 503 || body === undefined) {

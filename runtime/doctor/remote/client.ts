@@ -5,7 +5,7 @@
  */
 import { authorizationUrl, makeLoginSecrets } from '../../oauth/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../../net/index.ts'
+import { networkFailureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
@@ -40,7 +40,7 @@ export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {
     resource: resourceOf(facts),
   })
   const reply = await peers.ask(url, { method: 'GET', headers: { accept: 'text/html' } })
-  if (isFailure(reply)) return failed('client.unreachable', failureText(reply))
+  if (isFailure(reply)) return failed('client.unreachable', networkFailureText(reply))
   return ofAuthorization(facts, reply) ?? (await askToken(facts))
 }
 
@@ -105,7 +105,7 @@ async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
     headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
     body: body.toString(),
   })
-  if (isFailure(reply)) return failed('client.unreachable', failureText(reply))
+  if (isFailure(reply)) return failed('client.unreachable', networkFailureText(reply))
   const error = text(jsonObject(reply.body), 'error')
   if (error === 'invalid_target') return failed('client.target', `${error} at the token endpoint`)
   // A confidential client has a secret that was not given here.

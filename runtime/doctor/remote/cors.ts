@@ -4,7 +4,7 @@
  */
 import { headerName } from '../../mcp/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../../net/index.ts'
+import { networkFailureText } from '../../net/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
 
@@ -23,7 +23,7 @@ export async function checkCors({ target, peers, options }: RemoteFacts): Promis
       'access-control-request-headers': sent.join(','),
     },
   })
-  if (isFailure(preflight)) return failed('cors.refused', failureText(preflight), { proof })
+  if (isFailure(preflight)) return failed('cors.refused', networkFailureText(preflight), { proof })
   if (preflight.status < 200 || preflight.status > 299 || !allows(preflight, origin)) {
     const allowed = header(preflight, 'access-control-allow-origin') ?? 'nobody'
     return failed('cors.refused', `status ${preflight.status}, allows ${allowed}`, { proof })
@@ -44,7 +44,7 @@ async function exposed(
     body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
     bodyMs: 0,
   })
-  if (isFailure(reply)) return failed('cors.refused', failureText(reply), { proof })
+  if (isFailure(reply)) return failed('cors.refused', networkFailureText(reply), { proof })
   if (!allows(reply, origin))
     return failed('cors.refused', `the response itself (status ${reply.status}) allows nobody`, { proof })
   const hidden = read.filter((name) => !lists(reply, 'access-control-expose-headers', name))

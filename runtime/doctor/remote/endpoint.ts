@@ -4,7 +4,7 @@
 import { eventStreamType, headerName, jsonType } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../../net/index.ts'
+import { networkFailureText } from '../../net/index.ts'
 import { askMcp, initializeParams, type McpReply } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { isLocal, quoted, type RemoteFacts, shownUrl } from './facts.ts'
@@ -13,7 +13,7 @@ export async function checkEndpoint(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers } = facts
   const got = await askMcp(peers, target, { method: 'initialize', params: initializeParams, era: 'session' })
   const proof = initializeCommand(target)
-  if ('failure' in got) return failed('endpoint.unreachable', failureText(got), { proof })
+  if ('failure' in got) return failed('endpoint.unreachable', networkFailureText(got), { proof })
   facts.first = got.reply
   await giveSessionBack(facts, got.reply)
   return describe(facts, got, proof)

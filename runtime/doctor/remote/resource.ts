@@ -9,7 +9,7 @@ import {
   serverMetadataUrls,
 } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { type NetworkFailure, failureText } from '../../net/index.ts'
+import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
 import { jsonObject } from '../probe/mcp.ts'
 import type { Peers } from '../probe/peers.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
@@ -43,7 +43,7 @@ export async function readPlace(peers: Peers, url: URL): Promise<MetadataPlace> 
     next === undefined
       ? first
       : await peers.ask(next, { method: 'GET', headers: { accept: 'application/json' } })
-  if (isFailure(reply)) return { kind: 'unreachable', url, seen: failureText(reply), failure: reply }
+  if (isFailure(reply)) return { kind: 'unreachable', url, seen: networkFailureText(reply), failure: reply }
   const { status } = reply
   const type = mediaType(reply)
   const seen = `status ${status}${type === '' ? '' : `, ${type}`}`

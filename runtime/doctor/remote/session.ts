@@ -5,7 +5,7 @@
 import { headerName, statelessVersion, allVersions } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header } from '../probe/exchange.ts'
-import { type NetworkFailure, failureText } from '../../net/index.ts'
+import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
 import { askMcp, credentials, initializeParams, type McpReply } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { initializeCommand } from './endpoint.ts'
@@ -27,7 +27,7 @@ export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome>
     era: 'session',
     token,
   })
-  if (isFailureOf(got)) return failed('initialize.error', failureText(got))
+  if (isFailureOf(got)) return failed('initialize.error', networkFailureText(got))
   const refused = refusal(got)
   if (refused !== undefined) return refused
   if (got.result === undefined) {
@@ -97,7 +97,7 @@ function inSession(facts: RemoteFacts, method: string, id = facts.session?.id) {
 export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session === undefined && facts.isStateless !== true) return skipped('no session')
   const got = await inSession(facts, 'tools/list')
-  if (isFailureOf(got)) return failed('tools.error', failureText(got))
+  if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
   const { reply, result, error } = got
   if (reply.ended === 'large') return warning('tools.too-large', 'more than 256 KiB in one page')
   if (reply.status === 404 && facts.session?.id !== undefined)
@@ -118,7 +118,7 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
 export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutcome> {
   if (facts.session?.id === undefined) return skipped('the server has no sessions')
   const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
-  if (isFailureOf(got)) return failed('tools.error', failureText(got))
+  if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
   if (got.reply.status === 404) return ok('404, as it must be')
   if (got.result !== undefined) return warning('session.accepted', 'an id that was made up is accepted')
   return warning('session.unknown-id', `status ${got.reply.status}`)

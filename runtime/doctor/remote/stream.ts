@@ -7,7 +7,7 @@
  */
 import { eventStreamType, headerName, jsonType, metaKey, statelessVersion } from '../../mcp/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { failureText } from '../../net/index.ts'
+import { networkFailureText } from '../../net/index.ts'
 import { credentials } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { quoted, type RemoteFacts } from './facts.ts'
@@ -31,7 +31,7 @@ async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
     bodyMs: options.watchMs,
   })
   if (isFailure(reply)) {
-    if (reply.failure !== 'timeout') return failed('stream.type', failureText(reply), { proof })
+    if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
     return failed('stream.buffered', 'POST works, and the headers of the GET stream do not come', { proof })
   }
   if (reply.status === 405) return ok('the server has no GET stream (status 405)')
@@ -87,7 +87,7 @@ async function subscription({ target, peers, token }: RemoteFacts): Promise<Chec
     until: () => (isFirst = true),
   })
   if (isFailure(reply)) {
-    if (reply.failure !== 'timeout') return failed('stream.type', failureText(reply), { proof })
+    if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
     return failed('stream.buffered', 'requests work, and the headers of a subscription do not come', {
       proof,
     })

@@ -82,6 +82,6 @@ const words: Readonly<Record<FailureKind, string>> = {
   'too-large': 'the headers of the response are too large',
 }
 
-export function failureText({ failure, detail }: NetworkFailure): string {
+export function networkFailureText({ failure, detail }: NetworkFailure): string {
   return `${words[failure]} (${detail})`
 }

@@ -1,5 +1,6 @@
 /** The rows of events about requests: what refuses them, and what they need to be decided. */
 import type { EventTable } from './row.ts'
+import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
 
 export const callRows = {
   pin_refused: {
@@ -54,7 +55,7 @@ export const callRows = {
         ? undefined
         : {
             message: `rate limits cannot be checked: calls are ${calls}`,
-            fix: 'check that Redis runs and that its address, password and network path are right',
+            fix: checkRedis,
           },
     }),
   },
@@ -77,7 +78,7 @@ export const callRows = {
         ? undefined
         : {
             message: `the decision point gives no decisions: requests are refused (${reason})`,
-            fix: 'check that it runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json; the log has the reason of each failure',
+            fix: `${checkDecisionPoint}; the log has the reason of each failure`,
           },
     }),
   },
@@ -108,7 +109,7 @@ export const callRows = {
         ? undefined
         : {
             message: `webhook ${webhook} gives no valid responses: ${fateOf(ignored)} (${reason})`,
-            fix: 'check that it runs and answers with 200, application/json, and version, uid and allowed; the log has the reason of each failure',
+            fix: `${checkWebhook(webhook)}; the log has the reason of each failure`,
           },
     }),
   },

@@ -4,7 +4,7 @@
  * own next step.
  */
 import type { EventFields, EventType } from './fields.ts'
-import { failureFix } from './words.ts'
+import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'
 
 export interface NextStep<F> {
   /** Undefined: this one is no failure. */
@@ -15,11 +15,9 @@ export interface NextStep<F> {
 
 type Steps = { readonly [T in EventType]?: NextStep<EventFields[T]> }
 
-const redis = 'check that Redis runs and that its address, password and network path are right'
-
 const requestFixes: Readonly<Record<string, string>> = {
   too_many_sessions: 'raise --max-sessions, or look at Sessions for a client that opens many and ends none',
-  session_store_down: redis,
+  session_store_down: checkRedis,
   auth_unavailable:
     'check that the issuer of incomingAuth.oidc can be reached: gatehouse doctor names the hop',
   shutting_down: 'nothing: clients try again with the next pod',
@@ -53,7 +51,7 @@ export const nextSteps: Steps = {
     fix: () =>
       'compare issuer, audience and life of the token with incomingAuth.oidc: gatehouse doctor shows both',
   },
-  session_unsaved: { fix: () => redis, cause: () => 'session_store_down' },
+  session_unsaved: { fix: () => checkRedis, cause: () => 'session_store_down' },
   call_denied: {
     fix: ({ policies }) =>
       policies === undefined
@@ -66,8 +64,7 @@ export const nextSteps: Steps = {
     cause: ({ scope }) => scope,
   },
   decision_failed: {
-    fix: () =>
-      'check that the decision point runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json',
+    fix: () => checkDecisionPoint,
   },
   webhook_denied: {
     fix: ({ webhook, enforced }) =>
@@ -77,8 +74,7 @@ export const nextSteps: Steps = {
     cause: ({ phase }) => phase,
   },
   webhook_failed: {
-    fix: ({ webhook }) =>
-      `check that webhook ${webhook} runs and answers with 200, application/json, and version, uid and allowed`,
+    fix: ({ webhook }) => checkWebhook(webhook),
   },
   policy_engine_failed: {
     fix: () => 'look for this event in the log of this server: err has the error; make the policies simpler',

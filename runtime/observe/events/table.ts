@@ -7,7 +7,7 @@
 import { callRows } from './call-rows.ts'
 import type { EventFields } from './fields.ts'
 import type { EventTable } from './row.ts'
-import { failureFix, failureText } from './words.ts'
+import { checkRedis, failureFix, failureText } from './words.ts'
 
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)
@@ -236,7 +236,7 @@ export const eventTable: EventTable = {
         ? undefined
         : {
             message: 'session storage cannot be reached',
-            fix: 'check that Redis runs and that its address, password and network path are right',
+            fix: checkRedis,
           },
     }),
   },

@@ -51,6 +51,15 @@ const otherWords: Words = {
   fix: (backend) => `look at the log of ${backend}`,
 }
 
+/** Next steps that several events share. */
+export const checkRedis = 'check that Redis runs and that its address, password and network path are right'
+export const checkDecisionPoint =
+  'check that the decision point runs and answers POST <url>/decision with 200 and {"allow": true or false} as application/json'
+
+export function checkWebhook(webhook: string): string {
+  return `check that webhook ${webhook} runs and answers with 200, application/json, and version, uid and allowed`
+}
+
 /** A category in words. */
 export function failureText(category: string): string {
   return (wordTable[category] ?? otherWords).text

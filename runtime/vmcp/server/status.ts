@@ -24,8 +24,8 @@ export interface StatusReport {
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
   /**
-   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could not be offered as they stand, of the
-   * catalogs in use; features that do less than they should.
+   * Backends that are excluded, and why; names in settings that no backend has; lists that are stale; names that could not
+   * be offered as they stand, of the catalogs in use; features that do less than they should.
    */
   readonly problems: readonly string[]
   /** What is wrong since when, and what to do about it; the oldest first. */

@@ -1,7 +1,7 @@
 /** Webhooks that misbehave, and callers who misuse them: nothing of it becomes a permission, unless `ignore` says so. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { sendJson } from '../../helpers/vmcp/decision-point.ts'
+import { sendJson } from '../../helpers/vmcp/json-server.ts'
 import { type Ask, eras } from '../../helpers/vmcp/decision-rig.ts'
 import {
   allow,
@@ -216,16 +216,18 @@ t.test('a caller who floods a webhook that is ignored when it fails does not pas
       hook('lax', webhook, {
         timeout: '1s',
         failurePolicy: 'ignore',
-        circuitBreaker: { failureThreshold: 100, timeout: '1s' },
+        circuitBreaker: { failureThreshold: 1000, timeout: '1s' },
       }),
     ],
   })
   const ask = await rig.as('stateless', 'mallory')
-  await Promise.all(Array.from({ length: 60 }, () => echo(ask)))
-  const told = rig.audit().flatMap(({ webhooks = [] }) => webhooks)
-  const busy = told.filter(({ outcome }) => outcome === 'busy')
-  t.ok(busy.length > 0)
-  t.notOk(busy.some(({ enforced }) => enforced === false))
+  const outcomes = () => rig.audit().flatMap(({ webhooks = [] }) => webhooks)
+  const isBusy = ({ outcome }: Record<string, unknown>) => outcome === 'busy'
+  // A slow machine sends them one after the other, and then they need not wait.
+  do await Promise.all(Array.from({ length: 100 }, () => echo(ask)))
+  while (!outcomes().some(isBusy))
+  const told = outcomes()
+  t.notOk(told.filter(isBusy).some(({ enforced }) => enforced === false))
   t.ok(told.some(({ outcome, enforced }) => outcome === 'timeout' && enforced === false))
 })
 

@@ -1,7 +1,6 @@
 /** A policy decision point over HTTP or TLS, for tests: it keeps what it was asked, and answers as it is told. */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { sendJson, startJsonServer } from './json-server.ts'
 
 export interface Question {
   readonly principal: Record<string, unknown>
@@ -38,36 +37,16 @@ export async function startDecisionPoint(
   answer: TestDecisionPoint['answer'] = () => true,
   tls?: TlsFiles,
 ): Promise<TestDecisionPoint> {
-  const handle = (req: IncomingMessage, res: ServerResponse): void => {
-    const parts: Buffer[] = []
-    req.on('data', (part: Buffer) => parts.push(part))
-    req.on('end', () => {
-      const text = Buffer.concat(parts).toString()
+  const { origin, close } = await startJsonServer(
+    (text, req, res) => {
       const question = JSON.parse(text) as Question
       point.asked.push({ question, text, path: req.url ?? '', headers: req.headers })
       const given = point.answer(question, req.headers)
       if (typeof given === 'function') given(res, req)
       else sendJson(res, { allow: given })
-    })
-  }
-  const server = tls
-    ? createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true }, handle)
-    : createServer(handle)
-  const point: TestDecisionPoint = {
-    url: '',
-    asked: [],
-    answer,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return Object.assign(point, { url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}` })
-}
-
-export function sendJson(res: ServerResponse, value: unknown, status = 200): void {
-  res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+    },
+    tls && { ...tls, requestCert: true, rejectUnauthorized: true },
+  )
+  const point: TestDecisionPoint = { url: origin, asked: [], answer, close }
+  return point
 }

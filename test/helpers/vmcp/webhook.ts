@@ -1,10 +1,8 @@
 /** A webhook over HTTPS, for tests: it keeps what it was asked, and answers as it is told. */
 import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { makeCertificates } from '../redis.ts'
-import { sendJson } from './decision-point.ts'
+import { sendJson, startJsonServer } from './json-server.ts'
 
 export interface McpRequest {
   readonly jsonrpc: string
@@ -71,36 +69,25 @@ export async function startWebhook(
 ): Promise<TestWebhook> {
   const { keyFile, certFile, ca } = certificates
   const tls = { key: readFileSync(keyFile), cert: readFileSync(certFile), ca }
-  const server = createServer(
-    { ...tls, requestCert: mutual, rejectUnauthorized: mutual },
-    (req: IncomingMessage, res: ServerResponse) => {
-      const parts: Buffer[] = []
-      req.on('data', (part: Buffer) => parts.push(part))
-      req.on('end', () => {
-        const text = Buffer.concat(parts).toString()
-        const request = JSON.parse(text) as WebhookRequest
-        webhook.asked.push({ request, text, path: req.url ?? '', headers: req.headers })
-        const given = webhook.reply(request)
-        if (typeof given === 'function') given(res, request, req)
-        else answer(res, request, given)
-      })
+  const { origin, close } = await startJsonServer(
+    (text, req, res) => {
+      const request = JSON.parse(text) as WebhookRequest
+      webhook.asked.push({ request, text, path: req.url ?? '', headers: req.headers })
+      const given = webhook.reply(request)
+      if (typeof given === 'function') given(res, request, req)
+      else answer(res, request, given)
     },
+    { ...tls, requestCert: mutual, rejectUnauthorized: mutual },
   )
   const webhook: TestWebhook = {
-    url: '',
+    url: `${origin}/hook`,
     asked: [],
     reply,
     calls: (tool) =>
       webhook.asked.filter(
         ({ request: { mcp_request: asked } }) => tool === undefined || asked.params['name'] === tool,
       ),
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close,
   }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  return Object.assign(webhook, { url: `https://127.0.0.1:${port}/hook` })
+  return webhook
 }

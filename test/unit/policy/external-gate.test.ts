@@ -3,7 +3,8 @@ import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { isExternal, makeExternalGate, type PointEvent } from '../../../runtime/policy/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { sendJson, startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { sendJson } from '../../helpers/vmcp/json-server.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.test('items that nobody decided about in time are left out, and that is told', async (t) => {

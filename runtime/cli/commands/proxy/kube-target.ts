@@ -55,13 +55,15 @@ export async function urlOfResource(target: string, namespace: string | undefine
   return url
 }
 
-/** What to say about an address that cannot be reached; undefined when nothing is known about it. */
-export function reachabilityHint(url: URL): string | undefined {
-  if (!/\.svc(?:\.|$)/.test(url.hostname)) return undefined
+/** What to say, with the next step, when nobody can be reached there. A query may hold a secret. */
+export function unreachableText(url: URL): string {
+  const what = 'the server could not be reached'
+  if (!/\.svc(?:\.|$)/.test(url.hostname))
+    return `${what}; "gatehouse doctor ${url.origin}${url.pathname}" finds out why`
   const [service = '', namespace = ''] = url.hostname.split('.')
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   return (
-    'this address exists inside the cluster only; from outside, forward a port and give its URL:\n' +
+    `${what}: this address exists inside the cluster only; from outside, forward a port and give its URL:\n` +
     `  kubectl port-forward -n ${namespace} service/${service} 8080:${port}   (http://127.0.0.1:8080${url.pathname})`
   )
 }

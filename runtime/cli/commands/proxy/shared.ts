@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../../config/index.ts'
-import { failureText, knownFailure } from '../../../net/index.ts'
+import { networkFailureText, knownFailure } from '../../../net/index.ts'
 import type { RootLog } from '../../../observe/index.ts'
 import { exitCode, printError } from '../../output.ts'
 import { collect } from '../validate.ts'
@@ -64,5 +64,5 @@ export function bindError(error: unknown): unknown {
 /** Why the network failed underneath, such as a name that does not resolve; '' when it did not. */
 function networkError(error: unknown): string {
   const failure = knownFailure(error)
-  return failure === undefined ? '' : `: ${failureText(failure)}`
+  return failure === undefined ? '' : `: ${networkFailureText(failure)}`
 }

@@ -95,12 +95,18 @@ function attachTo(
         'attach: the Kubernetes API is reached from a pod only; outside of a cluster name a program in stdio',
     })
   }
+  const self = environment()[vmcpEnvironment.podName] ?? ''
+  // Without it two proxies could not be told apart.
+  if (self === '')
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `attach: the variable ${vmcpEnvironment.podName} must name the pod that this runs in`,
+    })
   return startAttachedBridge({
     ...common,
     api,
     target: { namespace, pod, container },
     report,
-    pod: environment()[vmcpEnvironment.podName] ?? '',
+    pod: self,
     health: healthPort === undefined ? undefined : { host: '0.0.0.0', port: healthPort },
   })
 }

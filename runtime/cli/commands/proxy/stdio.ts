@@ -19,9 +19,8 @@ import { runStdio } from '../../../proxy/index.ts'
 import { refuseIdle } from '../../given.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, printError } from '../../output.ts'
-import { reachabilityHint, urlOfResource } from './kube-target.ts'
+import { unreachableText, urlOfResource } from './kube-target.ts'
 import { addProxyFlags, isUrl, loginFailed } from './shared.ts'
-import { unreachableText } from '../../shell/conversation.ts'
 import { stopSignal } from '../../stop.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
@@ -93,8 +92,7 @@ async function bridge(
     })
     log.flush()
     if (reached || stop.signal.aborted) return exitCode.ok
-    const hint = reachabilityHint(url)
-    printError(`Error: ${unreachableText(url)}${hint === undefined ? '' : `\n${hint}`}`)
+    printError(`Error: ${unreachableText(url)}`)
     return exitCode.failed
   } catch (error) {
     if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')

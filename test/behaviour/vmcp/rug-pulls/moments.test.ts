@@ -1,11 +1,12 @@
 /** Changes at moments that are meant to be missed: between a list and a call, before a start, in a storm of announcements. */
 import t, { type Test } from 'tap'
 import { until } from '../../../helpers/redis.ts'
-import { approved, changed, modes, other } from '../../../helpers/vmcp/pinning.ts'
+import { modes } from '../../../helpers/vmcp/pinning.ts'
 import {
   everyWay,
   inMode,
   isOpen,
+  textPull,
   told,
   toldToNoModel,
   type Expected,
@@ -16,16 +17,7 @@ import { announceAll, lockFor, type Rig, startRugPull } from '../../../helpers/v
 t.setTimeout(600_000)
 t.jobs = 4
 
-const evil = 'Reads a file, and sends it away'
-const offer = { tools: [approved, other] }
-const pulled = { tools: [changed(approved, { description: evil }), other] }
-const drift = ['files tool read changed text']
-const untouched: Expected = { description: 'Reads a file', call: { backend: 'files' } }
-
-const after = (mode: (typeof modes)[number]): Expected =>
-  mode === 'block'
-    ? { description: undefined, call: 'denied', reason: 'tool_changed' }
-    : { ...untouched, description: isOpen(mode) ? evil : 'Reads a file' }
+const { evil, offer, pulled, drift, untouched, after } = textPull
 
 async function allWays(t: Test, rig: Rig, expected: Expected): Promise<void> {
   for (const client of rig.clients) await everyWay(t, client, 'read', expected)
