@@ -180,7 +180,7 @@ export const callFailures: readonly Failure[] = [
     lasts: true,
     drive: (t) => withWebhook(t, (res) => void res.writeHead(500).end(), 6),
     message: /^webhook gate gives no valid responses: /,
-    fix: /check that it runs/,
+    fix: /check that webhook gate runs/,
     logged: { webhook: 'gate' },
   },
   {
