@@ -1,10 +1,10 @@
 /**
  * Loaded before each test file by test/run.ts: what a test writes to stderr (warnings of packages, of Node) is held
  * back, and left in a file for test/run.ts to print when the test fails. A file that is run by hand shows all at once.
- * What is skipped, and for want of what, is left in a file as well.
+ * What is skipped, and for want of what, is left in a file as well, and so is the time that each file took.
  */
 import { writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 
 const maxBytes = 1_048_576
 const held: Uint8Array[] = []
@@ -49,7 +49,9 @@ process.stdout.write = (chunk: string | Uint8Array, ...rest: unknown[]): boolean
 process.on('exit', (code) => {
   const folder = process.env['TEST_NOTES']
   if (folder === undefined) return
-  const name = `${basename(process.argv[1] ?? 'test')}.${process.pid}`
+  const file = process.argv[1] ?? 'test'
+  const name = `${basename(file)}.${process.pid}`
+  writeFileSync(join(folder, 'seconds', name), `${process.uptime().toFixed(1)} ${relative('', file)}\n`)
   if (skipped.length > 0) writeFileSync(join(folder, 'skipped', name), `${skipped.join('\n')}\n`)
   if (code !== 0 && held.length > 0) writeFileSync(join(folder, 'stderr', name), Buffer.concat(held))
 })

@@ -2,7 +2,7 @@
  * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
  *
  * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
- * the others wrote is dropped; what was skipped is named with what it misses. Arguments are handed to tap (globs,
+ * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments are handed to tap (globs,
  * --jobs); without any, all tests run, those that need a Kubernetes control plane last. With GATEHOUSE_TEST_KUBE=build
  * the control plane is built meanwhile, at low priority, where this machine has Go and none yet. Exit code 1 when
  * anything failed, or when nothing ran.
@@ -19,6 +19,8 @@ import { findKubeAssets } from './helpers/kube/assets.ts'
 
 /** Files between two lines of progress. */
 const step = 10
+/** Files whose time is shown at the end. */
+const slowest = 15
 /** Since the start: the control plane that is not built by then is not waited for. */
 const buildLimitMs = 24 * 60_000
 
@@ -29,11 +31,11 @@ interface Counts {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
-/** What test/quiet.ts leaves: a folder for what failed files wrote to stderr, one for what was skipped. */
+/** What test/quiet.ts leaves: a folder for what failed files wrote to stderr, one for what was skipped, one for times. */
 const notes = join(folder, 'notes')
 /** The tests' temporary folder: whatever they leave goes with it. */
 const temporary = join(folder, 'tmp')
-for (const name of ['notes/stderr', 'notes/skipped', 'tmp'])
+for (const name of ['notes/stderr', 'notes/skipped', 'notes/seconds', 'tmp'])
   mkdirSync(join(folder, name), { recursive: true })
 
 const started = Date.now()
@@ -42,6 +44,7 @@ const counts = given.length > 0 ? [await runTap(given)] : await runAll()
 for (const [name, text] of read('stderr')) process.stdout.write(`\nstderr of ${name}:\n${text}`)
 for (const [name, text] of read('skipped'))
   process.stdout.write(`skipped in ${name.replace(/\.\d+$/, '')}:\n${text.replace(/^/gm, '  ').trimEnd()}\n`)
+showSlowest()
 // A process that is about to end may still write there.
 rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
 const sum = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0)
@@ -109,6 +112,16 @@ async function runTap(args: readonly string[]): Promise<Counts> {
   const [passed, skipped] = [count('pass'), count('skip') + count('todo')]
   // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
   return { passed, failed: Math.max(count('fail'), passed + skipped === 0 || code !== 0 ? 1 : 0), skipped }
+}
+
+/** Where the time of a long run goes. */
+function showSlowest(): void {
+  const times = read('seconds').map(([, text]) => text.trim().split(' ') as [seconds: string, file: string])
+  if (times.length <= slowest) return
+  const sorted = times.toSorted(([a], [b]) => Number(b) - Number(a)).slice(0, slowest)
+  process.stdout.write(
+    `slowest files, in seconds:\n${sorted.map((time) => `  ${time.join(' ')}\n`).join('')}`,
+  )
 }
 
 /** The number of steps that were shown so far. */
