@@ -38,6 +38,9 @@ const temporary = join(folder, 'tmp')
 for (const name of ['notes/stderr', 'notes/skipped', 'notes/seconds', 'tmp'])
   mkdirSync(join(folder, name), { recursive: true })
 
+/** Sources are stripped of types and compiled once for all files: about a third of the CPU of a run. */
+const compiled = join(folder, 'compiled')
+
 const started = Date.now()
 const given = process.argv.slice(2)
 const counts = given.length > 0 ? [await runTap(given)] : await runAll()
@@ -91,7 +94,7 @@ async function runTap(args: readonly string[]): Promise<Counts> {
   const quiet = new URL('quiet.ts', import.meta.url).href
   const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, TEST_NOTES: notes, TMPDIR: temporary },
+    env: { ...process.env, TEST_NOTES: notes, TMPDIR: temporary, NODE_COMPILE_CACHE: compiled },
   })
   const closed = once(tap, 'close')
   let asserts = ''
