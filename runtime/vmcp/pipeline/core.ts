@@ -6,20 +6,18 @@
  */
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
-import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes, JsonObject } from '../../mcp/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
-import type { Backend } from '../backends/backend.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
-import type { Relay } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup, type LookupParts } from '../catalog/lookup.ts'
-import { factsIn, heldTool, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
+import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
-import { unavailable } from '../health/unavailable.ts'
+import { BackendCalls } from './backend-calls.ts'
 import {
   type OperationClient,
   type ClientSession,
@@ -30,14 +28,7 @@ import {
   toolErrorOutcome,
 } from './operation.ts'
 import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
-import { type PinParts, refusal, requireFittingCompletion, unfitArguments } from './pin-refusal.ts'
-
-export interface BackendCallOptions {
-  /** The least time that the backend has. */
-  readonly timeoutMs?: number | undefined
-  /** Questions of the backend are asked while the call goes on, whatever the client's era; they never end it. */
-  readonly bridges?: boolean
-}
+import { type PinParts, refusal, requireFittingCompletion } from './pin-refusal.ts'
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
   'tools/list': 'tools',
@@ -51,11 +42,14 @@ export class Core {
   readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
   readonly #pins: PinParts
+  /** Takes operations to backends; for those who hold a tool already. */
+  readonly calls: BackendCalls
 
   constructor(parts: LookupParts, cursors: Cursors, pins: PinParts) {
     this.#parts = parts
     this.#cursors = cursors
     this.#pins = pins
+    this.calls = new BackendCalls(() => this.#parts, pins)
   }
 
   get parts(): LookupParts {
@@ -196,7 +190,7 @@ export class Core {
   }
 
   #callOriginal(operation: Operation, entry: ToolEntry): Promise<Outcome> {
-    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+    return this.calls.call(operation, entry, { name: JSON.stringify(entry.original) })
   }
 
   /**
@@ -214,55 +208,6 @@ export class Core {
       detail: `backend ${backend}: the headers of the call do not fit`,
       data: { backend },
     })
-  }
-
-  /** Calls what an entry leads to; also for tools that clients do not see. */
-  async callEntry(
-    operation: Operation,
-    entry: CatalogEntry,
-    changes: Changes,
-    { timeoutMs = 0, bridges = false }: BackendCallOptions = {},
-  ): Promise<Outcome> {
-    const { client, method, params, signal } = operation
-    operation.routed?.(this.#backend(entry.backend).name)
-    const unfit =
-      entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation, entry)))
-    if (unfit) return unfit
-    // It may have gone while the arguments were checked.
-    const backend = this.#backend(entry.backend)
-    const mirrored = entry.mirrored ?? []
-    const call = backend.call(client, {
-      method,
-      params,
-      changes: sameAs(params, changes) ? {} : changes,
-      sender: { caller: client.caller, headers: client.headers },
-      capabilities: client.abilities.raw,
-      signal,
-      timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
-      relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
-      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
-    })
-    return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
-  }
-
-  /**
-   * Calls a tool that somebody has held for a while, as pinning allows it by now: what a workflow began with may have been
-   * changed since. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
-   */
-  async callHeld(operation: Operation, held: ToolEntry, options: BackendCallOptions): Promise<Outcome> {
-    const { members, views } = this.#parts
-    if (!views.awaitsAnnounced) return this.callEntry(operation, held, {}, options)
-    const { client } = operation
-    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
-    const entry = heldTool(view.catalog, held)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
-    return this.callEntry(operation, entry, {}, options)
-  }
-
-  #backend(name: string): Backend {
-    const member = this.#parts.members.get(name)
-    if (!member?.available()) throw unavailable([name])
-    return member.backend
   }
 
   /**
@@ -289,13 +234,13 @@ export class Core {
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
     if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins.onRefusal)
     requireDecided(operation.origin, entry)
-    return this.callEntry(operation, entry, { name: JSON.stringify(entry.original) })
+    return this.calls.call(operation, entry, { name: JSON.stringify(entry.original) })
   }
 
   async #resource(operation: Operation): Promise<Outcome> {
     const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
     requireDecided(operation.origin, entry)
-    return this.callEntry(operation, entry, {})
+    return this.calls.call(operation, entry, {})
   }
 
   /**
@@ -332,7 +277,7 @@ export class Core {
     if (entry.check)
       await requireFittingCompletion(operation, entry.check, this.#pins.matcherFor(operation, entry))
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
-    return this.callEntry(operation, entry, changes)
+    return this.calls.call(operation, entry, changes)
   }
 }
 
@@ -351,48 +296,9 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   }
 }
 
-const providerErrors: Readonly<Record<string, ErrorCode>> = {
-  UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
-  UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
-  AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
-}
-
-/**
- * An upstream provider that is silent, or has ended the user's login, concerns its own backend: the caller, who is
- * signed in here, is not refused, and no breaker counts it.
- */
-function ofBackendAlone(backend: string, error: unknown): unknown {
-  const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined
-  if (!(error instanceof GatehouseError) || code === undefined) return error
-  return new GatehouseError(code, {
-    detail: `authentication failed for backend ${backend}: ${error.message}`,
-    data: { backend },
-    cause: error,
-  })
-}
-
 function requireText(params: JsonObject, member: string): string {
   const value = params.text(member)
   if (value === undefined)
     throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
   return value
-}
-
-/** True when the changes would not change anything: then the params travel as they came. */
-function sameAs(params: JsonObject, changes: Changes): boolean {
-  return Object.entries(changes).every(
-    ([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString(),
-  )
-}
-
-/** The client's side of an operation, as a backend connection uses it. */
-function relayOf(operation: Operation): Relay {
-  return {
-    bridges: operation.client.era === 'session',
-    progressToken: operation.progressToken,
-    logLevel: operation.logLevel,
-    progress: (params) => operation.progress(params),
-    log: (params) => operation.log(params),
-    ask: (request, signal) => operation.ask(request, signal),
-  }
 }

@@ -209,7 +209,7 @@ export class VmcpEngine {
     return makeWorkflows(compositeTools, {
       call: (operation, entry, timeoutMs) =>
         askedStep(this.#options.webhooks(), operation, stepTool(entry), (asked) =>
-          this.core.callHeld(asked, entry, { timeoutMs, bridges: true }),
+          this.core.calls.callHeld(asked, entry, { timeoutMs, bridges: true }),
         ),
       clock,
       random: Math.random,

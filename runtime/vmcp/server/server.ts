@@ -8,24 +8,22 @@
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
-import { type Authenticator, makeAuthenticator } from '../../incoming/index.ts'
 import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine.ts'
-import { countSession, observeServer, tellAuthentication } from './gauges.ts'
-import { closeGuards, guarding, type Guards, makeGuards, permitting, usesEngine } from '../pipeline/guards.ts'
+import { countSession, observeServer } from './gauges.ts'
+import { guarding, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, mcpPath } from './http.ts'
-import { incomingConfig } from './incoming-config.ts'
 import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import { tellDecisions } from '../pipeline/decisions.ts'
-import { closeGone, makeFeatures } from '../pipeline/features.ts'
-import { type Feature, makePipeline } from '../pipeline/pipeline.ts'
+import { makePipeline } from '../pipeline/pipeline.ts'
 import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
+import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './report.ts'
 import { builtInRoute } from './routes.ts'
 import { watcherOf } from './session-life.ts'
@@ -78,11 +76,8 @@ class Vmcp implements VmcpServer {
   readonly #sessions: SessionTable
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
-  #config: VmcpConfig
+  readonly #parts: Reloadable
   #checksum: string | undefined
-  #guards: Guards
-  #features: readonly Feature[]
-  #authenticator: Authenticator
   #originGuard: OriginGuard | undefined
   #stateSecret: string | undefined
   #reporter: Reporter | undefined
@@ -101,13 +96,19 @@ class Vmcp implements VmcpServer {
     this.#observation = observation
     this.#events = events
     this.#stopLog = stopLog
-    this.#config = config
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
     this.#storage = openSessionStorage(config, env, events)
-    this.#authenticator = this.#makeAuthenticator(config)
-    this.#guards = this.#makeGuards(config)
-    this.#features = makeFeatures(config, this.#featureParts())
+    this.#parts = new Reloadable(config, {
+      env,
+      log,
+      clock,
+      events,
+      observation,
+      store: this.#storage?.store,
+      upstreamTokens: options.upstreamTokens,
+      authServer: options.authServer,
+    })
     this.#engine = new VmcpEngine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
@@ -119,7 +120,7 @@ class Vmcp implements VmcpServer {
       watchers: () => this.#watchers(),
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
-      webhooks: () => this.#guards.webhooks,
+      webhooks: () => this.#parts.guards.webhooks,
       observation,
     })
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -133,11 +134,11 @@ class Vmcp implements VmcpServer {
     })
     const perform = makePipeline({
       observe: observation.middlewares,
-      features: () => this.#features,
+      features: () => this.#parts.features,
       guards: guarding(
-        () => this.#guards,
+        () => this.#parts.guards,
         () => this.#engine.core,
-        (tool) => this.#isOwnTool(tool),
+        (tool) => this.#parts.isOwnTool(tool),
         tellDecisions({
           server: config.name,
           telemetry: observation.telemetry,
@@ -154,10 +155,10 @@ class Vmcp implements VmcpServer {
       sessions: this.#sessions,
       perform,
       authorizeListener: async ({ caller }, params, signal) =>
-        this.#guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
+        this.#parts.guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
-      passthroughHeaders: () => this.#passthroughHeaders(),
+      passthroughHeaders: () => this.#parts.passthroughHeaders,
       stateSecret: () => this.#stateSecret,
       clock,
       log,
@@ -165,7 +166,7 @@ class Vmcp implements VmcpServer {
     })
     this.#engine.apply(config, options.excluded)
     this.view = viewOf({
-      config: () => this.#config,
+      config: () => this.#parts.config,
       engine: this.#engine,
       events,
       sessions: this.#sessions,
@@ -195,34 +196,6 @@ class Vmcp implements VmcpServer {
     return JSON.stringify({ name, version: this.#options.version ?? '0.0.0' })
   }
 
-  #makeGuards(config: VmcpConfig): Guards {
-    const namespace = this.#env[vmcpEnvironment.namespace] || 'local'
-    return makeGuards(config, {
-      store: this.#storage?.store,
-      namespace,
-      upstreamTokens: this.#options.upstreamTokens,
-      telemetry: this.#observation.telemetry,
-      events: this.#events,
-      before: this.#guards,
-      granted: (tool) => this.#isOwnTool(tool),
-      log: this.#log,
-    })
-  }
-
-  /** True for a tool of a feature, such as `find_tool`. */
-  #isOwnTool(tool: string): boolean {
-    return this.#features.some(({ tools }) => tools.some(({ name }) => name === tool))
-  }
-
-  #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer } = this.#options
-    return makeAuthenticator(incomingConfig(config, this.#env), {
-      observe: (event) => tellAuthentication(this.#events, event),
-      keys: authServer?.keys,
-      isLive: authServer?.isLive,
-    })
-  }
-
   reload(given: VmcpConfig, file: ReloadedFile = {}): void {
     try {
       this.#reload(given, file)
@@ -238,59 +211,22 @@ class Vmcp implements VmcpServer {
     const config = withPrimary(given, authServer?.config)
     checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
     for (const warning of startWarnings(config)) this.#log.warn(warning)
-    const guards = this.#makeGuards(config)
-    const authzChanged =
-      JSON.stringify(config.incomingAuth.authz) !== JSON.stringify(this.#config.incomingAuth.authz)
-    const authChanged = JSON.stringify(config.incomingAuth) !== JSON.stringify(this.#config.incomingAuth)
-    const authenticator = authChanged ? this.#makeAuthenticator(config) : undefined
-    this.#config = config
+    const { permissionsChanged } = this.#parts.replace(config)
     this.#checksum = checksum
-    void closeGuards(this.#guards, guards)
-    this.#guards = guards
-    const featuresChanged = this.#replaceFeatures(config)
-    if (authenticator) {
-      void this.#authenticator.close()
-      this.#authenticator = authenticator
-      this.#events.emit('token_check_recovered', {})
-    }
     this.#engine.apply(config, excluded)
-    if (authzChanged || featuresChanged) this.#engine.permissionsChanged()
+    if (permissionsChanged) this.#engine.permissionsChanged()
     this.#observation.reloaded(config)
-  }
-
-  #featureParts() {
-    return {
-      env: this.#env,
-      telemetry: this.#observation.telemetry,
-      audit: this.#observation.audit,
-      permits: permitting(() => this.#guards),
-      observer: this.#observation.observer,
-      clock: this.#clock,
-      log: this.#log,
-    }
-  }
-
-  /** Scripts and searches in flight end with the features that go. True when something came or went. */
-  #replaceFeatures(config: VmcpConfig): boolean {
-    const before = this.#features
-    this.#features = makeFeatures(config, { ...this.#featureParts(), before })
-    return closeGone(before, this.#features)
-  }
-
-  /** Lower-case names. */
-  #passthroughHeaders(): readonly string[] {
-    return (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
   }
 
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
     const handler = makeHandler({
-      authenticator: () => this.#authenticator,
+      authenticator: () => this.#parts.authenticator,
       originGuard: () => {
         if (!this.#originGuard) throw new GatehouseError('SHUTTING_DOWN')
         return this.#originGuard
       },
-      gate: () => this.#guards.gate,
+      gate: () => this.#parts.guards.gate,
       edges: this.#edges,
       observer: this.#observation.observer,
       routes: ({ path }) =>
@@ -307,7 +243,7 @@ class Vmcp implements VmcpServer {
       host,
       port: listener.port,
       allowedOrigins,
-      requestHeaders: () => this.#passthroughHeaders(),
+      requestHeaders: () => this.#parts.passthroughHeaders,
     })
     this.origin = listener.url
     this.url = `${listener.url}${mcpPath}`
@@ -318,13 +254,13 @@ class Vmcp implements VmcpServer {
     this.#timer.unref()
     this.#log.info('virtual MCP server listening', {
       url: this.url,
-      backends: this.#config.backends?.length ?? 0,
+      backends: this.#parts.config.backends?.length ?? 0,
     })
   }
 
   #makeReporter(): Reporter | undefined {
     return reporterFor(this.#env, this.#options.clusterApi, {
-      intervalMs: () => timerMs(this.#config.operational.failureHandling.statusReportingInterval),
+      intervalMs: () => timerMs(this.#parts.config.operational.failureHandling.statusReportingInterval),
       configChecksum: () => this.#checksum,
       backends: () => this.#engine.states(),
       clock: this.#clock,
@@ -337,27 +273,27 @@ class Vmcp implements VmcpServer {
     return {
       notReady: async () => {
         if (this.#stopping) return 'shutting_down'
-        if (usesEngine(this.#config) && !engineAnswers()) return 'the policy engine does not answer'
+        if (usesEngine(this.#parts.config) && !engineAnswers()) return 'the policy engine does not answer'
         return (await this.#options.authServer?.notReady())?.join('; ') || undefined
       },
       notes: () => notesOf(this.#options.authServer),
       mode: 'static' as const,
       status: () =>
         statusReport({
-          name: this.#config.name,
-          group: this.#config.groupRef,
+          name: this.#parts.config.name,
+          group: this.#parts.config.groupRef,
           version: this.#options.version ?? '0.0.0',
           sessions: this.#sessions.size,
           backends: this.#engine.states(),
           catalogs: this.#engine.core.parts.views.catalogs(),
           problems: [
             ...this.#engine.nameProblems,
-            ...this.#features.flatMap((feature) => feature.problems?.() ?? []),
+            ...this.#parts.features.flatMap((feature) => feature.problems?.() ?? []),
           ],
           events: this.#events,
         }),
       backends: () => this.#engine.states(),
-      monitoring: () => healthSettings(this.#config).intervalMs > 0,
+      monitoring: () => healthSettings(this.#parts.config).intervalMs > 0,
     }
   }
 
@@ -391,9 +327,9 @@ class Vmcp implements VmcpServer {
     await this.#closeListener?.()
     await this.#reporter?.close()
     this.#sessions.close()
-    await Promise.all([...this.#features.map((feature) => feature.close()), closeGuards(this.#guards)])
+    await this.#parts.closeGuards()
     await this.#engine.close()
-    await Promise.all([this.#authenticator.close(), this.#storage?.close(), this.#observation.close()])
+    await Promise.all([this.#parts.closeAuthenticator(), this.#storage?.close(), this.#observation.close()])
     this.#stopLog()
     this.#log.info('virtual MCP server stopped')
   }

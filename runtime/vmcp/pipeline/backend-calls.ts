@@ -1,0 +1,121 @@
+/**
+ * Takes an operation to the backend of a catalog entry.
+ *
+ * Does not look for entries and does not ask whether the caller may use one: that is done before, in core.ts and guards.ts.
+ * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
+ */
+import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
+import { argumentHeaders, type Changes, type JsonObject } from '../../mcp/index.ts'
+import type { Backend } from '../backends/backend.ts'
+import type { Relay } from '../backends/connection.ts'
+import { heldTool } from '../catalog/facts.ts'
+import type { LookupParts } from '../catalog/lookup.ts'
+import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
+import { unavailable } from '../health/unavailable.ts'
+import type { Operation, Outcome } from './operation.ts'
+import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
+
+export interface BackendCallOptions {
+  /** The least time that the backend has. */
+  readonly timeoutMs?: number | undefined
+  /** The backend's server requests are relayed during the call, in both eras of clients; they never end it. */
+  readonly bridges?: boolean
+}
+
+export class BackendCalls {
+  readonly #parts: () => LookupParts
+  readonly #pins: PinParts
+
+  constructor(parts: () => LookupParts, pins: PinParts) {
+    this.#parts = parts
+    this.#pins = pins
+  }
+
+  /** Calls what an entry leads to; also for tools that clients do not see. */
+  async call(
+    operation: Operation,
+    entry: CatalogEntry,
+    changes: Changes,
+    { timeoutMs = 0, bridges = false }: BackendCallOptions = {},
+  ): Promise<Outcome> {
+    const { client, method, params, signal } = operation
+    operation.routed?.(this.#backend(entry.backend).name)
+    const unfit =
+      entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation, entry)))
+    if (unfit) return unfit
+    // It may have gone while the arguments were checked.
+    const backend = this.#backend(entry.backend)
+    const mirrored = entry.mirrored ?? []
+    const call = backend.call(client, {
+      method,
+      params,
+      changes: sameAs(params, changes) ? {} : changes,
+      sender: { caller: client.caller, headers: client.headers },
+      capabilities: client.abilities.raw,
+      signal,
+      timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
+      relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
+      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
+    })
+    return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
+  }
+
+  /**
+   * Calls a tool that somebody has held for a while, as pinning allows it by now: what a workflow began with may have been
+   * changed since. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
+   */
+  async callHeld(operation: Operation, held: ToolEntry, options: BackendCallOptions): Promise<Outcome> {
+    const { members, views } = this.#parts()
+    if (!views.awaitsAnnounced) return this.call(operation, held, {}, options)
+    const { client } = operation
+    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
+    const entry = heldTool(view.catalog, held)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
+    return this.call(operation, entry, {}, options)
+  }
+
+  #backend(name: string): Backend {
+    const member = this.#parts().members.get(name)
+    if (!member?.available()) throw unavailable([name])
+    return member.backend
+  }
+}
+
+const providerErrors: Readonly<Record<string, ErrorCode>> = {
+  UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
+  UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
+  AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
+}
+
+/**
+ * An upstream provider that is silent, or has ended the user's login, concerns its own backend: the caller, who is
+ * signed in here, is not refused, and no breaker counts it.
+ */
+function ofBackendAlone(backend: string, error: unknown): unknown {
+  const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined
+  if (!(error instanceof GatehouseError) || code === undefined) return error
+  return new GatehouseError(code, {
+    detail: `authentication failed for backend ${backend}: ${error.message}`,
+    data: { backend },
+    cause: error,
+  })
+}
+
+/** True when the changes would not change anything: then the params travel as they came. */
+function sameAs(params: JsonObject, changes: Changes): boolean {
+  return Object.entries(changes).every(
+    ([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString(),
+  )
+}
+
+/** The client's side of an operation, as a backend connection uses it. */
+function relayOf(operation: Operation): Relay {
+  return {
+    bridges: operation.client.era === 'session',
+    progressToken: operation.progressToken,
+    logLevel: operation.logLevel,
+    progress: (params) => operation.progress(params),
+    log: (params) => operation.log(params),
+    ask: (request, signal) => operation.ask(request, signal),
+  }
+}

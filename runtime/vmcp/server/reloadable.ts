@@ -1,0 +1,152 @@
+/**
+ * What a changed configuration replaces while the server runs: guards, features, and the check of credentials.
+ *
+ * Requests in flight keep the parts that they began with. Backends are replaced by the engine; listener, session store,
+ * audit and telemetry stay as they are until the next start.
+ * Source: docs/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
+ */
+import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
+import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import type { Log } from '../../net/index.ts'
+import type { Events } from '../../observe/index.ts'
+import type { UpstreamTokens } from '../../outgoing/index.ts'
+import type { Store } from '../../store/index.ts'
+import type { Clock } from '../clock.ts'
+import { closeGone, makeFeatures } from '../pipeline/features.ts'
+import { closeGuards, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
+import type { Observation } from '../pipeline/observation.ts'
+import type { Feature } from '../pipeline/pipeline.ts'
+import { tellAuthentication } from './gauges.ts'
+import { incomingConfig } from './incoming-config.ts'
+
+export interface ReloadableOptions {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Log
+  readonly clock: Clock
+  readonly events: Events
+  readonly observation: Observation
+  /** The shared store; rate limits need it. */
+  readonly store: Store | undefined
+  readonly upstreamTokens: UpstreamTokens | undefined
+  readonly authServer: EmbeddedAuthServer | undefined
+}
+
+export class Reloadable {
+  readonly #options: ReloadableOptions
+  #config: VmcpConfig
+  #authenticator: Authenticator
+  #guards: Guards
+  #features: readonly Feature[]
+
+  /** Throws INVALID_CONFIG naming what cannot be used. */
+  constructor(config: VmcpConfig, options: ReloadableOptions) {
+    this.#options = options
+    this.#config = config
+    this.#authenticator = this.#makeAuthenticator(config)
+    this.#guards = this.#makeGuards(config)
+    this.#features = makeFeatures(config, this.#featureParts())
+  }
+
+  get config(): VmcpConfig {
+    return this.#config
+  }
+
+  get authenticator(): Authenticator {
+    return this.#authenticator
+  }
+
+  get guards(): Guards {
+    return this.#guards
+  }
+
+  get features(): readonly Feature[] {
+    return this.#features
+  }
+
+  /** True for a tool of a feature, such as `find_tool`. */
+  isOwnTool(tool: string): boolean {
+    return this.#features.some(({ tools }) => tools.some(({ name }) => name === tool))
+  }
+
+  /** Lower-case names. */
+  get passthroughHeaders(): readonly string[] {
+    return (this.#config.passthroughHeaders ?? []).map((name) => name.toLowerCase())
+  }
+
+  /**
+   * Takes a configuration that has passed the checks of a start. Throws INVALID_CONFIG and replaces nothing when it
+   * cannot be used otherwise. `permissionsChanged`: clients may see other tools than before.
+   */
+  replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
+    const guards = this.#makeGuards(config)
+    const before = this.#config.incomingAuth
+    const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
+    const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
+    this.#config = config
+    void closeGuards(this.#guards, guards)
+    this.#guards = guards
+    const featuresChanged = this.#replaceFeatures(config)
+    if (authenticator) {
+      void this.#authenticator.close()
+      this.#authenticator = authenticator
+      this.#options.events.emit('token_check_recovered', {})
+    }
+    return { permissionsChanged: authzChanged || featuresChanged }
+  }
+
+  /** Ends guards and features. Tokens can be checked until `closeAuthenticator`. */
+  async closeGuards(): Promise<void> {
+    await Promise.all([...this.#features.map((feature) => feature.close()), closeGuards(this.#guards)])
+  }
+
+  async closeAuthenticator(): Promise<void> {
+    await this.#authenticator.close()
+  }
+
+  #makeAuthenticator(config: VmcpConfig): Authenticator {
+    const { authServer, env, events } = this.#options
+    return makeAuthenticator(incomingConfig(config, env), {
+      observe: (event) => tellAuthentication(events, event),
+      keys: authServer?.keys,
+      isLive: authServer?.isLive,
+    })
+  }
+
+  #makeGuards(config: VmcpConfig): Guards {
+    const { env, store, upstreamTokens, observation, events, log } = this.#options
+    return makeGuards(config, {
+      store,
+      namespace: env[vmcpEnvironment.namespace] || 'local',
+      upstreamTokens,
+      telemetry: observation.telemetry,
+      events,
+      before: this.#guards,
+      granted: (tool) => this.isOwnTool(tool),
+      log,
+    })
+  }
+
+  #featureParts() {
+    const { env, observation, clock, log } = this.#options
+    return {
+      env,
+      telemetry: observation.telemetry,
+      audit: observation.audit,
+      permits: permitting(() => this.#guards),
+      observer: observation.observer,
+      clock,
+      log,
+    }
+  }
+
+  /** Scripts and searches in flight end with the features that go. True when something came or went. */
+  #replaceFeatures(config: VmcpConfig): boolean {
+    const before = this.#features
+    this.#features = makeFeatures(config, { ...this.#featureParts(), before })
+    return closeGone(before, this.#features)
+  }
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
+}
