@@ -3,7 +3,7 @@ import { silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
 import { unknownHealth } from '../../../runtime/vmcp/health/monitor.ts'
 import type { BackendState } from '../../../runtime/vmcp/backends/backend-state.ts'
-import { Reporter } from '../../../runtime/vmcp/server/report.ts'
+import { Reporter } from '../../../runtime/vmcp/status/report.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves('3.config.operational.failureHandling.statusReportingInterval')
