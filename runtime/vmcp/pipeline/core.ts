@@ -17,7 +17,7 @@ import { Lookup, type LookupParts } from '../catalog/lookup.ts'
 import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
-import { BackendCalls } from './backend-calls.ts'
+import { EntryCalls } from './entry-calls.ts'
 import {
   type OperationClient,
   type ClientSession,
@@ -43,13 +43,13 @@ export class Core {
   readonly #cursors: Cursors
   readonly #pins: PinParts
   /** Takes operations to backends; for those who hold a tool already. */
-  readonly calls: BackendCalls
+  readonly calls: EntryCalls
 
   constructor(parts: LookupParts, cursors: Cursors, pins: PinParts) {
     this.#parts = parts
     this.#cursors = cursors
     this.#pins = pins
-    this.calls = new BackendCalls(() => this.#parts, pins)
+    this.calls = new EntryCalls(() => this.#parts, pins)
   }
 
   get parts(): LookupParts {

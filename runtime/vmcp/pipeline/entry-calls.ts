@@ -15,14 +15,14 @@ import { unavailable } from '../health/unavailable.ts'
 import type { Operation, Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 
-export interface BackendCallOptions {
+export interface EntryCallOptions {
   /** The least time that the backend has. */
   readonly timeoutMs?: number | undefined
   /** The backend's server requests are relayed during the call, in both eras of clients; they never end it. */
   readonly bridges?: boolean
 }
 
-export class BackendCalls {
+export class EntryCalls {
   readonly #parts: () => LookupParts
   readonly #pins: PinParts
 
@@ -36,7 +36,7 @@ export class BackendCalls {
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false }: BackendCallOptions = {},
+    { timeoutMs = 0, bridges = false }: EntryCallOptions = {},
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)
@@ -64,7 +64,7 @@ export class BackendCalls {
    * Calls a tool that somebody has held for a while, as pinning allows it by now: what a workflow began with may have been
    * changed since. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
    */
-  async callHeld(operation: Operation, held: ToolEntry, options: BackendCallOptions): Promise<Outcome> {
+  async callHeld(operation: Operation, held: ToolEntry, options: EntryCallOptions): Promise<Outcome> {
     const { members, views } = this.#parts()
     if (!views.awaitsAnnounced) return this.call(operation, held, {}, options)
     const { client } = operation
