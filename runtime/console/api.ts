@@ -142,8 +142,10 @@ export type ToolPinState = 'unpinned' | 'pinned' | 'new' | 'changed'
 
 /** GET `tools?text&backend&pin&cursor&limit` lists these; GET `tools/{name}` gives a `ToolDetail`. */
 export interface Tool {
-  /** As clients see it. */
+  /** As policies and settings name it, and clients too unless it has an alias. */
   readonly name: string
+  /** As clients call it, where the name is too long for them. */
+  readonly alias?: string
   readonly backend: string
   /** The backend's own name. */
   readonly original: string

@@ -18,7 +18,8 @@ import type {
 } from './types.ts'
 
 /** Rejects with INVALID_CONFIG when policies cannot be used, and with INVALID_PARAMS when arguments are no object. */
-export async function explain(snapshot: Snapshot, question: ExplainQuestion): Promise<Explanation> {
+export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promise<Explanation> {
+  const question = { ...given, name: ownName(snapshot, given) }
   const { action, name } = question
   if (action === 'call_tool' && snapshot.own.includes(name)) {
     const steps = [
@@ -34,6 +35,9 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
   const { backend, original } = item
   const steps = [
     pass('name', nameText(item, name)),
+    ...(item.alias === undefined
+      ? []
+      : [note('name', `clients call it ${item.alias}: its name has more characters than they take`)]),
     ...snapshot.conflicts
       .filter((conflict) => conflict.name === name)
       .map(({ message }) => note('conflict', message)),
@@ -45,6 +49,10 @@ export async function explain(snapshot: Snapshot, question: ExplainQuestion): Pr
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
   ]
   return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
+}
+
+function ownName({ items }: Snapshot, { action, name }: ExplainQuestion): string {
+  return items.find((one) => one.action === action && one.alias === name)?.name ?? name
 }
 
 function itemOf(

@@ -6,8 +6,10 @@ type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
 export interface ExplainedItem {
   readonly action: Action
-  /** As clients call it. */
+  /** As policies and settings name it, and clients too unless it has an alias. */
   readonly name: string
+  /** As clients call it, where the name is too long for them. */
+  readonly alias?: string | undefined
   /** Empty for a workflow. */
   readonly backend: string
   readonly original: string

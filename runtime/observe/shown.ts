@@ -5,8 +5,10 @@
 
 /** One tool of the catalog. */
 export interface ShownTool {
-  /** As clients call it. */
+  /** As policies and settings call it, and clients too unless it has an alias. */
   readonly name: string
+  /** As clients call it, where the name is too long for them. */
+  readonly alias?: string | undefined
   /** Empty for a tool of the server itself, such as a workflow. */
   readonly backend: string
   readonly original: string

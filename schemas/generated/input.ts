@@ -172,9 +172,10 @@ export type {
   WorkloadReference,
 }
 
-export type Aggregation = Omit<filled.Aggregation, "conflictResolution" | "conflictResolutionConfig" | "defaultToolVisibility" | "excludeAllTools" | "tools"> & {
+export type Aggregation = Omit<filled.Aggregation, "conflictResolution" | "conflictResolutionConfig" | "maxToolNameLength" | "defaultToolVisibility" | "excludeAllTools" | "tools"> & {
   readonly conflictResolution?: "prefix" | "priority" | "manual"
   readonly conflictResolutionConfig?: ConflictResolutionConfig
+  readonly maxToolNameLength?: number
   readonly defaultToolVisibility?: "allow" | "deny"
   readonly excludeAllTools?: boolean
   readonly tools?: readonly WorkloadTools[]

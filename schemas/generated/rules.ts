@@ -80,6 +80,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "headers")), () => not(has(self, "sensitiveHeaders")), () => not(exists(select(self, "sensitiveHeaders"), (h) => isIn(select(h, "name"), select(self, "headers"))))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
+  "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
+    or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
     or(() => not(has(self, "mutating")), () => not(has(self, "validating")), () => not(exists(select(self, "mutating"), (m) => exists(select(self, "validating"), (v) => equal(select(v, "name"), select(m, "name")))))),
   "!has(self.primaryUpstreamProvider) || self.upstreamProviders.exists(p, p.name == self.primaryUpstreamProvider)": (self) =>

@@ -7,6 +7,8 @@ export type Aggregation = {
   readonly conflictResolution: "prefix" | "priority" | "manual"
   /** Settings of conflictResolution: the form of prefixes, or the order of priority. */
   readonly conflictResolutionConfig: ConflictResolutionConfig
+  /** Longest name under which clients are told a tool, 0 or 32 to 128. A longer name is shortened to its beginning and a hash; settings and policies go on naming the tool as before. 0: names are told whatever their length. */
+  readonly maxToolNameLength: number
   /** deny hides the tools of every backend that has no entry in tools. */
   readonly defaultToolVisibility: "allow" | "deny"
   /** Hides all backend tools from lists; composite tools can still call them. */

@@ -196,6 +196,7 @@ function checkToolConfigs({ conditions }: Context, failures: readonly SyncFailur
 const aggregationDefaults: Aggregation = {
   conflictResolution: 'prefix',
   conflictResolutionConfig: { prefixFormat: '{workload}_' },
+  maxToolNameLength: 64,
   defaultToolVisibility: 'allow',
   excludeAllTools: false,
 }

@@ -49,7 +49,9 @@ export async function toolList(
     const row = toolRow(one)
     if (
       text === undefined ||
-      `${row.name} ${row.original} ${row.title ?? ''} ${row.summary}`.toLowerCase().includes(text)
+      `${row.name} ${row.alias ?? ''} ${row.original} ${row.title ?? ''} ${row.summary}`
+        .toLowerCase()
+        .includes(text)
     )
       rows.push(row)
   }
@@ -83,12 +85,13 @@ export function toolDetail(
   }
 }
 
-function toolRow({ name, backend, original, json, hidden, pin }: ShownTool): Tool {
+function toolRow({ name, alias, backend, original, json, hidden, pin }: ShownTool): Tool {
   const { title, description, hints, suspicious } = definitionOf(json)
   return {
     name,
     backend,
     original,
+    ...given('alias', alias),
     ...given('title', title),
     summary: description.slice(0, summaryLength),
     hints,

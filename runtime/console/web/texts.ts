@@ -252,6 +252,7 @@ export const texts = {
   tools: {
     name: 'Name',
     origin: 'Backend',
+    alias: 'clients call it',
     server: 'this server',
     description: 'Description',
     saysOfItself: 'Says of itself',

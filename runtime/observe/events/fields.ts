@@ -58,6 +58,8 @@ export interface EventFields {
     readonly problem: string
     readonly resolved: boolean
   }
+  /** Clients are told a shorter name of a tool. */
+  readonly tool_alias: { readonly name: string; readonly alias: string }
   /**
    * What a backend offers is not what its lock says; all counts 0: it is, or `compared` is false and there is no usable lock
    * any more. `quiet`: pinning only observes it.

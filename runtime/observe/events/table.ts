@@ -142,6 +142,7 @@ export const eventTable: EventTable = {
         : { message: problem, fix: 'rename it by aggregation.tools overrides, or choose a prefixFormat' },
     }),
   },
+  tool_alias: { message: 'a tool has a short name for clients, because its own is too long', level: 'info' },
   tools_drifted: {
     message: (fields) =>
       isDrifted(fields)

@@ -7,6 +7,7 @@ import type { Aggregation } from '../../../schemas/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
+import { type Aliases, aliasesOf } from './names/aliases.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
 import type { PinReason } from './pinning/parts.ts'
@@ -47,6 +48,8 @@ export class Catalog {
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
+  /** What clients are told in place of names that are too long for them. */
+  readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
@@ -73,6 +76,7 @@ export class Catalog {
     this.refusedTemplates = templates.refused
     this.#templateOrder = templates.order
     this.toolList = sortedByKey([...this.tools.values()].filter(({ advertised }) => advertised))
+    this.aliases = aliasesOf([...this.toolList, ...this.refusedTools.values()], aggregation.maxToolNameLength)
     this.promptList = sortedByKey([...this.prompts.values()])
     this.resourceList = sortedByKey([...this.resources.values()])
     this.templateList = sortedByKey([...this.templates.values()])

@@ -57,6 +57,14 @@ export class Lookup {
     return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
   }
 
+  /** The own name behind what may be an alias; undefined when it is none. */
+  nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
+    return this.find(
+      client,
+      ({ aliases, tools }) => aliases.names.get(alias) ?? (tools.has(alias) ? alias : undefined),
+    )
+  }
+
   /**
    * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client.
    * `named` is a name of the catalog; undefined for URIs, which say nothing of their backend.

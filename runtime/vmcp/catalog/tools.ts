@@ -17,7 +17,7 @@ import {
 import type { PinReason } from './pinning/parts.ts'
 import { type CatalogNotice, holdsName, type RefusedEntry, type ToolEntry, type ToolItem } from './types.ts'
 
-/** Longer names are refused by some model APIs; they are offered all the same, and reported. */
+/** Longer names are refused by some model APIs. Without aliases they are offered all the same, and reported. */
 const longName = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
@@ -54,11 +54,11 @@ export function resolveTools(
       })
       continue
     }
-    if (name.length > longName) {
+    if (aggregation.maxToolNameLength === 0 && name.length > longName) {
       problems.push({
         kind: 'long_name',
         subject: name,
-        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${longName}`,
+        message: `tool ${name} has a name of ${name.length} characters; some clients take no more than ${longName}, and maxToolNameLength is 0`,
       })
     }
     if (candidate.item.refused !== undefined) {

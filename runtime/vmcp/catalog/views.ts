@@ -8,6 +8,7 @@ import type { Backend } from '../backends/backend.ts'
 import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../pipeline/operation.ts'
+import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import { identityOf, type Listings, type ViewOptions } from './listings.ts'
@@ -155,8 +156,13 @@ export class Views {
 
   /** True when a name of the catalog could be one of this backend's, as far as names tell. */
   mayOwn(backend: string, name: string): boolean {
-    const { prefixFormat } = this.#aggregation.conflictResolutionConfig
-    return !this.#independent || name.startsWith(prefixedName(prefixFormat, backend, ''))
+    const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
+    if (!this.#independent) return true
+    const prefix = prefixedName(conflictResolutionConfig.prefixFormat, backend, '')
+    return (
+      name.startsWith(prefix) ||
+      (mayBeAlias(name, maxToolNameLength) && name.startsWith(stemOf(prefix, maxToolNameLength)))
+    )
   }
 
   /** True when no backend can take a name away from another. */

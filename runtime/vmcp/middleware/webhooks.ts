@@ -17,7 +17,13 @@ import {
   type WebhookCall,
   type WebhookChain,
 } from '../../policy/index.ts'
-import type { Middleware, Operation, OperationClient, Outcome } from '../pipeline/operation.ts'
+import {
+  type Middleware,
+  type Operation,
+  type OperationClient,
+  type Outcome,
+  withParams,
+} from '../pipeline/operation.ts'
 
 export interface WebhookParts {
   /** The webhooks in force; undefined: there are none. Read for each operation, because a reload may replace them. */
@@ -80,27 +86,9 @@ async function originOf(
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts?.origin
 }
 
-/** The operation with other params. The headers of the request agree with what the client sent. */
 function insteadOf(operation: Operation, params: JsonObject, origin: Origin | undefined): Operation {
   if (params === operation.params && !origin) return operation
-  const { method, client, id, headers, signal, progressToken, logLevel, decided, routed } = operation
-  return {
-    method,
-    params,
-    client,
-    id,
-    headers,
-    sent: operation.sent ?? operation.params,
-    signal,
-    progressToken,
-    logLevel,
-    decided,
-    routed,
-    origin: origin ?? operation.origin,
-    progress: (given) => operation.progress(given),
-    log: (given) => operation.log(given),
-    ask: (request, within) => operation.ask(request, within),
-  }
+  return withParams(operation, params, origin)
 }
 
 /** Questions of a backend go on as they are: they are no result. */

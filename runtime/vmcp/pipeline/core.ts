@@ -98,6 +98,11 @@ export class Core {
     return views.peek(members, client)
   }
 
+  /** The own name of a tool that a client may call by an alias; undefined when it is none. */
+  nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
+    return this.#lookup.nameOf(client, alias)
+  }
+
   backendOfResource(client: OperationClient, uri: string): string | undefined {
     return this.peek(client).findResource(uri)?.backend
   }
@@ -219,9 +224,10 @@ export class Core {
     params: JsonObject,
     headers: IncomingHttpHeaders,
   ): Promise<void> {
-    const name = params.text('name') ?? ''
-    const entry =
-      this.peek(client).tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
+    const given = params.text('name') ?? ''
+    const { aliases, tools } = this.peek(client)
+    const name = aliases.names.get(given) ?? given
+    const entry = tools.get(name) ?? (await this.view(client, { waitForFresh: false })).tools.get(name)
     if (entry) requireMirrored(entry, params, headers)
   }
 

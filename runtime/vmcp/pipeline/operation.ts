@@ -71,7 +71,7 @@ export interface Operation {
   readonly client: OperationClient
   /** Raw JSON of the request's id; undefined for calls of the gateway itself. */
   readonly id?: string | undefined
-  /** What the client sent, where webhooks have changed the params. */
+  /** What the client sent, where webhooks have changed the params, or the tool is called by an alias. */
   readonly sent?: JsonObject | undefined
   /** Headers of the request, where they have to agree with the arguments that the client sent. */
   readonly headers?: IncomingHttpHeaders | undefined
@@ -133,6 +133,32 @@ export function toolErrorOutcome(text: string, more: readonly TextContent[] = []
 export interface TextContent {
   readonly type: 'text'
   readonly text: string
+}
+
+/** The operation with other params. The headers of the request agree with what the client sent. */
+export function withParams(
+  operation: Operation,
+  params: JsonObject,
+  origin: Origin | undefined = operation.origin,
+): Operation {
+  const { method, client, id, headers, signal, progressToken, logLevel, decided, routed } = operation
+  return {
+    method,
+    params,
+    client,
+    id,
+    headers,
+    sent: operation.sent ?? operation.params,
+    signal,
+    progressToken,
+    logLevel,
+    decided,
+    routed,
+    origin,
+    progress: (given) => operation.progress(given),
+    log: (given) => operation.log(given),
+    ask: (request, within) => operation.ask(request, within),
+  }
 }
 
 /**

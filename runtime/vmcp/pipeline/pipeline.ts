@@ -1,7 +1,8 @@
 /**
  * The one order in which an operation meets everything between the edges and the core:
  *
- *     observe → surfaces of the features → webhooks → authorize → rate limit → tools of the features → core
+ *     aliases of lists → observe → surfaces of the features → aliases of calls → webhooks → authorize → rate limit →
+ *     tools of the features → core
  *
  * A feature (tool search, scripts) is seen from two sides. Its surface stands outside of the guards, because what it
  * shows is made of what the caller may use. Its tools stand behind them, so that calling one costs a token and can be
@@ -12,6 +13,7 @@
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Middleware, type Operation, type Perform } from './operation.ts'
 import { once } from './once.ts'
+import { type AliasParts, resolveAliases, showAliases } from '../middleware/index.ts'
 
 /** A tool of the gateway itself. */
 export interface OwnTool {
@@ -31,6 +33,8 @@ export interface Feature {
 }
 
 export interface PipelineParts {
+  /** Names that are too long for clients; undefined: there are no aliases. */
+  readonly aliases?: AliasParts
   readonly observe: readonly Middleware[]
   /** The features in force, outermost first; another list after a reload. */
   readonly features: () => readonly Feature[]
@@ -39,7 +43,9 @@ export interface PipelineParts {
 }
 
 /** The way of an operation through all of it. */
-export function makePipeline({ observe, features, guards, core }: PipelineParts): Perform {
+export function makePipeline({ aliases, observe, features, guards, core }: PipelineParts): Perform {
+  const resolve = aliases ? [resolveAliases(aliases)] : []
+  const outermost = aliases ? [showAliases(aliases), ...observe] : observe
   let known: { readonly features: readonly Feature[]; readonly perform: Perform } | undefined
 
   /** What stands inside of the surface of the feature before `from`. */
@@ -56,13 +62,13 @@ export function makePipeline({ observe, features, guards, core }: PipelineParts)
       return found ? found.tool.run(operation, found.way()) : next()
     }
     const surfaces = inner.map(({ surface }) => surface)
-    return compose([...surfaces, ...guards, ...(ways.size > 0 ? [own] : [])], core)
+    return compose([...surfaces, ...resolve, ...guards, ...(ways.size > 0 ? [own] : [])], core)
   }
 
   return function perform(operation) {
     const present = features()
     if (known?.features !== present) {
-      known = { features: present, perform: compose(observe, inside(present, 0)) }
+      known = { features: present, perform: compose(outermost, inside(present, 0)) }
     }
     return known.perform(operation)
   }

@@ -12,7 +12,7 @@ import type { Backend } from '../backends/backend.ts'
 import type { ConnectionScope } from '../backends/session-era/connections.ts'
 import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
-import { Conflicts } from '../catalog/conflicts.ts'
+import { Conflicts } from '../catalog/names/conflicts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
@@ -194,7 +194,7 @@ export class VmcpEngine {
         clock.now,
         observation.telemetry.tracer,
         this.#workflows(config),
-        () => this.#conflicts.note(this.core.parts.views.catalogs()),
+        () => this.#conflicts.note(() => this.core.parts.views.catalogs()),
         reservedTools(config),
         this.#pins.book,
       ),

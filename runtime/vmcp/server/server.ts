@@ -133,6 +133,11 @@ class Vmcp implements VmcpServer {
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     const perform = makePipeline({
+      aliases: {
+        limit: () => this.#parts.config.aggregation.maxToolNameLength,
+        nameOf: (client, alias) => this.#engine.core.nameOf(client, alias),
+        peek: (client) => this.#engine.core.peek(client),
+      },
       observe: observation.middlewares,
       features: () => this.#parts.features,
       guards: guarding(
@@ -140,11 +145,9 @@ class Vmcp implements VmcpServer {
         () => this.#engine.core,
         (tool) => this.#parts.isOwnTool(tool),
         tellDecisions({
+          ...observation,
           server: config.name,
-          telemetry: observation.telemetry,
           events,
-          audit: observation.audit,
-          observer: observation.observer,
           core: () => this.#engine.core,
         }),
       ),
@@ -285,7 +288,7 @@ class Vmcp implements VmcpServer {
           version: this.#options.version ?? '0.0.0',
           sessions: this.#sessions.size,
           backends: this.#engine.states(),
-          catalogs: this.#engine.core.parts.views.catalogs(),
+          catalogs: [...this.#engine.core.parts.views.catalogs()],
           problems: [
             ...this.#engine.nameProblems,
             ...this.#parts.features.flatMap((feature) => feature.problems?.() ?? []),

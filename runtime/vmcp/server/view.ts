@@ -118,11 +118,12 @@ export function viewOf(parts: ViewParts): ServerView {
       return snapshotOf({ config: config(), catalog, states: engine.states(), listed })
     },
     async tools(caller) {
-      const { tools } = await known(engine.core, caller)
+      const { tools, aliases } = await known(engine.core, caller)
       const hidden = hiddenBy(config())
       return [...tools.values()]
         .map((entry) => ({
           name: entry.key,
+          alias: aliases.of.get(entry.key),
           backend: entry.backend,
           original: entry.original,
           json: entry.json,

@@ -28,6 +28,8 @@ export interface StatusReport {
    * be offered as they stand, of the catalogs in use; features that do less than they should.
    */
   readonly problems: readonly string[]
+  /** Tools that clients know by a shorter name, of the catalogs in use; absent where there are none. */
+  readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
   /** What is wrong since when, and what to do about it; the oldest first. */
   readonly problem_details: readonly ProblemStatus[]
   /** What failed call by call within the last hour, and what to do about it; the latest first. */
@@ -101,7 +103,7 @@ export function statusReport(options: {
   readonly sessions: number
   /** Sorted by name. */
   readonly backends: readonly BackendState[]
-  readonly catalogs: Iterable<Catalog>
+  readonly catalogs: readonly Catalog[]
   readonly problems: Iterable<string>
   /** What the event stream knows to be wrong. */
   readonly events: Pick<Events, 'problems' | 'recent'>
@@ -127,7 +129,7 @@ export function statusReport(options: {
     ...open.map(({ message }) => message),
     ...options.backends.flatMap(exclusion),
     ...options.backends.flatMap(staleLists),
-    ...[...options.catalogs].flatMap((catalog) => catalog.problems.map(({ message }) => message)),
+    ...options.catalogs.flatMap((catalog) => catalog.problems.map(({ message }) => message)),
   ])
   return {
     name: options.name,
@@ -137,9 +139,17 @@ export function statusReport(options: {
     sessions: options.sessions,
     backends,
     problems: [...problems].sort().slice(0, 200),
+    ...aliasStatus(options.catalogs),
     problem_details: open.slice(0, 200).map(problemStatus),
     recent_failures: options.events.recent().map(failureStatus),
   }
+}
+
+function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_aliases'> {
+  const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.names]))
+  if (found.size === 0) return {}
+  const rows = [...found].map(([alias, name]) => ({ name: visibleText(name), alias: visibleText(alias) }))
+  return { tool_aliases: rows.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, 200) }
 }
 
 function problemStatus({ type, backend, since, message, fix }: OpenProblem): ProblemStatus {

@@ -68,6 +68,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
     ...[...catalog.tools.values()].map((entry) => ({
       action: 'call_tool' as const,
       name: entry.key,
+      alias: catalog.aliases.of.get(entry.key),
       backend: entry.backend,
       original: entry.original,
       hidden: hidden(entry),
@@ -76,6 +77,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
     ...[...catalog.refusedTools.values()].map(({ key, backend, original, refused }) => ({
       action: 'call_tool' as const,
       name: key,
+      alias: catalog.aliases.of.get(key),
       backend,
       original,
       refused,

@@ -55,6 +55,11 @@ function Detail({ me, tool, asked }: { readonly me: Me; readonly tool: ToolDetai
           <Foreign text={tool.backend || texts.tools.server} most={60} /> /{' '}
           <Foreign text={tool.original} most={100} />
         </span>
+        {tool.alias === undefined ? undefined : (
+          <span>
+            <span class="soft">{texts.tools.alias}</span> <Foreign text={tool.alias} most={128} />
+          </span>
+        )}
         <span>
           ~{count(tool.tokens)} <span class="soft">{texts.tools.tokens}</span>
         </span>

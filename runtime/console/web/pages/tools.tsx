@@ -86,10 +86,18 @@ const columns: readonly Column<Tool>[] = [
     key: 'name',
     label: texts.tools.name,
     head: true,
-    cell: ({ name }) => (
-      <a class="row" href={hrefOf(['tools', name])}>
-        <Foreign text={name} most={100} />
-      </a>
+    cell: ({ name, alias }) => (
+      <>
+        <a class="row" href={hrefOf(['tools', name])}>
+          <Foreign text={name} most={100} />
+        </a>
+        {alias === undefined ? undefined : (
+          <span class="soft">
+            {' '}
+            {texts.tools.alias} <Foreign text={alias} most={128} />
+          </span>
+        )}
+      </>
     ),
   },
   {

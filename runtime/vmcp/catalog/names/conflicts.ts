@@ -1,7 +1,11 @@
-/** Tells of names that cannot be offered as they stand, and when they can again: of the catalogs in use, once each. */
-import type { Events } from '../../observe/index.ts'
-import type { Catalog } from './catalog.ts'
-import type { CatalogNotice } from './types.ts'
+/**
+ * Tells of names that cannot be offered as they stand, and when they can again, and of aliases: of the catalogs in use, once
+ * each.
+ */
+import { type Events, visibleText } from '../../../observe/index.ts'
+import type { Aliases } from './aliases.ts'
+import type { Catalog } from '../catalog.ts'
+import type { CatalogNotice } from '../types.ts'
 
 /** Beyond these only `/status` has them. */
 const maxConflicts = 100
@@ -9,15 +13,16 @@ const maxConflicts = 100
 export class Conflicts {
   readonly #events: Events
   #known: ReadonlyMap<string, CatalogNotice> = new Map()
+  readonly #aliases = new Set<string>()
 
   constructor(events: Events) {
     this.#events = events
   }
 
   /** Compares the catalogs in use with what was told. */
-  note(catalogs: Iterable<Catalog>): void {
+  note(catalogs: () => Iterable<Catalog>): void {
     const found = new Map<string, CatalogNotice>()
-    for (const { problems } of catalogs) {
+    for (const { problems } of catalogs()) {
       for (const problem of problems) {
         if (found.size >= maxConflicts) break
         if (problem.kind !== 'malformed') found.set(`${problem.kind} ${problem.subject}`, problem)
@@ -26,6 +31,16 @@ export class Conflicts {
     for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, { resolved: false })
     for (const [key, problem] of this.#known) if (!found.has(key)) this.#tell(problem, { resolved: true })
     this.#known = found
+    for (const { aliases } of catalogs()) this.#noteAliases(aliases)
+  }
+
+  #noteAliases({ of }: Aliases): void {
+    for (const [name, alias] of of) {
+      if (this.#aliases.size >= maxConflicts) return
+      if (this.#aliases.has(alias)) continue
+      this.#aliases.add(alias)
+      this.#events.emit('tool_alias', { name: visibleText(name), alias: visibleText(alias) })
+    }
   }
 
   #tell({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {

@@ -5,10 +5,10 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import { atOnce, canonicalText } from '../../runtime/mcp/index.ts'
-import { visibleText } from '../../runtime/observe/index.ts'
-import { differingParts, digestWork } from '../../runtime/vmcp/catalog/pinning/digest.ts'
-import { isNarrower } from '../../runtime/vmcp/catalog/pinning/narrower.ts'
+import { atOnce, canonicalText } from '../../../runtime/mcp/index.ts'
+import { visibleText } from '../../../runtime/observe/index.ts'
+import { differingParts, digestWork } from '../../../runtime/vmcp/catalog/pinning/digest.ts'
+import { isNarrower } from '../../../runtime/vmcp/catalog/pinning/narrower.ts'
 
 t.setTimeout(600_000)
 

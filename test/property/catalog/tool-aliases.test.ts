@@ -1,0 +1,113 @@
+/**
+ * Aliases of long tool names: short, different from every name that clients see, and the same whatever else is offered, in
+ * any order.
+ *
+ * `FC_RUNS` sets the number of cases, for longer runs by hand.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  type Aliases,
+  aliasesOf,
+  mayBeAlias,
+  type NamedTool,
+} from '../../../runtime/vmcp/catalog/names/aliases.ts'
+
+t.setTimeout(600_000)
+
+const CASES = Number(process.env['FC_RUNS'] ?? 300)
+const LIMIT = 40
+
+/** Names that agree in their beginning, with characters of one and two units. */
+const name = fc
+  .tuple(
+    fc.constantFrom('a_', 'files_read_the_whole_of_the_', ''),
+    fc.string({ unit: 'grapheme', maxLength: 60 }),
+  )
+  .map(([start, rest]) => `${start}${rest}`)
+const tools = fc
+  .uniqueArray(fc.tuple(name, fc.constantFrom('a', 'b', '')), { selector: ([key]) => key, maxLength: 40 })
+  .map((all) => all.map(([key, backend]): NamedTool => ({ key, backend, original: key })))
+const limit = fc.constantFrom(32, LIMIT, 64, 128)
+
+function shownNames(all: readonly NamedTool[], { of }: Aliases): string[] {
+  return all.map(({ key }) => of.get(key) ?? key)
+}
+
+function check(all: readonly NamedTool[], aliases: Aliases, most: number): boolean {
+  const shown = shownNames(all, aliases)
+  if (new Set(shown).size !== shown.length || shown.some((one) => one.length > most)) return false
+  return [...aliases.of].every(
+    ([key, alias]) => aliases.names.get(alias) === key && mayBeAlias(alias, most) && alias.isWellFormed(),
+  )
+}
+
+t.test('every name is short enough, no two are equal, and each leads back', (t) => {
+  fc.assert(
+    fc.property(tools, limit, (all, most) => check(all, aliasesOf(all, most), most)),
+    { numRuns: CASES },
+  )
+  t.end()
+})
+
+t.test('the order, and what else is offered, change no alias', (t) => {
+  fc.assert(
+    fc.property(tools, tools, (all, more) => {
+      const { of } = aliasesOf(all, LIMIT)
+      const reversed = aliasesOf(all.toReversed(), LIMIT)
+      if (reversed.of.size !== of.size || [...of].some(([key, alias]) => reversed.of.get(key) !== alias))
+        return false
+      const keys = new Set(all.map(({ key }) => key))
+      const among = aliasesOf([...all, ...more.filter(({ key }) => !keys.has(key))], LIMIT)
+      return [...of].every(([key, alias]) => among.of.get(key) === alias)
+    }),
+    { numRuns: CASES },
+  )
+  t.end()
+})
+
+t.test('a tool that is named as the alias of another one takes nothing from it', (t) => {
+  fc.assert(
+    fc.property(tools, (all) => {
+      const { of } = aliasesOf(all, LIMIT)
+      const taken = new Set(all.map(({ key }) => key))
+      const impostors = [...of.values()]
+        .filter((key) => !taken.has(key))
+        .map((key): NamedTool => ({ key, backend: 'impostor', original: key }))
+      const among = aliasesOf([...impostors, ...all], LIMIT)
+      return (
+        check([...impostors, ...all], among, LIMIT) &&
+        [...of].every(([key, alias]) => among.of.get(key) === alias) &&
+        impostors.every(({ key }) => among.of.has(key))
+      )
+    }),
+    { numRuns: CASES },
+  )
+  t.end()
+})
+
+t.test('equal hashes are told apart', (t) => {
+  const few = (_: NamedTool, attempt: number): string =>
+    `aaaaaaaaa${'abcdefghijklmnopqrstuvwxyz234567'[attempt % 32]}`
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 30 }), (count) => {
+      const all = Array.from({ length: count }, (_, i): NamedTool => {
+        const key = `${'n'.repeat(LIMIT)}${i}`
+        return { key, backend: 'a', original: key }
+      })
+      return check(all, aliasesOf(all, LIMIT, few), LIMIT)
+    }),
+    { numRuns: CASES },
+  )
+  t.end()
+})
+
+t.test('the same tool has another alias at another backend, and none without a limit', (t) => {
+  const key = 'n'.repeat(100)
+  const at = (backend: string): string | undefined =>
+    aliasesOf([{ key, backend, original: key }], 64).of.get(key)
+  t.not(at('a'), at('b'))
+  t.equal(at('a'), 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn_4kzzxl24iv', 'in every release')
+  t.equal(aliasesOf([{ key, backend: 'a', original: key }], 0).of.size, 0)
+  t.end()
+})
