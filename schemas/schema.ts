@@ -63,6 +63,8 @@ export interface KindInfo {
   /** True when the kind has a scale subresource on spec.replicas. */
   readonly scale: boolean
   readonly columns: readonly PrinterColumn[]
+  /** Specs by name, for the reference page and for tests; running programs go without. */
+  readonly examples?: Readonly<Record<string, unknown>>
 }
 
 /** All definitions by name, with `$ref: '#/$defs/<name>'` between them, and the names of the documents. */

@@ -1,4 +1,5 @@
 /** Writes the reference page of a kind: every field with type, default, bounds and rules, and what `kubectl get` shows. */
+import { stringify } from 'yaml'
 import { expected } from '../validation/messages.ts'
 import { apiVersion, type Bundle, category, type KindInfo, type Schema } from '../schema.ts'
 import { inlined } from './load.ts'
@@ -18,7 +19,18 @@ export function docsFile(kind: KindInfo, bundle: Bundle): string {
     '',
     ...section('spec', spec ?? {}, bundle),
     ...section('status', status ?? {}, bundle),
+    ...examplesOf(kind),
   ].join('\n')
+}
+
+function examplesOf({ kind, examples = {} }: KindInfo): string[] {
+  const manifests = Object.entries(examples).flatMap(([name, spec]) => [
+    '```yaml',
+    stringify({ apiVersion, kind, metadata: { name }, spec }, { lineWidth: 0 }).trimEnd(),
+    '```',
+    '',
+  ])
+  return manifests.length > 0 ? ['## Examples', '', ...manifests] : []
 }
 
 /** The page that lists the kinds. */

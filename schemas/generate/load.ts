@@ -16,6 +16,7 @@ interface KindSource {
   readonly shortNames: readonly string[]
   readonly scale?: boolean
   readonly columns: readonly PrinterColumn[]
+  readonly examples?: Readonly<Record<string, unknown>>
 }
 
 interface Source extends Schema {
@@ -96,6 +97,7 @@ function kindInfo(source: Source, info: KindSource): KindInfo {
     description: source.description ?? '',
     scale: info.scale ?? false,
     columns: info.columns,
+    ...(info.examples ? { examples: info.examples } : {}),
   }
 }
 

@@ -6,6 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Bundle, Schema } from '../schema.ts'
+import { authTypesTable, withSection } from './auth-types.ts'
 import { crdFile } from './crd.ts'
 import { docsFile, docsIndex } from './docs.ts'
 import { editorSchemas } from './editor.ts'
@@ -18,6 +19,8 @@ import { metaSchemaFiles } from './meta-schema.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
+/** A page that is written by hand but for one section. */
+const authGuide = 'docs/guides/external-auth.md'
 /** Folders that hold nothing but generated files. */
 const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/runbooks', 'docs/schemas']
 
@@ -37,6 +40,7 @@ async function generate(): Promise<Map<string, string>> {
     ]),
     ['docs/kinds/README.md', docsIndex(bundle)],
     ...[...editorSchemas(bundle)].map(([name, text]): [string, string] => [`docs/schemas/${name}`, text]),
+    [authGuide, withSection(read(authGuide) ?? '', 'types', authTypesTable(bundle))],
     ['docs/metrics.md', metricsPage()],
     ...runbookPages().map(([path, text]): [string, string] => [`docs/${path}`, text]),
     ['schemas/generated/bundle.js', bundleFile(bundle)],
@@ -56,12 +60,13 @@ import type { Bundle } from '../schema.ts'
 export declare const bundle: Bundle
 `
 
-/** What the validator needs at run time: no descriptions of fields. Parsing JSON is faster than evaluating a literal. */
+/** What the validator needs at run time: no descriptions of fields, no examples. Parsing JSON is faster than evaluating a literal. */
 function bundleFile(bundle: Bundle): string {
   const defs = Object.entries(bundle.defs).map(
     ([name, schema]) => `${JSON.stringify(name)}:${JSON.stringify(slim(schema))}`,
   )
-  const rest = JSON.stringify({ ...bundle, defs: undefined }).slice(0, -1)
+  const kinds = bundle.kinds.map(({ examples: _, ...kind }) => kind)
+  const rest = JSON.stringify({ ...bundle, kinds, defs: undefined }).slice(0, -1)
   // One definition a line, so that a change of one shows as one.
   const lines = [`${rest},"defs":{`, ...defs.map((def, i) => (i === 0 ? def : `,${def}`)), '}}']
   const text = lines.map((line) => JSON.stringify(line)).join(',\n')

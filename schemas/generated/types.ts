@@ -914,23 +914,23 @@ export type MCPExternalAuthConfig = {
 export type MCPExternalAuthConfigSpec = {
   /** Selects the kind of external authentication; the object of the same name holds its settings, unauthenticated has none. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
-  /** Used only when type is cloudSts. */
+  /** For type cloudSts: requests are signed with temporary cloud credentials (SigV4) of a role. Needs a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
-  /** Used only when type is basicAuth. */
+  /** For type basicAuth: Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be literal. */
   readonly basicAuth?: BasicAuthConfig
-  /** Used only when type is bearerToken. */
+  /** For type bearerToken: Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
-  /** Used only when type is embeddedAuthServer. */
+  /** For type embeddedAuthServer: no outgoing strategy, but the authorization server itself, inside of the server that refers to it. */
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
-  /** Used only when type is headerInjection. */
+  /** For type headerInjection: one header with a fixed value from a Secret. */
   readonly headerInjection?: HeaderInjectionConfig
-  /** Used only when type is obo. */
+  /** For type obo: a token on behalf of the caller, from a directory provider. Needs GATEHOUSE_ENABLE_OBO=true on hooks and runtime. */
   readonly obo?: OboConfig
-  /** Used only when type is tokenExchange. */
+  /** For type tokenExchange: a token made for the backend from the caller's (RFC 8693). Needs a token endpoint that trusts your issuer. */
   readonly tokenExchange?: TokenExchangeConfig
-  /** Used only when type is upstreamInject. */
+  /** For type upstreamInject: the caller's own token of an upstream provider. Needs the embedded authorization server. */
   readonly upstreamInject?: UpstreamInjectConfig
-  /** Used only when type is xaa. */
+  /** For type xaa: a token by identity assertion across two authorization servers. Needs an upstream ID token. */
   readonly xaa?: XaaConfig
 }
 

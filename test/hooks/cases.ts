@@ -2,6 +2,7 @@
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
 import { dayTwo } from './day-two-cases.ts'
+import { exampleCases } from './example-cases.ts'
 import { webhookCases } from './webhook-cases.ts'
 import {
   auth,
@@ -596,4 +597,5 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...configs,
   ...dayTwo,
   ...webhookCases,
+  ...exampleCases,
 }

@@ -115,9 +115,9 @@ export class Fleet {
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
     const { url, addresses, ca, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
-    const { maxResultBytes } = config.operational
+    const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
     const pins = pinRules(config, backend.name)
-    const settings = [backend, timeoutMs, maxResultBytes, auth.fingerprint, passthrough, ca, headers, pins]
+    const settings = [backend, timeoutMs, limits, auth.fingerprint, passthrough, ca, headers, pins]
     const fingerprint = JSON.stringify(settings)
     return {
       name: backend.name,
@@ -127,7 +127,7 @@ export class Fleet {
         dispatcher: this.#dispatcher(ca, addresses),
         credentials: auth.credentials,
         headers,
-        maxResultBytes,
+        limits,
         trace: this.#options.observation?.calls.carrier,
       },
       timeoutMs,

@@ -6,6 +6,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { untyped } from '../../helpers/untyped.ts'
 import { validateResource } from '../../../hooks/index.ts'
+import { allKindHooks } from '../../../hooks/registry.ts'
 import { formatViolations, isDnsSubdomain, kinds } from '../../../schemas/index.ts'
 
 const root = resolve(import.meta.dirname, '../../../manifests/examples')
@@ -35,17 +36,9 @@ function parseOne(path: string): ReturnType<typeof untyped> {
 }
 
 /** Every `…Ref: {name}` of our own kinds, by the kind it points to. */
-const targets: Readonly<Record<string, string>> = {
-  groupRef: 'MCPGroup',
-  oidcConfigRef: 'MCPOIDCConfig',
-  authzConfigRef: 'MCPAuthzConfig',
-  externalAuthConfigRef: 'MCPExternalAuthConfig',
-  toolConfigRef: 'MCPToolConfig',
-  telemetryConfigRef: 'MCPTelemetryConfig',
-  webhookConfigRef: 'MCPWebhookConfig',
-  embeddingServerRef: 'EmbeddingServer',
-  compositeToolRefs: 'VirtualMCPCompositeToolDefinition',
-}
+const targets: Readonly<Record<string, string>> = Object.fromEntries(
+  allKindHooks().flatMap(({ kind, referenceFields = [] }) => referenceFields.map((field) => [field, kind])),
+)
 
 function references(value: unknown): { kind: string; name: string }[] {
   if (Array.isArray(value)) return value.flatMap(references)
@@ -60,10 +53,10 @@ function references(value: unknown): { kind: string; name: string }[] {
 
 const examples = readdirSync(root).toSorted()
 
-await t.test('examples: one for each main use, and the quickstart', async (t) => {
+await t.test('examples: at least one for each main use, and the quickstart', async (t) => {
   const wanted =
     'authz cloud-sts composite-tools decision-point embedded-auth-server header-injection oidc optimizer quickstart redis-sessions remote-entry token-exchange tool-locks webhooks workflows'
-  t.strictSame(examples, wanted.split(' '))
+  for (const name of wanted.split(' ')) t.ok(examples.includes(name), name)
 })
 
 await t.test('examples: together they use every kind', async (t) => {

@@ -41,7 +41,13 @@ function copyOf(t: Test): string {
     manifests: {},
     node_modules: t.fixture('symlink', join(root, 'node_modules')),
   })
-  for (const path of ['schemas', 'manifests/crds', 'docs/kinds', 'package.json']) {
+  for (const path of [
+    'schemas',
+    'manifests/crds',
+    'docs/kinds',
+    'docs/guides/external-auth.md',
+    'package.json',
+  ]) {
     cpSync(join(root, path), join(folder, path), { recursive: true })
   }
   return folder

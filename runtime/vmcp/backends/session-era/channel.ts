@@ -5,6 +5,7 @@
  * A channel knows HTTP, sessions ids and credentials, but not what messages mean.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
+import type { VmcpConfig } from '../../../config/index.ts'
 import type { Message } from '../../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
@@ -13,6 +14,9 @@ import type { Outcome } from '../../pipeline/operation.ts'
 /** What adds credentials to requests; an outgoing strategy. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
 
+/** Settings of `operational` that hold for each request; the others have a place of their own. */
+export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
+
 /** Where a channel leads and in whose name. */
 export interface ChannelTarget {
   readonly url: URL
@@ -20,8 +24,8 @@ export interface ChannelTarget {
   readonly credentials: Credentials
   /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
-  /** Largest result of a call; undefined: as large as any response. */
-  readonly maxResultBytes?: number | undefined
+  /** Limits of each request, from the configuration. */
+  readonly limits?: RequestLimits | undefined
   /** Trace context headers of what is going on. */
   readonly trace?: (() => Readonly<Record<string, string>>) | undefined
 }

@@ -8,7 +8,7 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
-import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
 import { type BackendResponse, type BackendRequest, exchangeWithBackend, type ResponseLimit } from './http.ts'
 
 /** Requests that change nothing at a backend. */
@@ -49,18 +49,23 @@ const maxOpeningBytes = 1024 * 1024
 /** What a message holds beside its result. */
 const envelopeBytes = 4_096
 
-/** What a kind of request may have for a result. */
-type Limits = Pick<ChannelTarget, 'maxResultBytes'>
-
 /** The outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its kind. */
-export function withinLimit(target: Limits, rpcMethod: string, outcome: Outcome): Outcome {
-  const limit = resultLimit(target, rpcMethod)
+export function withinLimit(
+  { limits }: Pick<ChannelTarget, 'limits'>,
+  rpcMethod: string,
+  outcome: Outcome,
+): Outcome {
+  const limit = resultLimit(rpcMethod, limits)
   const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
   if (limit && length > limit.bytes - envelopeBytes) throw limit.error()
   return outcome
 }
 
-function resultLimit({ maxResultBytes }: Limits, rpcMethod: string | undefined): ResponseLimit | undefined {
+/** What a kind of request may have for a result. */
+function resultLimit(
+  rpcMethod: string | undefined,
+  { maxResultBytes }: RequestLimits = {},
+): ResponseLimit | undefined {
   if (rpcMethod === undefined) return undefined
   if (listMethods.has(rpcMethod)) return ownLimit(`one page of ${rpcMethod}`, maxPageBytes)
   if (openings.has(rpcMethod)) return ownLimit(`the response to ${rpcMethod}`, maxOpeningBytes)
@@ -104,7 +109,7 @@ export async function sendToBackend(
 ): Promise<BackendResponse> {
   const url = request.url ?? target.url
   const repeatable = isRepeatable(request.rpcMethod)
-  const limit = resultLimit(target, request.rpcMethod)
+  const limit = resultLimit(request.rpcMethod, target.limits)
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {
       ...sender.headers,

@@ -1,4 +1,6 @@
 /** docs/specification/external-auth.md: MCPExternalAuthConfig without the embedded authorization server. */
+import { examplesOf } from '../../../helpers/hooks/examples.ts'
+import { requirements } from '../../../requirements/index.ts'
 import {
   absent,
   booleanRow,
@@ -12,35 +14,28 @@ import {
   type Table,
 } from './table.ts'
 
+const requirementIds = new Set(requirements.map(({ id }) => id))
 const arn = 'arn:aws:iam::123456789012:role/team/app'
 
-export const companions: { readonly [type: string]: Doc } = {
-  cloudSts: { region: 'eu-west-1', fallbackRoleArn: arn },
-  bearerToken: { tokenSecretRef: secretRef },
-  embeddedAuthServer: {
-    issuer: 'https://auth.example.com',
-    upstreamProviders: [
-      {
-        name: 'corp',
-        type: 'oidc',
-        oidcConfig: { issuerUrl: 'https://idp.example.com', clientId: 'gatehouse' },
-      },
-    ],
-  },
-  headerInjection: { headerName: 'X-Api-Key', valueSecretRef: secretRef },
-  obo: {},
-  tokenExchange: { tokenUrl: 'https://idp.example.com/token', audience: 'https://api.example.com' },
-  upstreamInject: { providerName: 'corp' },
-  xaa: {
-    idpTokenUrl: 'https://idp.example.com/token',
-    targetTokenUrl: 'https://target.example.com/token',
-    targetAudience: 'https://target.example.com',
-  },
-}
+/** Type -> the settings beside it, from the examples of the schema; unauthenticated has none. */
+export const companions: { readonly [type: string]: Doc } = Object.fromEntries(
+  Object.values(
+    examplesOf<{ readonly type: string; readonly [type: string]: Doc | string }>('MCPExternalAuthConfig'),
+  ).flatMap((spec) => {
+    const settings = spec[spec.type]
+    return typeof settings === 'object' ? [[spec.type, settings]] : []
+  }),
+)
 
 export function externalAuth(type: string): Doc {
   const companion = companions[type]
   return document('MCPExternalAuthConfig', companion ? { type, [type]: companion } : { type })
+}
+
+/** Types beyond those of the specification have no requirement. */
+function idOf(type: string): string {
+  const id = `2.spec.${type}`
+  return requirementIds.has(id) ? id : ''
 }
 
 const types: Table = {
@@ -51,7 +46,7 @@ const types: Table = {
     { id: '2.spec.type', at: 'spec.type', bad: Object.keys(companions), failure: '*' },
     // Each companion object only with its own type.
     ...Object.entries(companions).map(([type, companion]) => ({
-      id: type === 'xaa' ? '' : `2.spec.${type}`,
+      id: idOf(type),
       at: `spec.${type}`,
       bad: [companion],
     })),
@@ -64,11 +59,11 @@ const pairs: readonly Table[] = Object.keys(companions).map((type) => ({
   name: `MCPExternalAuthConfig of type ${type}`,
   base: externalAuth(type),
   rows: [
-    { id: type === 'xaa' ? '' : `2.spec.${type}`, at: `spec.${type}`, required: true },
+    { id: idOf(type), at: `spec.${type}`, required: true },
     ...Object.entries(companions)
       .filter(([other]) => other !== type)
       .map(([other, companion]) => ({
-        id: other === 'xaa' ? '' : `2.spec.${other}`,
+        id: idOf(other),
         at: `spec.${other}`,
         bad: [companion],
       })),
