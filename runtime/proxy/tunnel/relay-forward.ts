@@ -104,7 +104,7 @@ class RelayedResponse implements DispatchHandler {
   ): void {
     acceptUpgrade(this.#exchange, status, headers, socket)
     // What the tunnel carries for it counts as in flight until it ends.
-    socket.once('close', this.#done)
+    socket.once('close', () => this.#done())
   }
 
   onResponseStart(

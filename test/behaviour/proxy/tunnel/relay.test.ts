@@ -124,6 +124,36 @@ await t.test('relay: an MCP client works through it, sessions, streams and quest
   await client.close()
 })
 
+await t.test('relay: a WebSocket goes through, and its end gives its place back', async (t) => {
+  const target = await startUpstream((_seen, res) => res.end('plain'))
+  target.server.on('upgrade', (_req, socket) => {
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n',
+    )
+    socket.pipe(socket)
+  })
+  const relay = await relayFor(t, { maxRequests: 1 })
+  await tunnelTo(t, target.url, relay.port, 'sockets')
+  t.teardown(() => target.close())
+  for (const word of ['one', 'two']) {
+    const socket = connect(relay.port, '127.0.0.1')
+    let text = ''
+    socket.setEncoding('latin1').on('data', (part: string) => {
+      text += part
+    })
+    socket.write(
+      'GET /ws HTTP/1.1\r\nHost: sockets.tunnels.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n',
+    )
+    while (!text.includes('\r\n\r\n')) await once(socket, 'data')
+    t.match(text, /^HTTP\/1\.1 101 /)
+    socket.write(word)
+    while (!text.endsWith(word)) await once(socket, 'data')
+    socket.end()
+    await once(socket, 'close')
+  }
+  t.match(await rawRequest(relay.port, ['GET /x HTTP/1.1', 'Host: sockets.tunnels.test']), /plain$/)
+})
+
 await t.test('relay: bodies flow both ways before either is complete', async (t) => {
   const target = await startUpstream((seen, res) => res.end(String(seen.body.length)))
   const relay = await relayFor(t)

@@ -1,0 +1,24 @@
+/**
+ * A private method is never handed over by its bare name: whoever calls it then has another `this`, and its first look at
+ * a private field throws. An arrow function binds it.
+ */
+import t from 'tap'
+import { openSourceTree } from '../../helpers/source/tree.ts'
+
+const { files, close } = openSourceTree({ browser: true })
+t.teardown(close)
+
+t.test('methods: none that is private is passed on unbound', async (t) => {
+  let handed = 0
+  for (const [path, { text }] of files) {
+    const methods = new Set(
+      [...text.matchAll(/^ {2}(?:async )?\*?(#\w+)(?:<[^>]*>)?\(/gm)].map(([, name]) => name),
+    )
+    for (const { 1: name, index } of text.matchAll(/[(,:?] ?this\.(#\w+)(?=[,)\n])/g)) {
+      handed++
+      if (methods.has(name))
+        t.fail(`${path}:${text.slice(0, index).split('\n').length} hands ${name} over unbound`)
+    }
+  }
+  t.ok(handed > 20, `${handed} private members are handed over`)
+})
