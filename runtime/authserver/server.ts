@@ -36,8 +36,8 @@ import { makeState } from './storage/state.ts'
 import { makeGrants } from './tokens/grants.ts'
 import { type KeyRing, makeKeyRing } from './tokens/key-ring.ts'
 import { sessionClaims, Sessions } from './tokens/sessions.ts'
-import { makeOAuth2Upstream } from './upstream/oauth2.ts'
-import { makeOidcUpstream } from './upstream/oidc.ts'
+import { OAuth2Upstream } from './upstream/oauth2.ts'
+import { OidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
 import { makeUpstreamTokenStore, type StoredUpstreamTokens } from './upstream/token-store.ts'
 import { makeUrls } from './urls.ts'
@@ -105,8 +105,8 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const upstreamParts = { fetch: fetches.upstream, now, log, state, issuer: config.issuer }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
     upstream.type === 'oidc'
-      ? makeOidcUpstream(upstream, upstreamParts)
-      : makeOAuth2Upstream(upstream, upstreamParts),
+      ? new OidcUpstream(upstream, upstreamParts)
+      : new OAuth2Upstream(upstream, upstreamParts),
   )
   const grants = makeGrants({
     state,

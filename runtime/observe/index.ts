@@ -16,7 +16,8 @@ export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
 export type { ExchangeRecord } from './audit/exchange-line.ts'
 export { recordedPayload } from './audit/payload.ts'
 export { exactJson, isRawJson } from './exact-json.ts'
-export { type ExchangeRecorder, makeObserver, type Observer } from './exchange/observer.ts'
+export { makeObserver, type Observer } from './exchange/observer.ts'
+export type { ExchangeRecorder } from './exchange/reporter.ts'
 export {
   annotateDenial,
   annotateWebhook,

@@ -40,7 +40,7 @@ import {
 } from './registration.ts'
 import { notDiscovered, Retried } from './retry.ts'
 import { toUpstreamTokens } from './tokens.ts'
-import type { Identity, LoginProof, Upstream } from './upstream.ts'
+import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 /** What can be asked of the provider: its endpoints, and what its own document says. */
@@ -53,54 +53,156 @@ const freshMs = 3_600_000
 /** After a failed registration. */
 const registrationPauseMs = 5_000
 
-export function makeOAuth2Upstream(given: OAuth2UpstreamSettings, parts: RegistrationParts): Upstream {
-  const hint = hintFor(given.provider)
-  const config = { ...given, scopes: hintedScopes(hint, given.scopes) }
-  const { now } = parts
-  const log = parts.log.child({ upstream: config.name })
-  const endpoints = new Retried<Endpoints>({
-    find: () => findEndpoints(config, parts),
-    freshMs: config.dcr?.discoveryUrl === undefined ? Number.POSITIVE_INFINITY : freshMs,
-    now,
-    log,
-    what: 'discovery of the upstream provider',
-  })
-  const mapped = config.tokenResponseMapping ? { map: mapper(config.tokenResponseMapping) } : {}
-
+export class OAuth2Upstream implements Upstream {
+  readonly type = 'oauth2'
+  readonly #config: OAuth2UpstreamSettings
+  readonly #parts: RegistrationParts
+  readonly #hint: ReturnType<typeof hintFor>
+  readonly #endpoints: Retried<Endpoints>
   /** Tried from the start on: that a provider refuses us must show before somebody wants to log in. */
-  const registering =
-    config.dcr &&
-    new Retried<UpstreamRegistration>({
-      find: async () => register(config.dcr ?? {}, (await endpoints.get()).discovered),
-      freshMs: Number.POSITIVE_INFINITY,
+  readonly #registering: Retried<UpstreamRegistration> | undefined
+  /** How responses are read that are not standard. */
+  readonly #mapped: { readonly map?: ReturnType<typeof mapper> }
+  #registered = false
+  #refused: { readonly error: unknown; readonly untilMs: number } | undefined
+
+  constructor(given: OAuth2UpstreamSettings, parts: RegistrationParts) {
+    this.#hint = hintFor(given.provider)
+    const config = { ...given, scopes: hintedScopes(this.#hint, given.scopes) }
+    const { dcr, tokenResponseMapping } = config
+    this.#config = config
+    this.#parts = parts
+    const { now } = parts
+    const log = parts.log.child({ upstream: config.name })
+    this.#endpoints = new Retried<Endpoints>({
+      find: () => findEndpoints(config, parts),
+      freshMs: dcr?.discoveryUrl === undefined ? Number.POSITIVE_INFINITY : freshMs,
       now,
       log,
-      what: 'registration at the upstream provider',
+      what: 'discovery of the upstream provider',
     })
-  let registered = false
-  let refused: { readonly error: unknown; readonly untilMs: number } | undefined
+    this.#registering =
+      dcr &&
+      new Retried<UpstreamRegistration>({
+        find: async () => this.#register(dcr, (await this.#endpoints.get()).discovered),
+        freshMs: Number.POSITIVE_INFINITY,
+        now,
+        log,
+        what: 'registration at the upstream provider',
+      })
+    this.#mapped = tokenResponseMapping ? { map: mapper(tokenResponseMapping) } : {}
+  }
+
+  get name(): string {
+    return this.#config.name
+  }
+
+  get issuer(): string | undefined {
+    return this.#endpoints.current?.discovered?.issuer
+  }
+
+  get host(): string {
+    return this.#authorizationEndpoint?.host ?? this.#config.name
+  }
+
+  get origin(): string | undefined {
+    return this.#authorizationEndpoint?.origin
+  }
+
+  get #authorizationEndpoint(): URL | undefined {
+    const known = this.#endpoints.current?.server.authorization_endpoint ?? this.#config.authorizationEndpoint
+    return known === undefined ? undefined : new URL(known)
+  }
+
+  get notReady(): string | undefined {
+    if (this.#endpoints.current === undefined) return notDiscovered
+    return this.#config.dcr && !this.#registered
+      ? 'has not accepted the registration of this server yet'
+      : undefined
+  }
+
+  start(): void {
+    this.#endpoints.start()
+    this.#registering?.start()
+  }
+
+  close(): void {
+    this.#endpoints.close()
+    this.#registering?.close()
+  }
+
+  async begin(login: UpstreamLogin): Promise<string> {
+    const { server } = await this.#endpoints.get()
+    const { client, registration } = await this.#credentials()
+    return authorizationUrl({
+      endpoint: server.authorization_endpoint,
+      clientId: client.clientId,
+      redirectUri: this.#config.redirectUri,
+      scopes: this.#config.scopes.length > 0 ? this.#config.scopes : registration?.scopes,
+      state: login.state,
+      codeChallenge: login.codeChallenge,
+      scopeParamName: this.#hint?.scopeParamName,
+      extra: { ...hintedParams(this.#hint, {}), ...this.#config.additionalAuthorizationParams },
+    }).href
+  }
+
+  async finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished> {
+    const { discovered } = await this.#endpoints.get()
+    const code = readAuthorizationCode(callback, discovered ?? {})
+    if (proof.maxAgeSec !== undefined) {
+      // A plain OAuth provider says nothing about when it saw the user last.
+      throw new OAuthClientError('refused', 'the age of the login cannot be told', {
+        error: 'login_required',
+      })
+    }
+    const { now } = this.#parts
+    const { fetch, body } = keepingBody(this.#parts.fetch)
+    const { name, redirectUri } = this.#config
+    const { codeVerifier } = proof
+    const tokens = await this.#withClient((client, server) =>
+      codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, ...this.#mapped }),
+    )
+    const identity = await identityOf(
+      this.#config,
+      { accessToken: tokens.accessToken, body: body() },
+      this.#parts.fetch,
+    )
+    return { identity, tokens: toUpstreamTokens(name, identity.subject, tokens, now()) }
+  }
+
+  async refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord> {
+    const { refreshToken } = tokens
+    if (refreshToken === undefined) {
+      throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
+    }
+    const { fetch, now } = this.#parts
+    const fresh = await this.#withClient((client, server) =>
+      refreshGrant({ server, client, fetch, now, refreshToken, ...this.#mapped }),
+    )
+    return toUpstreamTokens(this.#config.name, tokens.subject, fresh, now(), tokens)
+  }
 
   /** A provider that refuses to register us is not asked again at every login. */
-  async function register(
+  async #register(
     dcr: UpstreamRegistrationConfig,
     discovered: ServerMetadata | undefined,
   ): Promise<UpstreamRegistration> {
-    if (refused && now() < refused.untilMs) throw refused.error
+    if (this.#refused && this.#parts.now() < this.#refused.untilMs) throw this.#refused.error
     try {
-      const registration = await obtainRegistration(config, dcr, discovered, parts)
-      refused = undefined
-      registered = true
+      const registration = await obtainRegistration(this.#config, dcr, discovered, this.#parts)
+      this.#refused = undefined
+      this.#registered = true
       return registration
     } catch (error) {
-      refused = { error, untilMs: now() + registrationPauseMs }
+      this.#refused = { error, untilMs: this.#parts.now() + registrationPauseMs }
       throw error
     }
   }
 
-  async function credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
-    if (config.dcr) {
-      const { discovered } = await endpoints.get()
-      const registration = await register(config.dcr, discovered)
+  async #credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
+    if (this.#config.dcr) {
+      const { discovered } = await this.#endpoints.get()
+      const registration = await this.#register(this.#config.dcr, discovered)
       const { clientId, clientSecret, authMethod } = registration
       return {
         registration,
@@ -111,140 +213,74 @@ export function makeOAuth2Upstream(given: OAuth2UpstreamSettings, parts: Registr
         },
       }
     }
-    const secret = config.clientSecret?.()
-    const clientId = config.clientId ?? ''
+    const secret = this.#config.clientSecret?.()
+    const clientId = this.#config.clientId ?? ''
     return {
-      client: hintedClient(hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) }),
+      client: hintedClient(this.#hint, {
+        clientId,
+        ...(secret === undefined ? {} : { clientSecret: secret }),
+      }),
     }
   }
 
   /** Runs a token request; a registration that the provider forgot is dropped for the next try. */
-  async function withClient<T>(
-    request: (client: OAuthClient, server: ServerMetadata) => Promise<T>,
-  ): Promise<T> {
-    const { server, discovered } = await endpoints.get()
-    const { client, registration } = await credentials()
+  async #withClient<T>(request: (client: OAuthClient, server: ServerMetadata) => Promise<T>): Promise<T> {
+    const { server, discovered } = await this.#endpoints.get()
+    const { client, registration } = await this.#credentials()
     try {
       return await request(client, server)
     } catch (error) {
-      if (
-        config.dcr &&
-        registration &&
-        error instanceof OAuthClientError &&
-        error.error === 'invalid_client'
-      ) {
-        await forgetRegistration(config, config.dcr, discovered, registration, parts)
-        registered = false
-        registering?.drop()
-        registering?.start()
-      }
+      if (error instanceof OAuthClientError && error.error === 'invalid_client')
+        await this.#forget(registration, discovered)
       throw error
     }
   }
 
-  async function finish(callback: URLSearchParams, proof: LoginProof) {
-    const { discovered } = await endpoints.get()
-    const code = readAuthorizationCode(callback, discovered ?? {})
-    if (proof.maxAgeSec !== undefined) {
-      // A plain OAuth provider says nothing about when it saw the user last.
-      throw new OAuthClientError('refused', 'the age of the login cannot be told', {
-        error: 'login_required',
-      })
-    }
-    const { fetch, body } = keepingBody(parts.fetch)
-    const { redirectUri } = config
-    const { codeVerifier } = proof
-    const tokens = await withClient((client, server) =>
-      codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, ...mapped }),
-    )
-    const identity = await identify(tokens.accessToken, body())
-    return { identity, tokens: toUpstreamTokens(config.name, identity.subject, tokens, now()) }
+  /** The provider has forgotten the registration: another one is made, in the background. */
+  async #forget(
+    registration: UpstreamRegistration | undefined,
+    discovered: ServerMetadata | undefined,
+  ): Promise<void> {
+    const { dcr } = this.#config
+    if (!dcr || !registration) return
+    await forgetRegistration(this.#config, dcr, discovered, registration, this.#parts)
+    this.#registered = false
+    this.#registering?.drop()
+    this.#registering?.start()
   }
+}
 
-  async function identify(accessToken: string, body: unknown): Promise<Identity> {
-    const { identityFromToken, userInfo } = config
-    if (identityFromToken) {
-      const at = (path: string | undefined): unknown => (path === undefined ? undefined : follow(path, body))
-      const subject = identifierOf(at(identityFromToken.subjectPath))
-      if (subject === undefined) {
-        throw new OAuthClientError('protocol', 'the token response has no subject at subjectPath')
-      }
-      const name = at(identityFromToken.namePath)
-      const email = at(identityFromToken.emailPath)
-      return {
-        subject,
-        synthesized: false,
-        ...(typeof name === 'string' && name !== '' ? { name } : {}),
-        ...(typeof email === 'string' && email !== '' ? { email } : {}),
-      }
-    }
-    if (userInfo) {
-      const info = await fetchUserInfo(userInfo, accessToken, parts.fetch)
-      const { subject } = info
-      if (subject === undefined)
-        throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
-      return { ...info, subject, synthesized: false }
-    }
-    return { subject: synthesizedSubject(accessToken), synthesized: true }
+/** Who has signed in, from wherever the provider puts it. */
+async function identityOf(
+  { identityFromToken, userInfo }: OAuth2UpstreamSettings,
+  { accessToken, body }: { readonly accessToken: string; readonly body: unknown },
+  fetch: Fetch,
+): Promise<Identity> {
+  if (identityFromToken) return identityInBody(identityFromToken, body)
+  if (!userInfo) return { subject: synthesizedSubject(accessToken), synthesized: true }
+  const info = await fetchUserInfo(userInfo, accessToken, fetch)
+  const { subject } = info
+  if (subject === undefined) throw new OAuthClientError('protocol', 'the userinfo endpoint names no subject')
+  return { ...info, subject, synthesized: false }
+}
+
+function identityInBody(
+  paths: NonNullable<OAuth2UpstreamSettings['identityFromToken']>,
+  body: unknown,
+): Identity {
+  const at = (path: string | undefined): unknown => (path === undefined ? undefined : follow(path, body))
+  const subject = identifierOf(at(paths.subjectPath))
+  if (subject === undefined) {
+    throw new OAuthClientError('protocol', 'the token response has no subject at subjectPath')
   }
-
-  const typed = config.authorizationEndpoint
+  const name = at(paths.namePath)
+  const email = at(paths.emailPath)
   return {
-    name: config.name,
-    type: 'oauth2',
-    get issuer() {
-      return endpoints.current?.discovered?.issuer
-    },
-    get host() {
-      const known = endpoints.current?.server.authorization_endpoint ?? typed
-      return known === undefined ? config.name : new URL(known).host
-    },
-    get origin() {
-      const known = endpoints.current?.server.authorization_endpoint ?? typed
-      return known === undefined ? undefined : new URL(known).origin
-    },
-    get notReady() {
-      if (endpoints.current === undefined) return notDiscovered
-      return config.dcr && !registered ? 'has not accepted the registration of this server yet' : undefined
-    },
-    start() {
-      endpoints.start()
-      registering?.start()
-    },
-    close() {
-      endpoints.close()
-      registering?.close()
-    },
-
-    async begin(login) {
-      const { server } = await endpoints.get()
-      const { client, registration } = await credentials()
-      return authorizationUrl({
-        endpoint: server.authorization_endpoint,
-        clientId: client.clientId,
-        redirectUri: config.redirectUri,
-        scopes: config.scopes.length > 0 ? config.scopes : registration?.scopes,
-        state: login.state,
-        codeChallenge: login.codeChallenge,
-        scopeParamName: hint?.scopeParamName,
-        extra: { ...hintedParams(hint, {}), ...config.additionalAuthorizationParams },
-      }).href
-    },
-
-    finish,
-
-    async refresh(tokens: UpstreamTokensRecord) {
-      const { refreshToken } = tokens
-      if (refreshToken === undefined) {
-        throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
-      }
-      const { fetch } = parts
-      const fresh = await withClient((client, server) =>
-        refreshGrant({ server, client, fetch, now, refreshToken, ...mapped }),
-      )
-      return toUpstreamTokens(config.name, tokens.subject, fresh, now(), tokens)
-    },
-  } satisfies Upstream
+    subject,
+    synthesized: false,
+    ...(typeof name === 'string' && name !== '' ? { name } : {}),
+    ...(typeof email === 'string' && email !== '' ? { email } : {}),
+  }
 }
 
 /** `tk-` and half of a SHA-256: the same for this access token only (docs/specification/external-auth.md#oauth2Config, oauth2Config). */

@@ -31,7 +31,7 @@ import {
 import type { UpstreamTokensRecord } from '../storage/records.ts'
 import { notDiscovered, Retried } from './retry.ts'
 import { toUpstreamTokens } from './tokens.ts'
-import type { Identity, LoginProof, Upstream } from './upstream.ts'
+import type { Finished, Identity, LoginProof, Upstream, UpstreamLogin } from './upstream.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 export interface UpstreamParts {
@@ -49,28 +49,119 @@ type OidcMetadata = ServerMetadata & {
 /** Endpoints move rarely; an hour is soon enough to follow. */
 const freshMs = 3_600_000
 
-export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts): Upstream {
-  const hint = hintFor(given.provider)
-  const config = { ...given, scopes: hintedScopes(hint, given.scopes) }
-  const { fetch, now } = parts
-  const log = parts.log.child({ upstream: config.name })
-  const subjectClaim = config.subjectClaim === '' ? 'sub' : config.subjectClaim
-  const metadata = new Retried<OidcMetadata>({
-    find: async () => complete(await discoverServer(config.issuerUrl, { fetch, need: 'jwks_uri' })),
-    freshMs,
-    now,
-    log,
-    what: 'discovery of the upstream provider',
-  })
-  const keys = new RemoteKeys({ fetch, now, locate: async () => (await metadata.get()).jwks_uri })
+export class OidcUpstream implements Upstream {
+  readonly type = 'oidc'
+  readonly #config: OidcUpstreamConfig
+  readonly #parts: UpstreamParts
+  readonly #log: Log
+  readonly #hint: ReturnType<typeof hintFor>
+  readonly #subjectClaim: string
+  readonly #metadata: Retried<OidcMetadata>
+  readonly #keys: RemoteKeys
 
-  function client(): OAuthClient {
-    const secret = config.clientSecret?.()
-    const { clientId } = config
-    return hintedClient(hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) })
+  constructor(given: OidcUpstreamConfig, parts: UpstreamParts) {
+    const { fetch, now } = parts
+    this.#parts = parts
+    this.#hint = hintFor(given.provider)
+    this.#config = { ...given, scopes: hintedScopes(this.#hint, given.scopes) }
+    this.#log = parts.log.child({ upstream: given.name })
+    this.#subjectClaim = given.subjectClaim === '' ? 'sub' : given.subjectClaim
+    this.#metadata = new Retried<OidcMetadata>({
+      find: async () => complete(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
+      freshMs,
+      now,
+      log: this.#log,
+      what: 'discovery of the upstream provider',
+    })
+    this.#keys = new RemoteKeys({ fetch, now, locate: async () => (await this.#metadata.get()).jwks_uri })
   }
 
-  async function verify(
+  get name(): string {
+    return this.#config.name
+  }
+
+  get issuer(): string {
+    return this.#config.issuerUrl
+  }
+
+  get host(): string {
+    return new URL(this.#config.issuerUrl).host
+  }
+
+  get origin(): string | undefined {
+    const known = this.#metadata.current
+    return known && new URL(known.authorization_endpoint).origin
+  }
+
+  get notReady(): string | undefined {
+    return this.#metadata.current === undefined ? notDiscovered : undefined
+  }
+
+  start(): void {
+    this.#metadata.start()
+  }
+
+  close(): void {
+    this.#metadata.close()
+  }
+
+  async begin(login: UpstreamLogin): Promise<string> {
+    const server = await this.#metadata.get()
+    const asked = {
+      prompt: login.prompt,
+      login_hint: login.loginHint,
+      max_age: login.maxAgeSec?.toString(),
+    }
+    return authorizationUrl({
+      endpoint: server.authorization_endpoint,
+      clientId: this.#config.clientId,
+      redirectUri: this.#config.redirectUri,
+      scopes: this.#config.scopes,
+      scopeParamName: this.#hint?.scopeParamName,
+      state: login.state,
+      codeChallenge: login.codeChallenge,
+      nonce: login.nonce,
+      // What the operator wrote counts more than what a client asks for.
+      extra: { ...hintedParams(this.#hint, defined(asked)), ...this.#config.additionalAuthorizationParams },
+    }).href
+  }
+
+  async finish(callback: URLSearchParams, proof: LoginProof): Promise<Finished> {
+    const { fetch, now } = this.#parts
+    const server = await this.#metadata.get()
+    const code = readAuthorizationCode(callback, server)
+    const request = { server, client: this.#client(), fetch, now, redirectUri: this.#config.redirectUri }
+    const tokens = await codeGrant({ ...request, code, codeVerifier: proof.codeVerifier })
+    const claims = await this.#verify(tokens.idToken, { nonce: proof.nonce, accessToken: tokens.accessToken })
+    const subject = this.#subjectOf(claims)
+    const authTimeSec = checkAge(claims, proof, now)
+    const identity: Identity = {
+      subject,
+      synthesized: false,
+      ...(authTimeSec === undefined ? {} : { authTimeSec }),
+      ...(await this.#describe(claims, tokens)),
+    }
+    return { identity, tokens: toUpstreamTokens(this.#config.name, subject, tokens, now()) }
+  }
+
+  async refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord> {
+    const { refreshToken } = tokens
+    if (refreshToken === undefined)
+      throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
+    const { fetch, now } = this.#parts
+    const server = await this.#metadata.get()
+    const fresh = await refreshGrant({ server, client: this.#client(), fetch, now, refreshToken })
+    const accepted = await this.#check(fresh, tokens)
+    return toUpstreamTokens(this.#config.name, tokens.subject, accepted, now(), tokens)
+  }
+
+  #client(): OAuthClient {
+    const secret = this.#config.clientSecret?.()
+    const { clientId } = this.#config
+    return hintedClient(this.#hint, { clientId, ...(secret === undefined ? {} : { clientSecret: secret }) })
+  }
+
+  async #verify(
     idToken: string | undefined,
     rules: { nonce?: string; accessToken: string },
   ): Promise<JWTPayload> {
@@ -78,10 +169,10 @@ export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts
       throw new OAuthClientError('protocol', 'the upstream provider sent no ID token')
     try {
       return await verifyIdToken(idToken, {
-        keys,
-        issuer: config.issuerUrl,
-        clientId: config.clientId,
-        now,
+        keys: this.#keys,
+        issuer: this.#config.issuerUrl,
+        clientId: this.#config.clientId,
+        now: this.#parts.now,
         ...rules,
       })
     } catch (error) {
@@ -96,44 +187,27 @@ export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts
     }
   }
 
-  function subjectOf(claims: JWTPayload): string {
-    const subject = claims[subjectClaim]
+  #subjectOf(claims: JWTPayload): string {
+    const subject = claims[this.#subjectClaim]
     if (typeof subject === 'string' && subject !== '') return subject
-    throw new OAuthClientError('protocol', `the ID token has no ${subjectClaim}`)
+    throw new OAuthClientError('protocol', `the ID token has no ${this.#subjectClaim}`)
   }
 
   /** Name and e-mail by the override, else by the ID token. A silent userinfo endpoint costs only these. */
-  async function describe(claims: JWTPayload, tokens: TokenSet): Promise<{ name?: string; email?: string }> {
-    const { userInfoOverride } = config
+  async #describe(claims: JWTPayload, tokens: TokenSet): Promise<{ name?: string; email?: string }> {
+    const { userInfoOverride } = this.#config
     if (!userInfoOverride) return { ...text('name', claims['name']), ...text('email', claims['email']) }
     try {
-      const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, fetch)
-      if (info.subject !== claims.sub && info.subject !== claims[subjectClaim]) {
+      const info = await fetchUserInfo(userInfoOverride, tokens.accessToken, this.#parts.fetch)
+      if (info.subject !== claims.sub && info.subject !== claims[this.#subjectClaim]) {
         throw new OAuthClientError('protocol', 'the userinfo endpoint speaks of another user')
       }
       return { ...text('name', info.name), ...text('email', info.email) }
     } catch (error) {
       if (!(error instanceof OAuthClientError) || error.kind !== 'unreachable') throw error
-      log.warn('userinfo is not available, going on without name and e-mail', { err: error })
+      this.#log.warn('userinfo is not available, going on without name and e-mail', { err: error })
       return {}
     }
-  }
-
-  async function finish(callback: URLSearchParams, proof: LoginProof) {
-    const server = await metadata.get()
-    const code = readAuthorizationCode(callback, server)
-    const request = { server, client: client(), fetch, now, redirectUri: config.redirectUri }
-    const tokens = await codeGrant({ ...request, code, codeVerifier: proof.codeVerifier })
-    const claims = await verify(tokens.idToken, { nonce: proof.nonce, accessToken: tokens.accessToken })
-    const subject = subjectOf(claims)
-    const authTimeSec = checkAge(claims, proof, now)
-    const identity: Identity = {
-      subject,
-      synthesized: false,
-      ...(authTimeSec === undefined ? {} : { authTimeSec }),
-      ...(await describe(claims, tokens)),
-    }
-    return { identity, tokens: toUpstreamTokens(config.name, subject, tokens, now()) }
   }
 
   /**
@@ -141,18 +215,18 @@ export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts
    * One that cannot be verified counts as none, which a refresh may lack (OpenID Connect Core section 12.2): the tokens
    * came from the provider's own endpoint, in response to what only this user's login gave.
    */
-  async function check(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
+  async #check(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh
     if (idToken === undefined) return fresh
     let claims: JWTPayload
     try {
-      claims = await verify(idToken, { accessToken: fresh.accessToken })
+      claims = await this.#verify(idToken, { accessToken: fresh.accessToken })
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
-      log.warn('a refreshed ID token cannot be verified, the previous one stays', { err: error })
+      this.#log.warn('a refreshed ID token cannot be verified, the previous one stays', { err: error })
       return without
     }
-    const subject = text('subject', claims[subjectClaim]).subject
+    const subject = text('subject', claims[this.#subjectClaim]).subject
     const same =
       subject === undefined
         ? old.idToken === undefined || decodeJwt(old.idToken).sub === claims.sub
@@ -162,55 +236,6 @@ export function makeOidcUpstream(given: OidcUpstreamConfig, parts: UpstreamParts
       error: 'invalid_grant',
     })
   }
-
-  return {
-    name: config.name,
-    type: 'oidc',
-    issuer: config.issuerUrl,
-    host: new URL(config.issuerUrl).host,
-    get origin() {
-      const known = metadata.current
-      return known && new URL(known.authorization_endpoint).origin
-    },
-    get notReady() {
-      return metadata.current === undefined ? notDiscovered : undefined
-    },
-    start: () => metadata.start(),
-    close: () => metadata.close(),
-
-    async begin(login) {
-      const server = await metadata.get()
-      const asked = {
-        prompt: login.prompt,
-        login_hint: login.loginHint,
-        max_age: login.maxAgeSec?.toString(),
-      }
-      return authorizationUrl({
-        endpoint: server.authorization_endpoint,
-        clientId: config.clientId,
-        redirectUri: config.redirectUri,
-        scopes: config.scopes,
-        scopeParamName: hint?.scopeParamName,
-        state: login.state,
-        codeChallenge: login.codeChallenge,
-        nonce: login.nonce,
-        // What the operator wrote counts more than what a client asks for.
-        extra: { ...hintedParams(hint, defined(asked)), ...config.additionalAuthorizationParams },
-      }).href
-    },
-
-    finish,
-
-    async refresh(tokens) {
-      const { refreshToken } = tokens
-      if (refreshToken === undefined)
-        throw new OAuthClientError('refused', 'there is no refresh token', { error: 'invalid_grant' })
-      const server = await metadata.get()
-      const fresh = await refreshGrant({ server, client: client(), fetch, now, refreshToken })
-      const accepted = await check(fresh, tokens)
-      return toUpstreamTokens(config.name, tokens.subject, accepted, now(), tokens)
-    },
-  } satisfies Upstream
 }
 
 function complete(server: ServerMetadata): OidcMetadata {

@@ -10,26 +10,12 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AuditTrail } from '../audit/audit.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
-import { clientAddress } from '../audit/client-address.ts'
-import type { ExchangeRecord } from '../audit/exchange-line.ts'
 import { type Exchange, type Log, silentLog } from '../../net/index.ts'
-import { requestAttributes } from '../telemetry/attributes.ts'
 import type { Instruments } from '../telemetry/telemetry.ts'
-import type { SpanAttributes, OpenSpan } from '../telemetry/tracer.ts'
+import type { SpanAttributes } from '../telemetry/tracer.ts'
 import { watchResponse } from './answer-watch.ts'
-import {
-  responseOfError,
-  carrierOf,
-  codeOf,
-  errorOf,
-  opensStream,
-  outcomeOf,
-  pathOf,
-  spanName,
-  statusOf,
-  typeOf,
-} from './outcome.ts'
-import { countRequest, makeKnownNames } from './request-metrics.ts'
+import { responseOfError, carrierOf, codeOf, opensStream, pathOf, spanName } from './outcome.ts'
+import { type ExchangeRecorder, ExchangeReporter } from './reporter.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
@@ -49,13 +35,6 @@ export interface ObserverOptions {
   readonly log?: Log | undefined
 }
 
-/** Whoever keeps records of requests beside the audit log. Must not throw, and must let go of request and bodies. */
-export interface ExchangeRecorder {
-  /** How many bytes of a response it wants; 0: none. */
-  readonly responseBytes: number
-  exchange(record: ExchangeRecord): void
-}
-
 /** An operation as the work begins. */
 export interface OperationFacts {
   readonly message: MessageView
@@ -65,12 +44,12 @@ export interface OperationFacts {
   readonly protocolVersion?: string | undefined
 }
 
+type Handler<More extends unknown[]> = (req: IncomingMessage, res: ServerResponse, ...more: More) => void
+
 export interface Observer {
   readonly enabled: boolean
   /** Puts a listener's handler under observation. */
-  wrap<More extends unknown[]>(
-    handler: (req: IncomingMessage, res: ServerResponse, ...more: More) => void,
-  ): (req: IncomingMessage, res: ServerResponse, ...more: More) => void
+  wrap<More extends unknown[]>(handler: Handler<More>): Handler<More>
   /** Tells of the exchange before its stages run; without it, a relayed event stream is reported at its end. */
   started<X extends Exchange>(exchange: X): X
   /** The pipeline's `audit` hook. `error` is what was thrown, if anything. Never throws. */
@@ -94,238 +73,177 @@ export interface Observer {
 const requestIdText = /^[\w.:-]{1,128}$/
 
 export function makeObserver(options: ObserverOptions): Observer {
-  const { audit, telemetry, server, recorder } = options
-  const { metrics, tracer } = telemetry
-  const transport = options.transport ?? (() => 'streamable-http')
-  const observes = options.observes ?? (() => true)
-  const names = makeKnownNames()
-  const log = options.log ?? silentLog
-  const detects = audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
-  const responseBytes = Math.max(audit.responseBytes, recorder?.responseBytes ?? 0)
-  if (!audit.enabled && !telemetry.enabled && !recorder) return unobserved
+  const { audit, telemetry, recorder } = options
+  return audit.enabled || telemetry.enabled || recorder ? new ActiveObserver(options) : unobserved
+}
 
-  function begin(req: IncomingMessage, res: ServerResponse, path: string): RequestScope {
+class ActiveObserver implements Observer {
+  readonly enabled = true
+  readonly #server: string
+  readonly #telemetry: Instruments
+  readonly #responseBytes: number
+  readonly #transport: (path: string) => string
+  readonly #observes: (path: string) => boolean
+  readonly #log: Log
+  readonly #reporter: ExchangeReporter
+
+  constructor(options: ObserverOptions) {
+    const { server, audit, telemetry, recorder } = options
+    const { transport = () => 'streamable-http', observes = () => true, log = silentLog } = options
+    this.#server = server
+    this.#telemetry = telemetry
+    this.#responseBytes = Math.max(audit.responseBytes, recorder?.responseBytes ?? 0)
+    this.#transport = transport
+    this.#observes = observes
+    this.#log = log
+    this.#reporter = new ExchangeReporter({
+      server,
+      audit,
+      telemetry,
+      recorder,
+      transport,
+      trustProxyHeaders: options.trustProxyHeaders === true,
+    })
+  }
+
+  wrap<More extends unknown[]>(handler: Handler<More>): Handler<More> {
+    return (req, res, ...more) => {
+      const path = pathOf(req)
+      if (!this.#observes(path)) {
+        handler(req, res, ...more)
+        return
+      }
+      const request = this.#begin(req, res, path)
+      withScope({ request, span: undefined }, () => handler(req, res, ...more))
+    }
+  }
+
+  started<X extends Exchange>(exchange: X): X {
+    const http = currentScope()?.request?.http
+    if (http?.res === exchange.res) http.exchange = exchange
+    return exchange
+  }
+
+  finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void {
+    const scope = currentScope()?.request
+    if (!scope || scope.http?.res !== exchange.res) return
+    if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
+    if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
+    scope.client ??= scope.rpc?.client
+    const finish = (): void => this.#end(scope, exchange, error)
+    // Accepted only: the response travels over another request's stream, when the operation has ended.
+    if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
+    else finish()
+  }
+
+  async operation<T>(
+    facts: OperationFacts,
+    work: () => Promise<T>,
+    read: (result: T) => RpcResponse | undefined,
+  ): Promise<T> {
+    const scope = currentScope()?.request
+    // Calls from within an operation belong to it.
+    if (!scope?.http || scope.pending > 0) return work()
+    const rpc = readRpc(facts.message, facts.params)
+    const { req } = scope.http
+    scope.rpc ??= { ...rpc, protocolVersion: rpc.protocolVersion ?? facts.protocolVersion }
+    scope.client ??= rpc.client ?? clientName(facts.clientInfo)
+    scope.span ??= this.#telemetry.tracer.openServerSpan(
+      spanName(rpc, req),
+      scope.startedAt,
+      carrierOf(req, rpc),
+    )
+    scope.pending++
+    try {
+      const result = await withScope({ request: scope, span: scope.span }, work)
+      scope.response ??= read(result)
+      return result
+    } catch (error) {
+      scope.response ??= responseOfError(error)
+      scope.errorCode ??= codeOf(error)
+      throw error
+    } finally {
+      scope.pending--
+      if (scope.pending === 0) scope.deferred?.()
+    }
+  }
+
+  attributeTo(tool: string, toolArguments: Buffer): void {
+    const scope = currentScope()?.request
+    if (!scope?.http || !scope.rpc) return
+    scope.attributedTo = { name: tool, arguments: toolArguments }
+    scope.rpc = withTool(scope.rpc, scope.attributedTo)
+    scope.span?.rename(spanName(scope.rpc, scope.http.req))
+  }
+
+  backend(name: string): void {
+    const scope = currentScope()?.request
+    if (scope) scope.backend ??= name
+  }
+
+  policy(record: PolicyRecord): void {
+    const scope = currentScope()?.request
+    // Of several decisions within one request the line has the one about the tool that it names.
+    if (scope && (scope.policy === undefined || scope.attributedTo?.name === record.id)) scope.policy = record
+  }
+
+  annotate(attributes: SpanAttributes): void {
+    annotate(attributes)
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse, path: string): RequestScope {
     const stream = req.method === 'GET'
     const http: HttpSide = { req, res, watch: undefined, exchange: undefined }
-    const scope: RequestScope = {
-      startedAt: performance.timeOrigin + performance.now(),
-      requestId: requestIdOf(req),
-      http,
-      rpc: undefined,
-      attributedTo: undefined,
-      client: undefined,
-      backend: undefined,
-      policy: undefined,
-      response: undefined,
-      errorCode: undefined,
-      span: undefined,
-      continues: undefined,
-      denial: undefined,
-      webhooks: undefined,
-      attributes: undefined,
-      pending: 0,
-      deferred: undefined,
-    }
+    const scope = newScope(req, http)
     // A stream is reported when it opens; its end may be hours away.
     const onOpen = (): void => {
-      if (http.exchange && opensStream(req, res)) end(scope, http.exchange, undefined)
+      if (http.exchange && opensStream(req, res)) this.#end(scope, http.exchange, undefined)
     }
-    http.watch = watchResponse(res, responseBytes, stream ? onOpen : undefined)
+    http.watch = watchResponse(res, this.#responseBytes, stream ? onOpen : undefined)
     const connection = {
-      server,
-      transport: transport(path),
+      server: this.#server,
+      transport: this.#transport(path),
       connection_type: stream ? 'stream' : 'request',
     }
+    const { metrics } = this.#telemetry
     metrics.mcpActiveConnections(1, connection)
     res.once('close', () => metrics.mcpActiveConnections(-1, connection))
     return scope
   }
 
   /** Reports a request, once. What goes wrong here must not reach the request. */
-  function end(scope: RequestScope, exchange: Exchange, error: unknown): void {
+  #end(scope: RequestScope, exchange: Exchange, error: unknown): void {
     const { http } = scope
     if (!http) return
     scope.http = undefined
     try {
-      report(scope, http, exchange, error)
+      this.#reporter.report(scope, http, exchange, error)
     } catch (failure) {
-      log.error('a request could not be reported', { err: failure })
+      this.#log.error('a request could not be reported', { err: failure })
     }
-  }
-
-  function report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
-    const { rpc } = scope
-    const { req, res, watch } = http
-    const ended: Ended = {
-      scope,
-      http,
-      exchange,
-      error,
-      status: statusOf(req, res),
-      durationMs: Math.round((performance.now() - exchange.startedAt) * 10) / 10,
-      response: detects ? (scope.response ?? watch?.response()) : undefined,
-      clientAddress: clientAddress(req, { trustProxyHeaders: options.trustProxyHeaders === true }),
-    }
-    if (audit.enabled) {
-      // The audit log tells of errors of applications when it is configured to.
-      const record = recordOf(ended, audit.detectApplicationErrors ? ended.response : undefined)
-      if (audit.records(record.type)) audit.exchange(record)
-    }
-    recorder?.exchange(recordOf(ended, ended.response))
-    if (!telemetry.enabled) return
-    const failure = errorOf(ended.status, ended.response, error)
-    countRequest(metrics, names, {
-      scope,
-      server,
-      transport: transport(exchange.path),
-      method: req.method ?? '',
-      httpVersion: req.httpVersion,
-      status: ended.status,
-      seconds: ended.durationMs / 1000,
-      failure,
-      response: ended.response,
-    })
-    const span = scope.span ?? tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
-    if (span) endSpan(span, ended, failure)
-  }
-
-  function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeRecord {
-    const { scope, http, exchange, error, status } = ended
-    const { req, res, watch } = http
-    const type = typeOf(scope.rpc, req, res)
-    return {
-      type,
-      outcome: outcomeOf(status, response, error),
-      status,
-      errorCode: scope.errorCode ?? codeOf(error),
-      req,
-      path: exchange.path,
-      clientAddress: ended.clientAddress,
-      requestId: scope.requestId,
-      caller: exchange.caller,
-      client: scope.client,
-      rpc: scope.rpc,
-      backend: scope.backend,
-      policy: scope.policy,
-      durationMs: ended.durationMs,
-      responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
-      rpcResponse: response,
-      denial: scope.denial,
-      webhooks: scope.webhooks,
-      body: exchange.body,
-      response: watch?.body(),
-    }
-  }
-
-  function endSpan(span: OpenSpan, ended: Ended, failure: string | undefined): void {
-    const { scope, http, exchange, status, durationMs, clientAddress } = ended
-    if (span.recording) {
-      const facts = {
-        scope,
-        req: http.req,
-        path: exchange.path,
-        query: exchange.query,
-        status,
-        durationMs,
-        requestBytes: exchange.body.length,
-        responseBytes: http.watch?.bytes,
-        server,
-        transport: transport(exchange.path),
-        clientAddress,
-        toolArguments: telemetry.spans.toolArguments,
-      }
-      span.set(requestAttributes(facts, telemetry.spans.legacy))
-      span.set(telemetry.spans.environment)
-      if (scope.attributes) span.set(scope.attributes)
-      if (failure !== undefined) span.fail(failure)
-      if (scope.continues !== undefined) span.link(scope.continues)
-    }
-    span.end()
-  }
-
-  return {
-    enabled: true,
-    wrap(handler) {
-      return (req, res, ...more) => {
-        const path = pathOf(req)
-        if (!observes(path)) {
-          handler(req, res, ...more)
-          return
-        }
-        const request = begin(req, res, path)
-        withScope({ request, span: undefined }, () => handler(req, res, ...more))
-      }
-    },
-    started(exchange) {
-      const http = currentScope()?.request?.http
-      if (http?.res === exchange.res) http.exchange = exchange
-      return exchange
-    },
-    finished(exchange, error, message, params) {
-      const scope = currentScope()?.request
-      if (!scope || scope.http?.res !== exchange.res) return
-      if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
-      if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
-      scope.client ??= scope.rpc?.client
-      const finish = (): void => end(scope, exchange, error)
-      // Accepted only: the response travels over another request's stream, when the operation has ended.
-      if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
-      else finish()
-    },
-    async operation(facts, work, read) {
-      const scope = currentScope()?.request
-      // Calls from within an operation belong to it.
-      if (!scope?.http || scope.pending > 0) return work()
-      const rpc = readRpc(facts.message, facts.params)
-      const { req } = scope.http
-      scope.rpc ??= { ...rpc, protocolVersion: rpc.protocolVersion ?? facts.protocolVersion }
-      scope.client ??= rpc.client ?? clientName(facts.clientInfo)
-      scope.span ??= tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
-      scope.pending++
-      try {
-        const result = await withScope({ request: scope, span: scope.span }, work)
-        scope.response ??= read(result)
-        return result
-      } catch (error) {
-        scope.response ??= responseOfError(error)
-        scope.errorCode ??= codeOf(error)
-        throw error
-      } finally {
-        scope.pending--
-        if (scope.pending === 0) scope.deferred?.()
-      }
-    },
-    attributeTo(tool, toolArguments) {
-      const scope = currentScope()?.request
-      if (!scope?.http || !scope.rpc) return
-      scope.attributedTo = { name: tool, arguments: toolArguments }
-      scope.rpc = withTool(scope.rpc, scope.attributedTo)
-      scope.span?.rename(spanName(scope.rpc, scope.http.req))
-    },
-    backend(name) {
-      const scope = currentScope()?.request
-      if (scope) scope.backend ??= name
-    },
-    policy(record) {
-      const scope = currentScope()?.request
-      // Of several decisions within one request the line has the one about the tool that it names.
-      if (scope && (scope.policy === undefined || scope.attributedTo?.name === record.id))
-        scope.policy = record
-    },
-    annotate,
   }
 }
 
-/** One finished request. */
-interface Ended {
-  readonly scope: RequestScope
-  readonly http: HttpSide
-  readonly exchange: Exchange
-  readonly error: unknown
-  readonly status: number
-  readonly durationMs: number
-  readonly response: RpcResponse | undefined
-  readonly clientAddress: string
+function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
+  return {
+    startedAt: performance.timeOrigin + performance.now(),
+    requestId: requestIdOf(req),
+    http,
+    rpc: undefined,
+    attributedTo: undefined,
+    client: undefined,
+    backend: undefined,
+    policy: undefined,
+    response: undefined,
+    errorCode: undefined,
+    span: undefined,
+    continues: undefined,
+    denial: undefined,
+    webhooks: undefined,
+    attributes: undefined,
+    pending: 0,
+    deferred: undefined,
+  }
 }
 
 const unobserved: Observer = {

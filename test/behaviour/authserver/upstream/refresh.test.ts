@@ -5,7 +5,7 @@ import type { UpstreamTokensRecord } from '../../../../runtime/authserver/storag
 import { makeState, rowKey } from '../../../../runtime/authserver/storage/state.ts'
 import { hashed } from '../../../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../../../runtime/authserver/tokens/sessions.ts'
-import { makeOidcUpstream } from '../../../../runtime/authserver/upstream/oidc.ts'
+import { OidcUpstream } from '../../../../runtime/authserver/upstream/oidc.ts'
 import type { Upstream } from '../../../../runtime/authserver/upstream/upstream.ts'
 import { makeUpstreamTokenStore } from '../../../../runtime/authserver/upstream/token-store.ts'
 import { makeCaller, makeFetch, silentLog } from '../../../../runtime/net/index.ts'
@@ -49,7 +49,7 @@ async function setup(t: Test) {
     await fetch.close()
     await host.close()
   })
-  const upstream = makeOidcUpstream(
+  const upstream = new OidcUpstream(
     {
       name: 'corp',
       type: 'oidc',

@@ -1,0 +1,155 @@
+/**
+ * What is told of a request that is over: a line of the audit log, a record for whoever keeps them, counters, a span.
+ *
+ * Does not know when a request is over: observer.ts does.
+ * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry.
+ */
+import type { AuditTrail } from '../audit/audit.ts'
+import { clientAddress } from '../audit/client-address.ts'
+import type { ExchangeRecord } from '../audit/exchange-line.ts'
+import type { Exchange } from '../../net/index.ts'
+import { requestAttributes } from '../telemetry/attributes.ts'
+import type { Instruments } from '../telemetry/telemetry.ts'
+import type { OpenSpan } from '../telemetry/tracer.ts'
+import { carrierOf, codeOf, errorOf, outcomeOf, spanName, statusOf, typeOf } from './outcome.ts'
+import { countRequest, makeKnownNames } from './request-metrics.ts'
+import type { RpcResponse } from './rpc-answer.ts'
+import type { HttpSide, RequestScope } from './scope.ts'
+
+export interface ExchangeReporterOptions {
+  readonly server: string
+  readonly audit: AuditTrail
+  readonly telemetry: Instruments
+  readonly recorder: ExchangeRecorder | undefined
+  /** Transport of a path, for labels. */
+  readonly transport: (path: string) => string
+  readonly trustProxyHeaders: boolean
+}
+
+/** Whoever keeps records of requests beside the audit log. Must not throw, and must let go of request and bodies. */
+export interface ExchangeRecorder {
+  /** How many bytes of a response it wants; 0: none. */
+  readonly responseBytes: number
+  exchange(record: ExchangeRecord): void
+}
+
+/** One finished request. */
+interface Ended {
+  readonly scope: RequestScope
+  readonly http: HttpSide
+  readonly exchange: Exchange
+  readonly error: unknown
+  readonly status: number
+  readonly durationMs: number
+  readonly response: RpcResponse | undefined
+  readonly clientAddress: string
+}
+
+export class ExchangeReporter {
+  readonly #options: ExchangeReporterOptions
+  readonly #names = makeKnownNames()
+
+  constructor(options: ExchangeReporterOptions) {
+    this.#options = options
+  }
+
+  /** True when somebody wants to know how the JSON-RPC of a response ended. */
+  get #readsResponses(): boolean {
+    const { audit, telemetry, recorder } = this.#options
+    return audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
+  }
+
+  /** Reports a request that is over. May throw what the audit log or the recorder throws. */
+  report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
+    const { audit, telemetry, recorder, server } = this.#options
+    const { rpc } = scope
+    const { req, res, watch } = http
+    const ended: Ended = {
+      scope,
+      http,
+      exchange,
+      error,
+      status: statusOf(req, res),
+      durationMs: Math.round((performance.now() - exchange.startedAt) * 10) / 10,
+      response: this.#readsResponses ? (scope.response ?? watch?.response()) : undefined,
+      clientAddress: clientAddress(req, { trustProxyHeaders: this.#options.trustProxyHeaders }),
+    }
+    if (audit.enabled) {
+      // The audit log tells of errors of applications when it is configured to.
+      const record = recordOf(ended, audit.detectApplicationErrors ? ended.response : undefined)
+      if (audit.records(record.type)) audit.exchange(record)
+    }
+    recorder?.exchange(recordOf(ended, ended.response))
+    if (!telemetry.enabled) return
+    const failure = errorOf(ended.status, ended.response, error)
+    countRequest(telemetry.metrics, this.#names, {
+      scope,
+      server,
+      transport: this.#options.transport(exchange.path),
+      method: req.method ?? '',
+      httpVersion: req.httpVersion,
+      status: ended.status,
+      seconds: ended.durationMs / 1000,
+      failure,
+      response: ended.response,
+    })
+    const span =
+      scope.span ?? telemetry.tracer.openServerSpan(spanName(rpc, req), scope.startedAt, carrierOf(req, rpc))
+    if (span) this.#endSpan(span, ended, failure)
+  }
+
+  #endSpan(span: OpenSpan, ended: Ended, failure: string | undefined): void {
+    const { scope, http, exchange, status, durationMs, clientAddress } = ended
+    const { server, telemetry } = this.#options
+    if (span.recording) {
+      const facts = {
+        scope,
+        req: http.req,
+        path: exchange.path,
+        query: exchange.query,
+        status,
+        durationMs,
+        requestBytes: exchange.body.length,
+        responseBytes: http.watch?.bytes,
+        server,
+        transport: this.#options.transport(exchange.path),
+        clientAddress,
+        toolArguments: telemetry.spans.toolArguments,
+      }
+      span.set(requestAttributes(facts, telemetry.spans.legacy))
+      span.set(telemetry.spans.environment)
+      if (scope.attributes) span.set(scope.attributes)
+      if (failure !== undefined) span.fail(failure)
+      if (scope.continues !== undefined) span.link(scope.continues)
+    }
+    span.end()
+  }
+}
+
+function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeRecord {
+  const { scope, http, exchange, error, status } = ended
+  const { req, res, watch } = http
+  const type = typeOf(scope.rpc, req, res)
+  return {
+    type,
+    outcome: outcomeOf(status, response, error),
+    status,
+    errorCode: scope.errorCode ?? codeOf(error),
+    req,
+    path: exchange.path,
+    clientAddress: ended.clientAddress,
+    requestId: scope.requestId,
+    caller: exchange.caller,
+    client: scope.client,
+    rpc: scope.rpc,
+    backend: scope.backend,
+    policy: scope.policy,
+    durationMs: ended.durationMs,
+    responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
+    rpcResponse: response,
+    denial: scope.denial,
+    webhooks: scope.webhooks,
+    body: exchange.body,
+    response: watch?.body(),
+  }
+}
