@@ -39,7 +39,7 @@ import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { OAuth2Upstream } from './upstream/oauth2.ts'
 import { OidcUpstream } from './upstream/oidc.ts'
 import type { Upstream } from './upstream/upstream.ts'
-import { makeUpstreamTokenStore, type StoredUpstreamTokens } from './upstream/token-store.ts'
+import { UpstreamTokenStore, type StoredUpstreamTokens } from './upstream/token-store.ts'
 import { makeUrls } from './urls.ts'
 import { shownClient } from './events.ts'
 
@@ -150,7 +150,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
   const primary = config.primaryUpstreamProvider
   const accountsUrl = context.urls.accounts
-  const upstreamTokens = makeUpstreamTokenStore({
+  const upstreamTokens = new UpstreamTokenStore({
     upstreams,
     primary,
     state,

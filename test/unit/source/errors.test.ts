@@ -26,7 +26,7 @@ const roots: readonly string[] = [
 const modules: readonly string[] = [
   'hooks/server/workers.ts WorkerFailure',
   'runtime/authserver/endpoints/oauth-error.ts OAuthError',
-  'runtime/authserver/upstream/token-store.ts Gone',
+  'runtime/authserver/upstream/renewals.ts Gone',
   'runtime/cli/dev/unwritable.ts UnwritableFile',
   'runtime/cli/shell/client.ts ConversationOver',
   'runtime/cli/shell/client.ts ServerError',

@@ -7,7 +7,7 @@ import { hashed } from '../../../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../../../runtime/authserver/tokens/sessions.ts'
 import { OidcUpstream } from '../../../../runtime/authserver/upstream/oidc.ts'
 import type { Upstream } from '../../../../runtime/authserver/upstream/upstream.ts'
-import { makeUpstreamTokenStore } from '../../../../runtime/authserver/upstream/token-store.ts'
+import { UpstreamTokenStore } from '../../../../runtime/authserver/upstream/token-store.ts'
 import { makeCaller, makeFetch, silentLog } from '../../../../runtime/net/index.ts'
 import { OAuthClientError } from '../../../../runtime/oauth/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
@@ -155,7 +155,7 @@ t.test('upstream refresh: a refusal of the old token does not end what was renew
     },
   }
   const events: string[] = []
-  const store = makeUpstreamTokenStore({
+  const store = new UpstreamTokenStore({
     upstreams: [upstream],
     primary: undefined,
     state,

@@ -1,0 +1,200 @@
+/**
+ * Renews the stored tokens of a provider ahead of their end: one refresh for each row at a time in this process, and one
+ * for each user and provider over all replicas.
+ *
+ * A refused refresh (`invalid_grant`) ends the tokens; silence of the provider does not: a token that is still valid is
+ * used until it ends.
+ * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
+ */
+import { LRUCache } from 'lru-cache'
+import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
+import { isTransient, OAuthClientError } from '../../oauth/index.ts'
+import type { AuthServerEvent } from '../events.ts'
+import type { StoredRow, UpstreamTokensRecord } from '../storage/records.ts'
+import { rowKey, type Seen, type State } from '../storage/state.ts'
+import type { Sessions } from '../tokens/sessions.ts'
+import { exclusively, newestRefreshToken, replaceRefreshToken } from './refresh-tokens.ts'
+import type { Upstream } from './upstream.ts'
+
+export interface RenewalParts {
+  readonly state: State
+  readonly sessions: Sessions
+  readonly now: () => number
+  readonly log: Log
+  readonly emit: (event: AuthServerEvent) => void
+}
+
+/** Tokens are renewed this long before they end, but never in the first half of their life. */
+const aheadMs = 60_000
+/** After a provider was silent, it is not asked again for the same row. */
+const pauseMs = 10_000
+const saveTries = 3
+
+/** Nothing can be had for the user at this provider any more; `sure` false: a moment later it might. */
+export class Gone extends ModuleError {
+  readonly sure: boolean
+
+  constructor(cause?: unknown, sure = true) {
+    super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
+    this.sure = sure
+  }
+}
+
+export class Renewals {
+  readonly #parts: RenewalParts
+  readonly #running = new Map<string, Promise<StoredRow>>()
+  readonly #paused = new LRUCache<string, number>({ max: 10_000 })
+
+  constructor(parts: RenewalParts) {
+    this.#parts = parts
+  }
+
+  /** The row as it is, or renewed when its end is near. Rejects with Gone, or with AUTH_UNAVAILABLE. */
+  async fresh(sessionId: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+    const { now } = this.#parts
+    const id = rowKey(sessionId, upstream.name)
+    if (!isDue(row, now())) return row
+    const usable = isUsable(row, now())
+    if (usable && (row.refreshToken === undefined || now() < (this.#paused.get(id) ?? 0))) return row
+    try {
+      return await this.#flight(id, row, upstream)
+    } catch (error) {
+      if (usable && isPassing(error)) {
+        this.#paused.set(id, now() + pauseMs)
+        return row
+      }
+      throw error
+    }
+  }
+
+  /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
+  #flight(id: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+    const known = this.#running.get(id)
+    if (known) return known
+    const mine = exclusively(this.#parts.state, row, () => this.#renew(id, upstream)).finally(() =>
+      this.#running.delete(id),
+    )
+    this.#running.set(id, mine)
+    return mine
+  }
+
+  async #renew(id: string, upstream: Upstream): Promise<StoredRow> {
+    const { state, log, emit, now } = this.#parts
+    const seen = await state.rows.read(id)
+    if (!seen) throw new Gone()
+    // Another replica was faster.
+    if (!isDue(seen.value, now())) return seen.value
+    const { userId, clientId } = seen.value
+    let tokens: UpstreamTokensRecord
+    try {
+      tokens = await this.#refreshed(seen.value, upstream)
+    } catch (error) {
+      log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
+      if (!isFinal(error)) throw unavailable(error)
+      return this.#lost(id, seen, error)
+    }
+    const next: StoredRow = { ...tokens, userId, clientId }
+    await this.#save(id, seen, next)
+    emit({ type: 'upstream_refreshed', outcome: 'success', clientId, userId, upstream: upstream.name })
+    return next
+  }
+
+  /** With the row's refresh token, and when that is refused or absent with the newest one of the same account. */
+  async #refreshed(row: StoredRow, upstream: Upstream): Promise<UpstreamTokensRecord> {
+    const others = async (): Promise<string | undefined> =>
+      newestRefreshToken(this.#parts.state, await this.#parts.sessions.of(row.userId), row, row.refreshToken)
+    try {
+      return await upstream.refresh(row)
+    } catch (error) {
+      const refreshToken = isFinal(error) ? await others() : undefined
+      if (refreshToken === undefined) throw error
+      return await upstream.refresh({ ...row, refreshToken })
+    }
+  }
+
+  /** Drops the refused tokens; what the user has connected since then stays. */
+  async #lost(id: string, seen: Seen<StoredRow>, cause: unknown): Promise<StoredRow> {
+    const { state, emit, now } = this.#parts
+    if (!(await state.rows.swap(id, seen, undefined))) {
+      const row = await state.rows.get(id)
+      if (!row) throw new Gone(cause)
+      if (isDue(row, now())) throw unavailable(cause)
+      return row
+    }
+    const { clientId, userId, provider, refreshToken } = seen.value
+    emit({
+      type: 'upstream_refused',
+      outcome: 'failure',
+      clientId,
+      userId,
+      upstream: provider,
+      ...(refreshToken === undefined
+        ? { reason: 'the token has expired and came without a refresh token' }
+        : {}),
+    })
+    throw new Gone(cause)
+  }
+
+  /**
+   * The provider has rotated: losing the new token would end the connection, so the store gets several chances. A row
+   * that changed meanwhile (a new login, or the end of the session) is left as it is; its life is the session's.
+   */
+  async #save(id: string, seen: Seen<StoredRow>, next: StoredRow): Promise<void> {
+    const { state, sessions, log } = this.#parts
+    const { refreshToken: old } = seen.value
+    const rotated = next.refreshToken
+    for (let tries = 1; ; tries++) {
+      try {
+        await state.rows.swap(id, seen, next)
+        if (old !== undefined && rotated !== undefined && rotated !== old)
+          await replaceRefreshToken(state, await sessions.of(next.userId), next, old, rotated)
+        return
+      } catch (error) {
+        if (tries < saveTries) continue
+        log.error('a refreshed upstream token could not be stored', {
+          upstream: next.provider,
+          err: error,
+        })
+        return
+      }
+    }
+  }
+}
+
+function isUsable({ expiresAtMs }: StoredRow, nowMs: number): boolean {
+  return expiresAtMs === undefined || expiresAtMs > nowMs
+}
+
+function isDue(row: StoredRow, nowMs: number): boolean {
+  if (row.expiresAtMs === undefined) return false
+  const lifeMs = row.expiresAtMs - row.obtainedAtMs
+  return row.expiresAtMs - nowMs <= Math.min(aheadMs, lifeMs / 2)
+}
+
+/** Refusals that blame this server rather than the tokens: signing in again would not help. */
+const ours: ReadonlySet<string> = new Set([
+  'invalid_client',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_request',
+  'invalid_scope',
+])
+
+/** The provider says that the grant is gone, in whatever words. */
+function isFinal(error: unknown): boolean {
+  return (
+    error instanceof OAuthClientError &&
+    error.kind === 'refused' &&
+    error.error !== undefined &&
+    !ours.has(error.error)
+  )
+}
+
+function isPassing(error: unknown): boolean {
+  return isTransient(error) || error instanceof GatehouseError
+}
+
+function unavailable(cause: unknown): GatehouseError {
+  return new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '5' }, cause })
+}
