@@ -1,5 +1,5 @@
 /**
- * What is told of a request that is over: a line of the audit log, a record for whoever keeps them, counters, a span.
+ * Reports a request that is over: a line of the audit log, a record for whoever keeps them, counters, a span.
  *
  * Does not know when a request is over: observer.ts does.
  * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry.

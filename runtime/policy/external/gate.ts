@@ -18,10 +18,11 @@ import type { Caller } from '../../net/index.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from '../claims.ts'
 import { type CheckOptions, type DecisionReport, type Gate, notFound } from '../gate.ts'
 import { recordedArguments } from '../inputs.ts'
-import { type ListedItem, parseList, withItems } from '../list-filter.ts'
+import { parseList, withItems } from '../list-filter.ts'
 import { type AccessRequest, accessRequestsOf, lists, refusal } from '../requests.ts'
 import { undecided, type PolicyVerdict } from '../verdict.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
+import { decideItems } from './item-decisions.ts'
 import { makeDecisionPoint, type PointEvent } from './point.ts'
 import { principalOf, questionText } from './question.ts'
 
@@ -35,57 +36,124 @@ export interface ExternalGateParts {
 
 /** In the audit log, what decided. */
 const decidedBy = 'httpv1'
-/** Questions about one list that are open at once. */
-const questionsAtOnce = 16
 /** What one request may ask about. */
 const maxQuestions = 100
 /** All questions about one list together take no longer than so many responses. */
 const listTimeouts = 4
 
-/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
-export function makeExternalGate(
-  authz: RuntimeAuthz & { readonly httpv1: RuntimeDecisionPoint },
-  { serverName, upstreamTokens, observe }: ExternalGateParts,
-): Gate {
-  const { httpv1: settings, primaryUpstreamProvider: provider } = authz
-  const point = makeDecisionPoint(settings, observe)
-  const digest = hash('sha256', JSON.stringify([serverName, settings]), 'hex').slice(0, 16)
-  const listMs = listTimeouts * timerMs(settings.http.timeout)
+type Settings = RuntimeAuthz & { readonly httpv1: RuntimeDecisionPoint }
+type Principal = ReturnType<typeof principalOf>
 
-  /** Undefined: what decides is not to be had, so nothing is allowed. */
-  async function claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
-    if (provider === undefined || !upstreamTokens) return caller.claims
-    const tokens = await upstreamTokens.get(caller, provider, signal)
-    return tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims)
+/** Who asks: the caller, and the claims that the decision point gets. */
+interface Requester {
+  readonly caller: Caller
+  readonly principal: Principal
+}
+
+/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+export function makeExternalGate(authz: Settings, parts: ExternalGateParts): Gate {
+  return new ExternalGate(authz, parts)
+}
+
+class ExternalGate implements Gate {
+  readonly #parts: ExternalGateParts
+  readonly #settings: RuntimeDecisionPoint
+  /** The upstream provider whose token has the claims; undefined: the caller's own. */
+  readonly #provider: string | undefined
+  readonly #point: ReturnType<typeof makeDecisionPoint>
+  /** In records of decisions, what the server asked with. */
+  readonly #digest: string
+  readonly #listMs: number
+
+  constructor({ httpv1, primaryUpstreamProvider }: Settings, parts: ExternalGateParts) {
+    this.#parts = parts
+    this.#settings = httpv1
+    this.#provider = primaryUpstreamProvider
+    this.#point = makeDecisionPoint(httpv1, parts.observe)
+    this.#digest = hash('sha256', JSON.stringify([parts.serverName, httpv1]), 'hex').slice(0, 16)
+    this.#listMs = listTimeouts * timerMs(httpv1.http.timeout)
   }
 
-  async function principalFor(caller: Caller, signal: AbortSignal | undefined) {
-    const claims = await claimsOf(caller, signal)
+  async check(caller: Caller, method: string, params: JsonObject, options: CheckOptions = {}): Promise<void> {
+    const questions = questionsOf(method, params)
+    if (questions.length === 0) return
+    const principal = await this.#principalFor(caller, options.signal)
+    for (const question of questions) {
+      if (!principal) throw refusal(question.action)
+      await this.#checkOne({ caller, principal }, question, options)
+    }
+  }
+
+  async filter(
+    caller: Caller,
+    method: string,
+    result: Buffer,
+    { signal, originOf }: Parameters<Gate['filter']>[3] = {},
+  ): Promise<Buffer> {
+    const row = lists[method]
+    if (!row) return result
+    const principal = await this.#principalFor(caller, signal)
+    const page = parseList(row, result)
+    if (!principal) return withItems(row, page, [])
+    const { items } = page
+    const verdicts = await decideItems(items, {
+      signal,
+      budgetMs: this.#listMs,
+      decide: ({ id, hints }, within) =>
+        this.#decide(
+          { caller, principal },
+          { action: row.action, id, hints, origin: originOf?.(id) },
+          within,
+        ),
+      late: (error) => this.#parts.observe({ kind: 'failure', reason: 'list_timeout', error, ms: 0 }),
+    })
+    if (verdicts.size === 0 && items.length > 0) throw new GatehouseError('DECISION_UNAVAILABLE')
+    const allowed = items.filter((item) => verdicts.get(item) === true)
+    return allowed.length === items.length && !page.incomplete ? result : withItems(row, page, allowed)
+  }
+
+  close(): Promise<void> {
+    return this.#point.close()
+  }
+
+  async #decide(
+    { caller, principal }: Requester,
+    request: AccessRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    const text = await questionText(this.#parts.serverName, principal, request, this.#settings)
+    return this.#point.decide(text, caller.key, signal)
+  }
+
+  async #principalFor(caller: Caller, signal: AbortSignal | undefined): Promise<Principal | undefined> {
+    const claims = await this.#claimsOf(caller, signal)
     if (!claims) return undefined
-    const principal = principalOf(claims, settings.claimMapping)
+    const principal = principalOf(claims, this.#settings.claimMapping)
     // Callers whose claims have no `sub` are somebody too.
     return principal['sub'] === undefined ? { ...principal, sub: caller.subject } : principal
   }
 
-  type Principal = NonNullable<Awaited<ReturnType<typeof principalFor>>>
+  /** Undefined: what decides is not to be had, so nothing is allowed. */
+  async #claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
+    const { upstreamTokens } = this.#parts
+    if (this.#provider === undefined || !upstreamTokens) return caller.claims
+    const tokens = await upstreamTokens.get(caller, this.#provider, signal)
+    return tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims)
+  }
 
-  async function checkOne(
-    { caller, principal, question }: { caller: Caller; principal: Principal; question: AccessRequest },
+  async #checkOne(
+    requester: Requester,
+    question: AccessRequest,
     { signal, factsOf, decided }: CheckOptions,
   ): Promise<void> {
     const facts = await factsOf?.(question)
     if (facts === 'later') return
     const known = facts === 'no such thing' || facts instanceof GatehouseError ? undefined : facts
     const request = { ...question, ...known }
-    const tell = (verdict: PolicyVerdict): void =>
-      decided?.(reportOf(request, verdict, { caller, principal }))
+    const tell = (verdict: PolicyVerdict): void => decided?.(this.#reportOf(requester, request, verdict))
     let allow: boolean
     try {
-      allow = await point.decide(
-        await questionText(serverName, principal, request, settings),
-        caller.key,
-        signal,
-      )
+      allow = await this.#decide(requester, request, signal)
     } catch (error) {
       if (!(error instanceof DecisionFailure)) throw error
       tell({ ...undecided, errors: [`${decidedBy}: ${error.reason}`] })
@@ -98,17 +166,16 @@ export function makeExternalGate(
     if (facts === 'no such thing') throw notFound(question)
   }
 
-  function reportOf(
+  #reportOf(
+    { caller, principal }: Requester,
     request: AccessRequest,
     verdict: PolicyVerdict,
-    { caller, principal }: { caller: Caller; principal: Principal },
   ): DecisionReport {
-    const allowed = verdict.decision === 'permitted'
     return {
       request,
-      allowed,
+      allowed: verdict.decision === 'permitted',
       verdict,
-      digest,
+      digest: this.#digest,
       shadow: undefined,
       inputs: (mode, facts) => ({
         mode,
@@ -119,70 +186,6 @@ export function makeExternalGate(
           : { claims: caller.claims, arguments: recordedArguments(request) }),
       }),
     }
-  }
-
-  /** What may be seen, and how many items nobody could decide about. */
-  async function decideItems(
-    items: readonly ListedItem[],
-    decide: (item: ListedItem, signal: AbortSignal) => Promise<boolean>,
-    given: AbortSignal | undefined,
-  ): Promise<{ allowed: ListedItem[]; undecided: number }> {
-    const budget = AbortSignal.timeout(listMs)
-    const signal = given ? AbortSignal.any([given, budget]) : budget
-    const verdicts = new Map<ListedItem, boolean>()
-    const waiting = items.values()
-    const askInTurn = async (): Promise<void> => {
-      for (const item of waiting) {
-        if (signal.aborted) return
-        try {
-          verdicts.set(item, await decide(item, signal))
-        } catch (error) {
-          given?.throwIfAborted()
-          if (!(error instanceof DecisionFailure) && !budget.aborted) throw error
-        }
-      }
-    }
-    await Promise.all(Array.from({ length: Math.min(questionsAtOnce, items.length) }, askInTurn))
-    given?.throwIfAborted()
-    if (budget.aborted && verdicts.size < items.length) {
-      const error = new Error(
-        `${items.length - verdicts.size} items of a list were not decided about in time`,
-      )
-      observe({ kind: 'failure', reason: 'list_timeout', error, ms: 0 })
-    }
-    return {
-      allowed: items.filter((item) => verdicts.get(item) === true),
-      undecided: items.length - verdicts.size,
-    }
-  }
-
-  return {
-    async check(caller, method, params, options = {}) {
-      const questions = questionsOf(method, params)
-      if (questions.length === 0) return
-      const principal = await principalFor(caller, options.signal)
-      for (const question of questions) {
-        if (!principal) throw refusal(question.action)
-        await checkOne({ caller, principal, question }, options)
-      }
-    },
-
-    async filter(caller, method, result, { signal, originOf } = {}) {
-      const row = lists[method]
-      if (!row) return result
-      const principal = await principalFor(caller, signal)
-      const page = parseList(row, result)
-      if (!principal) return withItems(row, page, [])
-      const decide = async ({ id, hints }: ListedItem, within: AbortSignal): Promise<boolean> => {
-        const request = { action: row.action, id, hints, origin: originOf?.(id) }
-        return point.decide(await questionText(serverName, principal, request, settings), caller.key, within)
-      }
-      const { allowed, undecided: open } = await decideItems(page.items, decide, signal)
-      if (open > 0 && open === page.items.length) throw new GatehouseError('DECISION_UNAVAILABLE')
-      return allowed.length === page.items.length && !page.incomplete ? result : withItems(row, page, allowed)
-    },
-
-    close: () => point.close(),
   }
 }
 
