@@ -2,13 +2,12 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * Reading follows the whole grammar: several header lines, several challenges per line, token68, quoted strings, any
- * case. A malformed rest is dropped, what was read before it stays; nothing throws. Writing quotes every value.
+ * case. A token68 is skipped: no scheme that we act on has one. A malformed rest is dropped, what was read before it stays; nothing throws. Writing quotes every value.
  * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {
   /** Lower case. */
   readonly scheme: string
-  readonly token68?: string
   /** Names in lower case; the first of two equal names counts. */
   readonly params: ReadonlyMap<string, string>
 }
@@ -79,8 +78,7 @@ class Reader {
     if (this.#ended()) return { scheme, params }
     // Only white space may part a scheme from its parameters.
     if (this.#at === before) return undefined
-    const token68 = this.#token68()
-    if (token68 !== undefined) return { scheme, token68, params }
+    if (this.#token68() !== undefined) return { scheme, params }
     // Lenient: servers are seen to leave out the comma between two parameters.
     while (this.#param(params)) this.#skipSeparators()
     return { scheme, params }

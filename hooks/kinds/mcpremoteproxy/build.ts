@@ -2,7 +2,6 @@
  * From a checked MCPRemoteProxy to its desired children, or to the errors that stand in the way.
  */
 import { addressViolation, endpointPolicy } from '../../../schemas/index.ts'
-import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -11,8 +10,8 @@ import type { KubeObject } from '../../kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
-import { exposureChildren, externalUrl } from '../common/exposure.ts'
-import { proxyChildren } from '../common/proxy/children.ts'
+import { externalUrl } from '../common/exposure.ts'
+import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { checkPodTemplate, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
@@ -62,7 +61,15 @@ export function build(context: Context): BuiltRemoteProxy {
   const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
   const headers = checkHeaders(context, needs)
-  const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context))
+  const built =
+    proxy.file &&
+    proxyChildren(proxy, needs, {
+      ...proxyOptions(context, app, remoteProxyNames(context.name)),
+      serviceAccount: spec.serviceAccount,
+      resources: spec.resources,
+      podTemplateSpec: spec.podTemplateSpec,
+      annotations: {},
+    })
   const template = built?.failure
   checkPodTemplate(conditions, template)
   checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
@@ -111,37 +118,4 @@ function checkHeaders(context: Context, needs: PodNeeds): SyncFailure | undefine
   const missing = context.missingSecrets(refs)
   if (missing.length === 0) return undefined
   return { reason: 'HeaderSecretNotFound', message: `Not found: ${missing.join('; ')}` }
-}
-
-function proxyOptions(context: Context) {
-  const { name, namespace, parent, settings } = context
-  const { spec } = parent
-  const names = remoteProxyNames(name)
-  const labels = ownLabels(app, name)
-  return {
-    settings,
-    namespace,
-    owner: name,
-    name: names.proxy,
-    configName: names.proxyConfig,
-    labels,
-    selector: selectorLabels(app, name),
-    port: spec.proxyPort,
-    sessionAffinity: spec.sessionAffinity,
-    replicas: spec.replicas,
-    autoscaling: spec.autoscaling,
-    exposed: exposureChildren(
-      context,
-      spec.exposure,
-      { name: names.proxy, namespace, labels },
-      spec.proxyPort,
-    ),
-    observed: context.child('Deployment', names.proxy),
-    serviceAccount: spec.serviceAccount,
-    resources: spec.resources,
-    deploymentOverrides: spec.resourceOverrides?.proxyDeployment,
-    serviceOverrides: spec.resourceOverrides?.proxyService,
-    podTemplateSpec: spec.podTemplateSpec,
-    annotations: {},
-  }
 }

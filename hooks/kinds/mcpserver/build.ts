@@ -2,7 +2,6 @@
  * From a checked MCPServer to its desired children, or to the errors that stand in the way.
  */
 import { hashOf, type MCPServer } from '../../../schemas/index.ts'
-import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { sizeFailure } from '../../children/size.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -12,8 +11,8 @@ import { serverNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
-import { exposureChildren, externalUrl } from '../common/exposure.ts'
-import { proxyChildren } from '../common/proxy/children.ts'
+import { externalUrl } from '../common/exposure.ts'
+import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 import {
@@ -86,7 +85,15 @@ export function build(context: Context): BuiltServer {
   const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge?.files ?? {}])
   const server = serverTemplate(context, stdio, revision)
   const template = server.violations && mergeFailure(server.violations)
-  const built = proxy.file && proxyChildren(proxy, needs, proxyOptions(context, stdio))
+  const built =
+    proxy.file &&
+    proxyChildren(proxy, needs, {
+      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
+      replicas: proxyReplicas(context),
+      beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
+      podTemplateSpec: parent.spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
+      annotations: restartAnnotations(context),
+    })
   checkPodTemplate(conditions, template ?? built?.failure)
   const all = [template, stdio.failure, profile, secrets, ...proxy.failures, built?.failure]
   const failures = all.filter((failure) => failure !== undefined)
@@ -97,38 +104,6 @@ export function build(context: Context): BuiltServer {
   const size = sizeFailure(children)
   if (size) return { children: undefined, failures: [size], hashes: proxy.hashes }
   return { children, failures: [], hashes: proxy.hashes }
-}
-
-function proxyOptions(context: Context, { attach }: Stdio) {
-  const { name, namespace, parent, settings } = context
-  const { spec } = parent
-  const names = serverNames(name)
-  const labels = ownLabels(app, name, 'proxy')
-  return {
-    settings,
-    namespace,
-    owner: name,
-    name: names.proxy,
-    configName: names.proxyConfig,
-    labels,
-    selector: selectorLabels(app, name, 'proxy'),
-    port: spec.proxyPort,
-    sessionAffinity: spec.sessionAffinity,
-    replicas: proxyReplicas(context),
-    autoscaling: spec.autoscaling,
-    beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
-    exposed: exposureChildren(
-      context,
-      spec.exposure,
-      { name: names.proxy, namespace, labels },
-      spec.proxyPort,
-    ),
-    observed: context.child('Deployment', names.proxy),
-    deploymentOverrides: spec.resourceOverrides?.proxyDeployment,
-    serviceOverrides: spec.resourceOverrides?.proxyService,
-    podTemplateSpec: spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
-    annotations: restartAnnotations(context),
-  }
 }
 
 /**

@@ -1,10 +1,10 @@
 /** The hooks as they run on one machine, and the checks of manifests that go with them. */
-import type { Hook } from '../local/cluster.ts'
+import type { Hooks } from '../local/cluster.ts'
 import type { ValidateResource } from '../manifests/check.ts'
 import { runtimeImage, version } from '../version.ts'
 
 export interface LocalHooks {
-  readonly hooks: Iterable<Hook>
+  readonly hooks: Hooks
   /** As the webhook would, but for what only a pod cannot do. */
   readonly validate: ValidateResource
 }

@@ -6,8 +6,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { Hook } from '../local/cluster.ts'
-import { LocalCluster } from '../local/cluster.ts'
+import { type Hooks, LocalCluster } from '../local/cluster.ts'
 import { type LocalObject, objectKey } from '../local/objects.ts'
 import { watchGroups } from '../../proxy/index.ts'
 import { Addresses } from './addresses.ts'
@@ -19,7 +18,7 @@ import { ProcessRunner } from './processes/runner.ts'
 import { removeAbandoned, RunningNames } from './running.ts'
 
 export interface SessionOptions {
-  readonly hooks: Iterable<Hook>
+  readonly hooks: Hooks
   readonly port: number
   readonly runtimeImage: string
   readonly self: readonly string[]

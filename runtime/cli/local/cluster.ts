@@ -13,10 +13,14 @@ import { matchesRule, type LocalRelatedRule } from './related.ts'
 
 /** What the local cluster needs of a hook; the hooks module's registry entries satisfy it. */
 export interface Hook {
-  readonly kind: string
   readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
   readonly customize: (request: unknown) => { relatedResources: readonly LocalRelatedRule[] }
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
+}
+
+/** The hooks of all kinds; the hooks module's registry satisfies it. */
+export interface Hooks {
+  byKind(kind: string): Hook | undefined
 }
 
 /** Rounds after which hooks that keep changing their response are called broken. */
@@ -25,12 +29,12 @@ const maxRounds = 40
 export class LocalCluster {
   readonly #objects = new Map<string, LocalObject>()
   readonly #rules = new Map<string, readonly LocalRelatedRule[]>()
-  readonly #hooks: ReadonlyMap<string, Hook>
+  readonly #hooks: Hooks
   readonly #now: () => Date
   #version = 0
 
-  constructor(hooks: Iterable<Hook>, now: () => Date) {
-    this.#hooks = new Map([...hooks].map((hook) => [hook.kind, hook]))
+  constructor(hooks: Hooks, now: () => Date) {
+    this.#hooks = hooks
     this.#now = now
   }
 
@@ -76,7 +80,7 @@ export class LocalCluster {
     for (let round = 0; round < maxRounds; round++) {
       const before = this.#version
       for (const parent of this.objects) {
-        const hook = this.#hooks.get(parent.kind)
+        const hook = this.#hooks.byKind(parent.kind)
         if (hook && this.#objects.has(objectKey(parent))) this.#sync(parent, hook)
       }
       if (this.#version === before) return

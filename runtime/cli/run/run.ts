@@ -125,9 +125,7 @@ async function save(
 
 interface Serving extends RunCommandOptions {
   readonly port: number
-  readonly hooks: Iterable<
-    ConstructorParameters<typeof DevSession>[0]['hooks'] extends Iterable<infer H> ? H : never
-  >
+  readonly hooks: ConstructorParameters<typeof DevSession>[0]['hooks']
   readonly stop: AbortController
 }
 

@@ -4,7 +4,8 @@
  * Written like Go does: no blanks, names sorted; but without HTML escapes.
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
-import { EvaluationError, isList, isObject, sortedNames, type TemplateValue } from './value.ts'
+import { EvaluationError, type TemplateValue } from './value.ts'
+import { type ValueStyle, writeValue } from './write-value.ts'
 
 /** A number that may be too long for a float; inside of strings it does no harm, only the slower way is taken. */
 const longNumber = /[0-9]{16}/
@@ -48,36 +49,19 @@ export function structureOf(text: string): number {
 /** The value as compact JSON; null when there is none. Throws EvaluationError beyond the limits, WorkLimitError. */
 export function jsonText(value: TemplateValue, meter: TemplateMeter): string {
   const out = new MeteredOutput(meter)
-  write(value, out, 0)
+  writeValue(value, json, out)
   return out.text
 }
 
-function write(value: TemplateValue, out: MeteredOutput, depth: number): void {
-  out.depth(depth)
-  if (isList(value)) {
-    out.write('[')
-    for (const [index, item] of value.entries()) {
-      if (index > 0) out.write(',')
-      write(item, out, depth + 1)
-    }
-    out.write(']')
-  } else if (isObject(value)) {
-    out.write('{')
-    let separator = ''
-    for (const name of sortedNames(value)) {
-      // A member without value is left out, like JSON.stringify does.
-      if (value[name] === undefined) continue
-      out.write(`${separator}${JSON.stringify(name)}:`)
-      write(value[name], out, depth + 1)
-      separator = ','
-    }
-    out.write('}')
-  } else out.write(scalar(value))
-}
-
-function scalar(value: undefined | null | boolean | number | bigint | string): string {
-  if (typeof value === 'bigint') return value.toString()
-  return value === undefined ? 'null' : JSON.stringify(value)
+const json: ValueStyle = {
+  list: { open: '[', between: ',', close: ']' },
+  object: { open: '{', between: ',', close: '}' },
+  name: (name) => JSON.stringify(name),
+  omitsUndefined: true,
+  scalar(value) {
+    if (typeof value === 'bigint') return value.toString()
+    return value === undefined ? 'null' : JSON.stringify(value)
+  },
 }
 
 /** JSON text as a value. Throws EvaluationError, WorkLimitError. */

@@ -5,14 +5,15 @@
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { floatText } from './numbers.ts'
-import { isList, isNil, isObject, sortedNames, type TemplateValue } from './value.ts'
+import { isNil, type TemplateValue } from './value.ts'
+import { type ValueStyle, writeValue } from './write-value.ts'
 
 /** What an action shows for nothing. */
 export const noValue = '<no value>'
 
 export function writeAction(value: TemplateValue, out: MeteredOutput): void {
   if (isNil(value)) out.write(noValue)
-  else write(value, out, 0)
+  else writeValue(value, printed, out)
 }
 
 /** The text of a value as an action prints it. Throws EvaluationError beyond the limits, WorkLimitError. */
@@ -23,24 +24,15 @@ export function valueText(value: TemplateValue, meter: TemplateMeter): string {
 }
 
 /** `map[a:1 b:x]`, `[a b]`, strings as they are, `<nil>` for nothing. */
-function write(value: TemplateValue, out: MeteredOutput, depth: number): void {
-  out.depth(depth)
-  if (isList(value)) {
-    out.write('[')
-    for (const [index, item] of value.entries()) {
-      if (index > 0) out.write(' ')
-      write(item, out, depth + 1)
-    }
-    out.write(']')
-  } else if (isObject(value)) {
-    out.write('map[')
-    for (const [index, name] of sortedNames(value).entries()) {
-      out.write(`${index > 0 ? ' ' : ''}${name}:`)
-      write(value[name], out, depth + 1)
-    }
-    out.write(']')
-  } else if (isNil(value)) out.write('<nil>')
-  else out.write(typeof value === 'number' ? floatText(value) : value.toString())
+const printed: ValueStyle = {
+  list: { open: '[', between: ' ', close: ']' },
+  object: { open: 'map[', between: ' ', close: ']' },
+  name: (name) => name,
+  omitsUndefined: false,
+  scalar(value) {
+    if (isNil(value)) return '<nil>'
+    return typeof value === 'number' ? floatText(value) : value.toString()
+  },
 }
 
 /** A blank between two values when neither is a string. */
@@ -50,7 +42,7 @@ export function print(values: readonly TemplateValue[], meter: TemplateMeter): s
   for (const value of values) {
     const isString = typeof value === 'string'
     if (!isString && !wasString) out.write(' ')
-    write(value, out, 0)
+    writeValue(value, printed, out)
     wasString = isString
   }
   return out.text
@@ -61,7 +53,7 @@ export function printLine(values: readonly TemplateValue[], meter: TemplateMeter
   const out = new MeteredOutput(meter)
   for (const [index, value] of values.entries()) {
     if (index > 0) out.write(' ')
-    write(value, out, 0)
+    writeValue(value, printed, out)
   }
   out.write('\n')
   return out.text

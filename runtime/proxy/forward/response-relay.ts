@@ -11,6 +11,7 @@ import type { Duplex } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { maxRefusalBytes } from '../../mcp/index.ts'
 import { type DispatchController, type DispatchHandler, holdsStream } from '../../net/index.ts'
+import { addTrailers, clientGone, sendHead, waitForDrain } from './client-side.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
 import type { ProxyExchange } from '../exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
@@ -50,7 +51,6 @@ export type DiscardedResponse = { readonly status: number; readonly headers: Inc
 /** A dropped body is read to its end up to here, so that the connection stays usable; beyond, it is closed. */
 const maxDropped = 65_536
 
-export const clientGone: Error = new Error('the client disconnected')
 const discarded = new Error('the response was discarded')
 
 export class ResponseRelay implements DispatchHandler {
@@ -148,9 +148,7 @@ export class ResponseRelay implements DispatchHandler {
   #commit(status: number, text: string | undefined, headers: IncomingHttpHeaders): void {
     const { req, res } = this.#exchange
     const lines = responseHeaders(headers, res, this.#policy.rules)
-    // Throws for a head that cannot be sent on; undici reports it through onResponseError.
-    if (text === undefined || text === '') res.writeHead(status, lines)
-    else res.writeHead(status, text, lines)
+    sendHead(res, status, text, lines)
     this.#state = 'committed'
     if (headers['content-length'] !== undefined) {
       this.#length = Number(headers['content-length'])
@@ -179,10 +177,7 @@ export class ResponseRelay implements DispatchHandler {
       if (this.#held.size > maxRefusalBytes) this.#release(this.#held)
       return
     }
-    if (!this.#pass(chunk)) {
-      controller.pause()
-      this.#exchange.res.once('drain', () => controller.resume())
-    }
+    if (!this.#pass(chunk)) waitForDrain(this.#exchange.res, controller)
   }
 
   /** False when the client has to read first. */
@@ -204,8 +199,7 @@ export class ResponseRelay implements DispatchHandler {
     const { res } = this.#exchange
     const rest = this.#rewriter?.end()
     if (rest && rest.length > 0) res.write(rest)
-    // Trailers exist in a chunked body only; towards an HTTP/1.0 client Node drops them.
-    for (const name in trailers) res.addTrailers({ [name]: String(trailers[name]) })
+    addTrailers(res, trailers)
     this.#finish()
     if (!this.#ended) res.end()
     this.#resolve(undefined)

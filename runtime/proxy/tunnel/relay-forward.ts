@@ -5,7 +5,7 @@
  * Only what belongs to this hop ends here (RFC 9110 section 7.6.1). A tunnel that breaks in the middle breaks the response
  * off too.
  */
-import { clientGone } from '../forward/response-relay.ts'
+import { addTrailers, clientGone, sendHead, waitForDrain } from '../forward/client-side.ts'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError, hopByHop } from '../../../schemas/index.ts'
@@ -116,8 +116,7 @@ class RelayedResponse implements DispatchHandler {
     if (status < 200) return
     const { res } = this.#exchange
     const lines = responseLines(headers)
-    if (text === undefined || text === '') res.writeHead(status, lines)
-    else res.writeHead(status, text, lines)
+    sendHead(res, status, text, lines)
     if (headers['content-length'] !== undefined) return
     // The head of a stream must not wait for its first byte.
     res.flushHeaders()
@@ -126,14 +125,12 @@ class RelayedResponse implements DispatchHandler {
 
   onResponseData(controller: DispatchController, chunk: Buffer): void {
     const { res } = this.#exchange
-    if (res.write(chunk)) return
-    controller.pause()
-    res.once('drain', () => controller.resume())
+    if (!res.write(chunk)) waitForDrain(res, controller)
   }
 
   onResponseEnd(_controller: DispatchController, trailers: IncomingHttpHeaders): void {
     const { res } = this.#exchange
-    for (const [name, value] of Object.entries(trailers)) res.addTrailers({ [name]: String(value) })
+    addTrailers(res, trailers)
     res.end()
     this.#done()
   }

@@ -3,7 +3,7 @@
  */
 import t from 'tap'
 import { applyChild } from '../../../runtime/cli/local/apply.ts'
-import { type Hook, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
+import { type Hook, type Hooks, LocalCluster } from '../../../runtime/cli/local/cluster.ts'
 import type { LocalObject } from '../../../runtime/cli/local/objects.ts'
 import { matchesRule } from '../../../runtime/cli/local/related.ts'
 
@@ -32,23 +32,25 @@ function hook(
   rules: object[] = [],
 ): Hook {
   return {
-    kind: 'MCPGroup',
     childKinds: [{ apiVersion: 'v1', kind: 'ConfigMap' }],
     customize: () => ({ relatedResources: rules as never }),
     sync: (request) => sync(request as Request),
   }
 }
 
+/** The hooks of all kinds, of which there is one. */
+const registry = (only: Hook): Hooks => ({ byKind: (kind) => (kind === 'MCPGroup' ? only : undefined) })
+
 const clock = () => new Date('2026-01-02T03:04:05.678Z')
 
 t.test('cluster: children are created, changed, and removed when they are no longer returned', async (t) => {
   const cluster = new LocalCluster(
-    [
+    registry(
       hook(({ parent }) => ({
         status: { seen: parent.spec },
         children: parent.spec?.['child'] ? [map('c', { value: JSON.stringify(parent.spec['child']) })] : [],
       })),
-    ],
+    ),
     clock,
   )
   const child = () => cluster.objects.find(({ kind }) => kind === 'ConfigMap')
@@ -73,7 +75,7 @@ t.test('cluster: children are created, changed, and removed when they are no lon
 })
 
 t.test('cluster: a parent that is no longer declared takes its children with it', async (t) => {
-  const cluster = new LocalCluster([hook(() => ({ status: {}, children: [map('c', {})] }))], clock)
+  const cluster = new LocalCluster(registry(hook(() => ({ status: {}, children: [map('c', {})] }))), clock)
   cluster.declare([group('g')])
   cluster.reconcile()
   t.equal(cluster.objects.length, 2)
@@ -83,7 +85,7 @@ t.test('cluster: a parent that is no longer declared takes its children with it'
 
 t.test('cluster: a name that an untrusted client holds is left to the untrusted client', async (t) => {
   const cluster = new LocalCluster(
-    [hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))],
+    registry(hook(() => ({ status: {}, children: [map('taken', { by: 'hook' })] }))),
     clock,
   )
   cluster.declare([group('g'), map('taken', { by: 'other' })])
@@ -101,7 +103,7 @@ t.test('cluster: related objects are those a rule selects', async (t) => {
     seen.push(Object.keys(related['ConfigMap.v1'] ?? {}))
     return { status: {}, children: [] }
   }, rules)
-  const cluster = new LocalCluster([watching], clock)
+  const cluster = new LocalCluster(registry(watching), clock)
   cluster.declare([group('g'), map('a', {}), map('b', {})])
   cluster.reconcile()
   t.same(seen.at(-1), ['default/a'])
@@ -110,7 +112,7 @@ t.test('cluster: related objects are those a rule selects', async (t) => {
 t.test('cluster: hooks that never come to rest are an error, not an endless loop', async (t) => {
   let count = 0
   const restless = hook(() => ({ status: { count: ++count }, children: [] }))
-  const cluster = new LocalCluster([restless], clock)
+  const cluster = new LocalCluster(registry(restless), clock)
   cluster.declare([group('g')])
   t.throws(() => cluster.reconcile(), /did not come to rest/)
 })

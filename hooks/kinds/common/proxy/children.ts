@@ -16,7 +16,7 @@ import {
   spread,
   terminationSeconds,
 } from '../../../children/serving/availability.ts'
-import type { ObjectLabels } from '../../../children/labels.ts'
+import { type ObjectLabels, ownLabels, selectorLabels } from '../../../children/labels.ts'
 import { configMap, service, serviceAccount } from '../../../children/objects.ts'
 import {
   type ContainerSpec,
@@ -34,7 +34,9 @@ import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
 import { mergeFailure } from '../pod-template.ts'
+import { exposureChildren } from '../exposure.ts'
 import type { BuiltProxyConfig } from './config.ts'
+import type { ProxyContext } from './spec.ts'
 import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
 
 export interface ProxyChildrenOptions {
@@ -66,6 +68,40 @@ export interface ProxyChildrenOptions {
   readonly beside?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
+}
+
+/** What follows alike from every manifest of a proxy; `component` where the resource has another workload beside it. */
+export function proxyOptions(
+  context: ProxyContext,
+  app: string,
+  names: { readonly proxy: string; readonly proxyConfig: string },
+  component?: string,
+) {
+  const { name, namespace, settings, spec } = context
+  const labels = ownLabels(app, name, component)
+  const { proxyDeployment, proxyService } = spec.resourceOverrides ?? {}
+  return {
+    settings,
+    namespace,
+    owner: name,
+    name: names.proxy,
+    configName: names.proxyConfig,
+    labels,
+    selector: selectorLabels(app, name, component),
+    port: spec.proxyPort,
+    sessionAffinity: spec.sessionAffinity,
+    replicas: spec.replicas,
+    autoscaling: spec.autoscaling,
+    exposed: exposureChildren(
+      context,
+      spec.exposure,
+      { name: names.proxy, namespace, labels },
+      spec.proxyPort,
+    ),
+    observed: context.child('Deployment', names.proxy),
+    deploymentOverrides: proxyDeployment,
+    serviceOverrides: proxyService,
+  }
 }
 
 export type ProxyChildren =

@@ -1,0 +1,43 @@
+/** Writes a value as text, list by list and member by member, in the style of whoever asks: JSON, or what Go prints. */
+import type { MeteredOutput } from './meter.ts'
+import { isList, isObject, sortedNames, type TemplateValue } from './value.ts'
+
+type Scalar = undefined | null | boolean | number | bigint | string
+
+interface Brackets {
+  readonly open: string
+  readonly between: string
+  readonly close: string
+}
+
+export interface ValueStyle {
+  readonly list: Brackets
+  readonly object: Brackets
+  readonly name: (name: string) => string
+  readonly scalar: (value: Scalar) => string
+  /** True: a member without value is left out, like JSON.stringify does. */
+  readonly omitsUndefined: boolean
+}
+
+/** Throws EvaluationError beyond the limits, WorkLimitError. */
+export function writeValue(value: TemplateValue, style: ValueStyle, out: MeteredOutput, depth = 0): void {
+  out.depth(depth)
+  if (isList(value)) {
+    out.write(style.list.open)
+    for (const [index, item] of value.entries()) {
+      if (index > 0) out.write(style.list.between)
+      writeValue(item, style, out, depth + 1)
+    }
+    out.write(style.list.close)
+  } else if (isObject(value)) {
+    out.write(style.object.open)
+    let separator = ''
+    for (const name of sortedNames(value)) {
+      if (style.omitsUndefined && value[name] === undefined) continue
+      out.write(`${separator}${style.name(name)}:`)
+      writeValue(value[name], style, out, depth + 1)
+      separator = style.object.between
+    }
+    out.write(style.object.close)
+  } else out.write(style.scalar(value))
+}
