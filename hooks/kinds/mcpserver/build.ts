@@ -24,7 +24,7 @@ import {
   serverUrl,
 } from './children.ts'
 import { networkPolicy } from './network.ts'
-import { isAttached, type Stdio, stdioOf } from './stdio.ts'
+import { isAttached, stdioOf } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
