@@ -33,7 +33,7 @@ import { take } from './limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from './storage/rotation.ts'
 import { makeState } from './storage/state.ts'
-import { makeGrants } from './tokens/grants.ts'
+import { Grants } from './tokens/grants.ts'
 import { type KeyRing, makeKeyRing } from './tokens/key-ring.ts'
 import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { OAuth2Upstream } from './upstream/oauth2.ts'
@@ -108,7 +108,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       ? new OidcUpstream(upstream, upstreamParts)
       : new OAuth2Upstream(upstream, upstreamParts),
   )
-  const grants = makeGrants({
+  const grants = new Grants({
     state,
     keys,
     sessions,

@@ -62,6 +62,11 @@ export interface GateOptions {
   readonly shadow?: Authorizer | undefined
 }
 
+export interface FilterOptions {
+  readonly signal?: AbortSignal
+  readonly originOf?: (id: string) => Origin | undefined
+}
+
 export interface Gate {
   /**
    * Resolves when the request may go on. Rejects with FORBIDDEN, with INVALID_PARAMS when the request does not say what
@@ -72,12 +77,7 @@ export interface Gate {
    * The raw result of a list as this caller may see it; the same buffer when nothing had to go, or when the method is
    * no list. Rejects with BACKEND_PROTOCOL when it is no list although it should be.
    */
-  filter(
-    caller: Caller,
-    method: string,
-    result: Buffer,
-    options?: { readonly signal?: AbortSignal; readonly originOf?: (id: string) => Origin | undefined },
-  ): Promise<Buffer>
+  filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
   /** Ends what it holds open. */
   close?(): Promise<void>
 }
@@ -99,58 +99,106 @@ interface Subjects {
 }
 
 export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
-  const pages = new WeakMap<Buffer, Page>()
+  return new PolicyGate(authorizer, options)
+}
 
-  function isAllowed({ action, id }: AccessRequest, { decision }: PolicyVerdict): boolean {
-    if (decision === 'permitted') return true
-    return decision === 'unmentioned' && action === 'call_tool' && options.granted?.(id) === true
+class PolicyGate implements Gate {
+  readonly #authorizer: Authorizer
+  readonly #options: GateOptions
+  readonly #pages = new WeakMap<Buffer, Page>()
+
+  constructor(authorizer: Authorizer, options: GateOptions) {
+    this.#authorizer = authorizer
+    this.#options = options
   }
 
-  function allows(subject: PolicySubject, question: AccessRequest): boolean {
-    return isAllowed(question, authorizer.verdict(subject, question))
+  async check(
+    caller: Caller,
+    method: string,
+    params: JsonObject,
+    checkOptions: CheckOptions = {},
+  ): Promise<void> {
+    const questions = accessRequestsOf(method, params)
+    if (!questions) {
+      if (this.#options.unknownMethods === 'refuse') throw refusal('call_tool')
+      return
+    }
+    if (questions.length === 0) return
+    const subjects = await this.#subjectsOf(caller, checkOptions.signal)
+    for (const question of questions) await this.#checkOne(subjects, question, checkOptions)
+  }
+
+  async filter(
+    caller: Caller,
+    method: string,
+    result: Buffer,
+    filterOptions: FilterOptions = {},
+  ): Promise<Buffer> {
+    const row = lists[method]
+    if (!row) return result
+    const subject = await this.#authorizer.subject(caller, filterOptions.signal)
+    const page: Page = this.#pages.get(result) ?? { ...parseList(row, result), views: new Map() }
+    this.#pages.set(result, page)
+    const known = page.views.get(subject.fingerprint)
+    if (known) return known
+    const allowed = await this.#allowedOf(subject, page.items, method, filterOptions)
+    const isWhole = allowed.length === page.items.length && !page.incomplete
+    const view = isWhole ? result : withItems(row, page, allowed)
+    if (page.views.size >= maxViews) page.views.clear()
+    page.views.set(subject.fingerprint, view)
+    return view
+  }
+
+  #isAllowed({ action, id }: AccessRequest, { decision }: PolicyVerdict): boolean {
+    if (decision === 'permitted') return true
+    return decision === 'unmentioned' && action === 'call_tool' && this.#options.granted?.(id) === true
+  }
+
+  #allows(subject: PolicySubject, question: AccessRequest): boolean {
+    return this.#isAllowed(question, this.#authorizer.verdict(subject, question))
   }
 
   /** Undefined where there are no shadow policies. Never throws: what goes wrong with them concerns no request. */
-  function shadowed(subjects: Subjects, question: AccessRequest): DecisionReport['shadow'] {
-    if (!options.shadow) return undefined
+  #shadowed(subjects: Subjects, question: AccessRequest): DecisionReport['shadow'] {
+    if (!this.#options.shadow) return undefined
     try {
-      const verdict = subjects.shadow ? options.shadow.verdict(subjects.shadow, question) : undecided
-      return { allowed: isAllowed(question, verdict), verdict }
+      const verdict = subjects.shadow ? this.#options.shadow.verdict(subjects.shadow, question) : undecided
+      return { allowed: this.#isAllowed(question, verdict), verdict }
     } catch {
       return { allowed: false, verdict: undecided }
     }
   }
 
-  async function subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
-    const enforced = await authorizer.subject(caller, signal)
+  async #subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
+    const enforced = await this.#authorizer.subject(caller, signal)
     // Without the claims of the upstream provider the shadow policies permit nothing.
-    const shadow = await options.shadow?.subject(caller, signal).catch(() => undefined)
+    const shadow = await this.#options.shadow?.subject(caller, signal).catch(() => undefined)
     return { enforced, shadow }
   }
 
-  function shadowReadsFacts({ shadow }: Subjects, question: AccessRequest): boolean {
+  #shadowReadsFacts({ shadow }: Subjects, question: AccessRequest): boolean {
     try {
-      return shadow !== undefined && options.shadow?.readsFacts(shadow, question) === true
+      return shadow !== undefined && this.#options.shadow?.readsFacts(shadow, question) === true
     } catch {
       return false
     }
   }
 
-  async function checkOne(
+  async #checkOne(
     subjects: Subjects,
     question: AccessRequest,
     { factsOf, peekFacts, decided }: CheckOptions,
   ): Promise<void> {
     const subject = subjects.enforced
-    const isGranted = options.granted?.(question.id) === true
-    const isRead = !isGranted && authorizer.readsFacts(subject, question)
+    const isGranted = this.#options.granted?.(question.id) === true
+    const isRead = !isGranted && this.#authorizer.readsFacts(subject, question)
     const facts = isRead ? await factsOf?.(question) : undefined
     if (facts === 'later') return
     const known = knownOf(facts)
     const request = { ...question, ...known }
-    const verdict = authorizer.verdict(subject, request)
-    const allowed = isAllowed(request, verdict)
-    const shadowLacks = decided && !known && !isGranted && shadowReadsFacts(subjects, question)
+    const verdict = this.#authorizer.verdict(subject, request)
+    const allowed = this.#isAllowed(request, verdict)
+    const shadowLacks = decided && !known && !isGranted && this.#shadowReadsFacts(subjects, question)
     // Shadow policies have nothing looked up for a request that is refused, and nothing of theirs refuses one.
     const shadowFacts = !shadowLacks
       ? known
@@ -161,9 +209,11 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
       request,
       allowed,
       verdict,
-      digest: authorizer.digest,
-      shadow: shadowLacks && !shadowFacts ? undefined : shadowed(subjects, { ...request, ...shadowFacts }),
-      inputs: (mode, more) => inputsOf(mode, { authorizer, subject, request: { ...more, ...request } }),
+      digest: this.#authorizer.digest,
+      shadow:
+        shadowLacks && !shadowFacts ? undefined : this.#shadowed(subjects, { ...request, ...shadowFacts }),
+      inputs: (mode, more) =>
+        inputsOf(mode, { authorizer: this.#authorizer, subject, request: { ...more, ...request } }),
     })
     if (!allowed) throw refusal(question.action)
     if (known || !isRead) return
@@ -173,53 +223,24 @@ export function makeGate(authorizer: Authorizer, options: GateOptions): Gate {
     throw notFound(question)
   }
 
-  async function allowedOf(
+  async #allowedOf(
     subject: PolicySubject,
     items: readonly ListedItem[],
     method: string,
-    { signal, originOf }: NonNullable<Parameters<Gate['filter']>[3]>,
+    { signal, originOf }: FilterOptions,
   ): Promise<ListedItem[]> {
     const action = lists[method]?.action ?? 'call_tool'
     const allowed: ListedItem[] = []
     let began = performance.now()
     for (const item of items) {
       const { id, hints } = item
-      if (allows(subject, { action, id, hints, origin: originOf?.(id) })) allowed.push(item)
+      if (this.#allows(subject, { action, id, hints, origin: originOf?.(id) })) allowed.push(item)
       if (performance.now() - began < turnMs) continue
       await setImmediate()
       signal?.throwIfAborted()
       began = performance.now()
     }
     return allowed
-  }
-
-  return {
-    async check(caller, method, params, checkOptions = {}) {
-      const questions = accessRequestsOf(method, params)
-      if (!questions) {
-        if (options.unknownMethods === 'refuse') throw refusal('call_tool')
-        return
-      }
-      if (questions.length === 0) return
-      const subjects = await subjectsOf(caller, checkOptions.signal)
-      for (const question of questions) await checkOne(subjects, question, checkOptions)
-    },
-
-    async filter(caller, method, result, filterOptions = {}) {
-      const row = lists[method]
-      if (!row) return result
-      const subject = await authorizer.subject(caller, filterOptions.signal)
-      const page: Page = pages.get(result) ?? { ...parseList(row, result), views: new Map() }
-      pages.set(result, page)
-      const known = page.views.get(subject.fingerprint)
-      if (known) return known
-      const allowed = await allowedOf(subject, page.items, method, filterOptions)
-      const isWhole = allowed.length === page.items.length && !page.incomplete
-      const view = isWhole ? result : withItems(row, page, allowed)
-      if (page.views.size >= maxViews) page.views.clear()
-      page.views.set(subject.fingerprint, view)
-      return view
-    },
   }
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
 import { makeState, rowKey } from '../../runtime/authserver/storage/state.ts'
-import { makeGrants } from '../../runtime/authserver/tokens/grants.ts'
+import { Grants } from '../../runtime/authserver/tokens/grants.ts'
 import { makeKeyRing } from '../../runtime/authserver/tokens/key-ring.ts'
 import { hashed } from '../../runtime/authserver/tokens/opaque.ts'
 import { Sessions } from '../../runtime/authserver/tokens/sessions.ts'
@@ -94,7 +94,7 @@ t.test(
             authCodeMs: 600_000,
             grantMs: 720 * hour,
           }
-          const grants = makeGrants({
+          const grants = new Grants({
             state,
             keys: () => ring,
             sessions,
@@ -170,7 +170,7 @@ t.test(
           authCodeMs: 600_000,
           grantMs: 720 * hour,
         }
-        const grants = makeGrants({
+        const grants = new Grants({
           state,
           keys: () => ring,
           sessions,

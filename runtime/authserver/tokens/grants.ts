@@ -76,18 +76,21 @@ export interface Granted extends IssuedGrant {
   readonly audience: readonly string[]
 }
 
-export type Grants = ReturnType<typeof makeGrants>
-
 const badCode = (): OAuthError =>
   new OAuthError('invalid_grant', 'the authorization code is invalid, expired, used, or not for this request')
 const badRefresh = (): OAuthError =>
   new OAuthError('invalid_grant', 'the refresh token is invalid, expired, revoked, or not for this client')
 
-export function makeGrants(parts: GrantsParts) {
-  const { state, keys, sessions, now, lives } = parts
+export class Grants {
+  readonly #parts: GrantsParts
+
+  constructor(parts: GrantsParts) {
+    this.#parts = parts
+  }
 
   /** Makes the code for a login that is complete. */
-  async function issueCode(grant: Grant, request: CodeRequest): Promise<string> {
+  async issueCode(grant: Grant, request: CodeRequest): Promise<string> {
+    const { state, keys, now, lives } = this.#parts
     const { code, id } = makeCode(keys())
     const record: StoredCode = {
       ...grant,
@@ -103,12 +106,13 @@ export function makeGrants(parts: GrantsParts) {
   }
 
   /** Redeems a code. Throws OAuthError invalid_grant, invalid_target. */
-  async function redeem(code: string, by: Redemption, wanted: Narrowing): Promise<Granted> {
+  async redeem(code: string, by: Redemption, wanted: Narrowing): Promise<Granted> {
+    const { state, sessions, keys, now } = this.#parts
     const id = readCode(keys(), code)
     const seen = id === undefined ? undefined : await state.codes.read(id)
     // Another client's code is left alone: nobody may burn or revoke what is not theirs.
     if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw badCode()
-    if (seen.value.used) return reusedCode(seen.value, by)
+    if (seen.value.used) return this.#reusedCode(seen.value, by)
     const record = seen.value
     if (record.expiresAtMs <= now() || !redirectFits(record, by) || !verifierFits(record, by)) {
       await state.codes.swap(id, seen, undefined)
@@ -117,19 +121,50 @@ export function makeGrants(parts: GrantsParts) {
     }
     const narrowed = narrow(record, wanted)
     if (!(await state.codes.swap(id, seen, { ...record, used: true }, usedCodeMs)))
-      return reusedCode(record, by)
-    const refreshToken = await begin(record)
+      return this.#reusedCode(record, by)
+    const refreshToken = await this.#begin(record)
     return { grant: record, refreshToken, nonce: record.nonce, ...narrowed }
   }
 
-  async function reusedCode(grant: Grant, { source }: TokenRequester): Promise<never> {
-    parts.onReuse('code', grant, source)
-    await sessions.endGrant(grant.sessionId, grant.grantId)
+  /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
+  async refresh(token: string, by: TokenRequester, wanted: Narrowing): Promise<Granted> {
+    const ring = this.#parts.keys()
+    const read = readRefreshToken(ring, token)
+    if (!read) throw badRefresh()
+    for (let tries = 0; tries < maxTries; tries++) {
+      const seen = await this.#parts.state.families.read(read.family)
+      if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= this.#parts.now())
+        throw badRefresh()
+      const family = seen.value
+      const narrowed = narrow(family, wanted)
+      const generation = await this.#nextGeneration(read, seen, by, ring.secretId)
+      if (generation === undefined) continue
+      const refreshToken = makeRefreshToken(ring, read.family, generation)
+      return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
+    }
+    throw badRefresh()
+  }
+
+  /** What a refresh token stands for, whatever its generation; for revocation and introspection. */
+  async inspectRefreshToken(token: string): Promise<{ family: Family; isCurrent: boolean } | undefined> {
+    const read = readRefreshToken(this.#parts.keys(), token)
+    const family = read && (await this.#parts.state.families.get(read.family))
+    if (!family) return undefined
+    return {
+      family,
+      isCurrent: read.generation === family.generation && family.expiresAtMs > this.#parts.now(),
+    }
+  }
+
+  async #reusedCode(grant: Grant, { source }: TokenRequester): Promise<never> {
+    this.#parts.onReuse('code', grant, source)
+    await this.#parts.sessions.endGrant(grant.sessionId, grant.grantId)
     throw badCode()
   }
 
   /** Gives the grant its full life, and its first refresh token if it may have one. */
-  async function begin(grant: Grant): Promise<string | undefined> {
+  async #begin(grant: Grant): Promise<string | undefined> {
+    const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()
     const endsAtMs = nowMs + (grant.refreshable ? lives.grantMs : lives.accessTokenMs) + slackMs
     const ring = keys()
@@ -151,41 +186,24 @@ export function makeGrants(parts: GrantsParts) {
     return grant.refreshable ? makeRefreshToken(ring, grant.grantId, 0) : undefined
   }
 
-  /** Rotates a refresh token. Throws OAuthError invalid_grant, invalid_scope, invalid_target. */
-  async function refresh(token: string, by: TokenRequester, wanted: Narrowing): Promise<Granted> {
-    const ring = keys()
-    const read = readRefreshToken(ring, token)
-    if (!read) throw badRefresh()
-    for (let tries = 0; tries < maxTries; tries++) {
-      const seen = await state.families.read(read.family)
-      if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= now()) throw badRefresh()
-      const family = seen.value
-      const narrowed = narrow(family, wanted)
-      const generation = await nextGeneration(read, seen, by, ring.secretId)
-      if (generation === undefined) continue
-      const refreshToken = makeRefreshToken(ring, read.family, generation)
-      return { grant: grantOf(family), refreshToken, nonce: undefined, ...narrowed }
-    }
-    throw badRefresh()
-  }
-
   /** The generation to hand out; undefined when another request changed the family meanwhile. */
-  async function nextGeneration(
+  async #nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
     { source }: TokenRequester,
     signedBy: string,
   ): Promise<number | undefined> {
+    const { state, sessions, now, lives } = this.#parts
     const family = seen.value
     const nowMs = now()
     const current = family.generation
     if (token.generation === current - 1 && nowMs - family.rotatedAtMs <= rotationGraceMs) return current
     if (token.generation !== current) {
-      parts.onReuse('refresh', family, source)
+      this.#parts.onReuse('refresh', family, source)
       await sessions.endGrant(family.sessionId, family.grantId)
       throw badRefresh()
     }
-    if (!(await isListed(family))) throw badRefresh()
+    if (!(await this.#isListed(family))) throw badRefresh()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
     const next: Family = { ...family, generation: current + 1, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
@@ -193,24 +211,12 @@ export function makeGrants(parts: GrantsParts) {
   }
 
   /** A family whose session was ended is dead, even if its own record survived. */
-  async function isListed(family: Family): Promise<boolean> {
-    const session = await sessions.get(family.sessionId)
+  async #isListed(family: Family): Promise<boolean> {
+    const session = await this.#parts.sessions.get(family.sessionId)
     const listed = session?.grants.some((grant) => grant.id === family.grantId) ?? false
-    if (!listed) await state.families.delete(family.grantId)
+    if (!listed) await this.#parts.state.families.delete(family.grantId)
     return listed
   }
-
-  /** What a refresh token stands for, whatever its generation; for revocation and introspection. */
-  async function inspectRefreshToken(
-    token: string,
-  ): Promise<{ family: Family; isCurrent: boolean } | undefined> {
-    const read = readRefreshToken(keys(), token)
-    const family = read && (await state.families.get(read.family))
-    if (!family) return undefined
-    return { family, isCurrent: read.generation === family.generation && family.expiresAtMs > now() }
-  }
-
-  return { issueCode, redeem, refresh, inspectRefreshToken }
 }
 
 /** The members of a grant alone, so that records do not drag along what is not theirs. */

@@ -129,19 +129,133 @@ const off: AuditTrail = {
 
 /** Throws INVALID_CONFIG when the file cannot be opened. */
 export function makeAudit(config: Audit | undefined, options: AuditOptions = {}): AuditTrail {
-  if (!config?.enabled) return off
-  const sink: Sink = options.destination ?? openSink(config.logFile, options.watch ?? {})
-  const now = options.now ?? Date.now
-  const types = selectedTypes(config.eventTypes, config.excludeEventTypes)
+  return config?.enabled ? new AuditLog(config, options) : off
+}
 
-  function write(
+class AuditLog implements AuditTrail {
+  readonly enabled = true
+  readonly #config: Audit
+  readonly #sink: Sink
+  readonly #now: () => number
+  readonly #types: ReadonlySet<AuditEventType>
+
+  constructor(config: Audit, { destination, watch = {}, now = Date.now }: AuditOptions) {
+    this.#config = config
+    this.#sink = destination ?? openSink(config.logFile, watch)
+    this.#now = now
+    this.#types = selectedTypes(config.eventTypes, config.excludeEventTypes)
+  }
+
+  get detectApplicationErrors(): boolean {
+    return this.#config.detectApplicationErrors
+  }
+
+  get responseBytes(): number {
+    return this.#recordsResponses ? this.#config.maxDataSize + marginBytes : 0
+  }
+
+  get policyInputs(): Audit['policyInputs'] {
+    return this.#config.policyInputs
+  }
+
+  get #recordsResponses(): boolean {
+    return this.#config.includeResponseData && this.#config.maxDataSize > 0
+  }
+
+  records(type: AuditEventType): boolean {
+    return this.#types.has(type)
+  }
+
+  exchange(record: ExchangeRecord): void {
+    if (!this.#types.has(record.type)) return
+    const { body, response } = record
+    const request = this.#payload(body, this.#config.includeRequestData)
+    const recorded =
+      this.#recordsResponses && response
+        ? recordedPayload(response.text, { whole: response.whole }, this.#config.maxDataSize)
+        : undefined
+    const rest = exchangeLine(record, this.#delegation(record.caller))
+    this.#write(record.type, record.outcome, exchangeComponent, rest, { request, response: recorded })
+  }
+
+  call(record: CallRecord): void {
+    if (!this.#types.has('mcp_tool_call')) return
+    const { policy, origin } = policyMembers(record.policy)
+    const rest = {
+      source: localSource(),
+      subjects: subjectsOf(record.caller, currentScope()?.request?.client),
+      delegation: this.#delegation(record.caller),
+      target: { method: 'tools/call', name: record.tool, type: 'tool', ...origin },
+      policy,
+      metadata: {
+        extra: {
+          duration_ms: record.durationMs,
+          transport: 'local',
+          backend: record.backend,
+          backend_name: record.backend,
+        },
+      },
+    }
+    this.#write('mcp_tool_call', record.outcome, exchangeComponent, rest, {
+      request: this.#payload(record.request, this.#config.includeRequestData),
+      response: this.#payload(record.response, this.#config.includeResponseData),
+    })
+  }
+
+  workflow(record: WorkflowRecord): void {
+    if (!this.#types.has(record.type)) return
+    const rest = {
+      source: localSource(),
+      subjects: subjectsOf(record.caller, currentScope()?.request?.client),
+      delegation: this.#delegation(record.caller),
+      target: {
+        workflow_id: record.workflowId,
+        workflow_name: record.workflowName,
+        step_id: record.stepId,
+        type: record.stepId === undefined ? 'workflow' : 'workflow_step',
+      },
+      metadata: { extra: record.extra },
+    }
+    this.#write(record.type, record.outcome, workflowComponent, rest, {
+      request: this.#payload(record.request, this.#config.includeRequestData),
+      response: this.#payload(record.response, this.#config.includeResponseData),
+    })
+  }
+
+  authorization(record: AuthorizationRecord): void {
+    const { type, outcome, source, userId, clientId, session, upstream, reason } = record
+    if (!this.#types.has(type)) return
+    this.#write(type, outcome, authorizationComponent, {
+      source: source === undefined ? localSource() : { type: 'network', value: source },
+      subjects: { user_id: userId, client_id: clientId },
+      target: { type: 'auth_server' },
+      metadata: { extra: { session, upstream, reason } },
+    })
+  }
+
+  console({ type, outcome, source, caller, target }: ConsoleRecord): void {
+    if (!this.#types.has(type)) return
+    this.#write(type, outcome, consoleComponent, {
+      source: { type: 'network', value: source },
+      subjects: subjectsOf(caller, undefined),
+      delegation: this.#delegation(caller),
+      target: { type: 'console', name: target?.slice(0, maxTarget) },
+    })
+  }
+
+  close(): void {
+    if (this.#sink.close) this.#sink.close()
+    else this.#sink.flushSync?.()
+  }
+
+  #write(
     type: AuditEventType,
     outcome: AuditOutcome,
     component: string,
     rest: Readonly<Record<string, unknown>>,
     data: { request?: AuditPayload | undefined; response?: AuditPayload | undefined } = {},
   ): void {
-    const at = new Date(now()).toISOString()
+    const at = new Date(this.#now()).toISOString()
     const line = JSON.stringify({
       time: at,
       level: 'AUDIT',
@@ -152,110 +266,23 @@ export function makeAudit(config: Audit | undefined, options: AuditOptions = {})
       type,
       logged_at: at,
       outcome,
-      component: config?.component ?? component,
+      component: this.#config.component ?? component,
       ...rest,
     })
     const recorded = dataJson(data.request, data.response)
-    sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
+    this.#sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
   }
 
   /** Only as much of a body is read as may be recorded. */
-  function payload(body: Buffer | undefined, wanted: boolean): AuditPayload | undefined {
-    const most = config?.maxDataSize ?? 0
+  #payload(body: Buffer | undefined, wanted: boolean): AuditPayload | undefined {
+    const most = this.#config.maxDataSize
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
     const end = most + marginBytes
     return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end }, most)
   }
 
-  function delegation(caller: Caller | undefined) {
-    return caller && delegationOf(caller.claims, config?.maxDelegationDepth ?? 0)
-  }
-
-  return {
-    enabled: true,
-    detectApplicationErrors: config.detectApplicationErrors,
-    responseBytes:
-      config.includeResponseData && config.maxDataSize > 0 ? config.maxDataSize + marginBytes : 0,
-    policyInputs: config.policyInputs,
-    records: (type) => types.has(type),
-
-    exchange(record) {
-      if (!types.has(record.type)) return
-      const { body, response } = record
-      const request = payload(body, config.includeRequestData)
-      const recorded =
-        config.includeResponseData && config.maxDataSize > 0 && response
-          ? recordedPayload(response.text, { whole: response.whole }, config.maxDataSize)
-          : undefined
-      const rest = exchangeLine(record, delegation(record.caller))
-      write(record.type, record.outcome, exchangeComponent, rest, { request, response: recorded })
-    },
-
-    call(record) {
-      if (!types.has('mcp_tool_call')) return
-      const { policy, origin } = policyMembers(record.policy)
-      const rest = {
-        source: localSource(),
-        subjects: subjectsOf(record.caller, currentScope()?.request?.client),
-        delegation: delegation(record.caller),
-        target: { method: 'tools/call', name: record.tool, type: 'tool', ...origin },
-        policy,
-        metadata: {
-          extra: {
-            duration_ms: record.durationMs,
-            transport: 'local',
-            backend: record.backend,
-            backend_name: record.backend,
-          },
-        },
-      }
-      write('mcp_tool_call', record.outcome, exchangeComponent, rest, {
-        request: payload(record.request, config.includeRequestData),
-        response: payload(record.response, config.includeResponseData),
-      })
-    },
-
-    workflow(record) {
-      if (!types.has(record.type)) return
-      const rest = {
-        source: localSource(),
-        subjects: subjectsOf(record.caller, currentScope()?.request?.client),
-        delegation: delegation(record.caller),
-        target: {
-          workflow_id: record.workflowId,
-          workflow_name: record.workflowName,
-          step_id: record.stepId,
-          type: record.stepId === undefined ? 'workflow' : 'workflow_step',
-        },
-        metadata: { extra: record.extra },
-      }
-      write(record.type, record.outcome, workflowComponent, rest, {
-        request: payload(record.request, config.includeRequestData),
-        response: payload(record.response, config.includeResponseData),
-      })
-    },
-
-    authorization({ type, outcome, source, userId, clientId, session, upstream, reason }) {
-      if (!types.has(type)) return
-      write(type, outcome, authorizationComponent, {
-        source: source === undefined ? localSource() : { type: 'network', value: source },
-        subjects: { user_id: userId, client_id: clientId },
-        target: { type: 'auth_server' },
-        metadata: { extra: { session, upstream, reason } },
-      })
-    },
-
-    console({ type, outcome, source, caller, target }) {
-      if (!types.has(type)) return
-      write(type, outcome, consoleComponent, {
-        source: { type: 'network', value: source },
-        subjects: subjectsOf(caller, undefined),
-        delegation: delegation(caller),
-        target: { type: 'console', name: target?.slice(0, maxTarget) },
-      })
-    },
-
-    close: () => (sink.close ? sink.close() : sink.flushSync?.()),
+  #delegation(caller: Caller | undefined) {
+    return caller && delegationOf(caller.claims, this.#config.maxDelegationDepth)
   }
 }
 

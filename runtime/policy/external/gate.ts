@@ -16,7 +16,7 @@ import {
 import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from '../claims.ts'
-import { type CheckOptions, type DecisionReport, type Gate, notFound } from '../gate.ts'
+import { type CheckOptions, type DecisionReport, type FilterOptions, type Gate, notFound } from '../gate.ts'
 import { recordedArguments } from '../inputs.ts'
 import { parseList, withItems } from '../list-filter.ts'
 import { type AccessRequest, accessRequestsOf, lists, refusal } from '../requests.ts'
@@ -88,7 +88,7 @@ class ExternalGate implements Gate {
     caller: Caller,
     method: string,
     result: Buffer,
-    { signal, originOf }: Parameters<Gate['filter']>[3] = {},
+    { signal, originOf }: FilterOptions = {},
   ): Promise<Buffer> {
     const row = lists[method]
     if (!row) return result

@@ -1,8 +1,13 @@
-/** No file is longer than 400 lines, of the product or of its tests: a longer one does more than one thing. */
+/**
+ * No file is longer than 400 lines, of the product or of its tests, and no function of the product longer than 120: a
+ * longer one does more than one thing.
+ */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
+import { type Node, SyntaxKind } from 'typescript/unstable/ast'
+import { openSourceTree } from '../../helpers/source/tree.ts'
 
 const root = resolve(import.meta.dirname, '../../..')
 const most = 400
@@ -36,4 +41,48 @@ t.test('sizes: no file is longer than 400 lines', async (t) => {
     'divide it by subject',
   )
   t.same(long.toSorted(), [...tables.keys()].toSorted(), 'every exception is in use')
+})
+
+const mostOfFunction = 120
+
+/** `file:name`, with the reason why it is not divided. */
+const longFunctions: ReadonlyMap<string, string> = new Map([
+  [
+    'runtime/expr/starlark/vm/machine.ts:runFrame',
+    'the loop of the interpreter: a call for each instruction costs speed',
+  ],
+])
+
+const kinds: ReadonlySet<SyntaxKind> = new Set([
+  SyntaxKind.FunctionDeclaration,
+  SyntaxKind.FunctionExpression,
+  SyntaxKind.ArrowFunction,
+  SyntaxKind.MethodDeclaration,
+  SyntaxKind.Constructor,
+])
+
+t.test('sizes: no function is longer than 120 lines', async (t) => {
+  const { files, close } = openSourceTree({ browser: true })
+  t.teardown(close)
+  const long: string[] = []
+  for (const [path, tree] of files) {
+    if (path.startsWith('test/') || path.includes('generated/')) continue
+    const visit = (node: Node): void => {
+      const lines = tree.text.slice(node.pos, node.end).trim().split('\n').length
+      if (kinds.has(node.kind) && lines > mostOfFunction) {
+        const { name } = node as { name?: { text?: string } }
+        long.push(`${path}:${name?.text ?? 'without a name'}`)
+      }
+      node.forEachChild((child) => {
+        visit(child)
+      })
+    }
+    visit(tree)
+  }
+  t.same(
+    long.filter((at) => !longFunctions.has(at)),
+    [],
+    'divide it into steps with names, or make a class of it',
+  )
+  t.same(long.toSorted(), [...longFunctions.keys()].toSorted(), 'every exception is in use')
 })
