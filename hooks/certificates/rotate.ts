@@ -39,7 +39,7 @@ export interface RotateOptions {
   readonly settleMs: number
   readonly force: boolean
   readonly now: () => Date
-  /** Told about every step taken. */
+  /** Called for every step. */
   readonly report: (line: string) => void
 }
 

@@ -77,13 +77,13 @@ export interface WorkloadState {
   readonly availableReplicas: number
   /** Set when Kubernetes gave up or cannot create pods, and says so about the present template. */
   readonly failure: string | undefined
-  /** True when the status speaks of the present template and every pod is available and made from it. */
+  /** True when the status is of the present template and every pod is available and made from it. */
   readonly isComplete: boolean
 }
 
 /**
  * State of a Deployment or StatefulSet; undefined while it does not exist. `desired` is what is to be applied: while
- * something else was applied last, the status speaks of an older template.
+ * something else was applied last, the status is of an older template.
  */
 export function workloadState(
   object: KubeObject | undefined,

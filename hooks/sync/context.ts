@@ -164,7 +164,7 @@ function isOfKind<K extends KindName>(
   return object.kind === kind
 }
 
-/** The status of a condition that speaks of the present spec; undefined when absent or outdated. */
+/** The status of a condition of the present generation; undefined when absent or outdated. */
 export function currentCondition(
   object: KubeObject,
   type: string,

@@ -1,5 +1,5 @@
 /**
- * The time that a hook may use: the newest moment that its own request speaks of.
+ * The time that a hook may use: the newest time in its own request.
  *
  * A hook has no clock, because the same request must give the same bytes. The API server stamps every write into
  * `metadata.managedFields`, so the newest stamp in the request is the moment of the change that caused the call, which

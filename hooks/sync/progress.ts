@@ -40,7 +40,7 @@ const passing: ReadonlySet<string> = new Set([
   'GroupRefNotReady',
 ])
 
-/** Sets both conditions. Call it after Ready: while a rollout is not done, Ready speaks of the generation before. */
+/** Sets both conditions. Call it after Ready: while a rollout is not done, Ready is of the generation before. */
 export function reportProgress(context: AnyContext, { failures, workloads = [] }: SyncProgress): void {
   const { conditions, violations } = context
   const [first] = failures

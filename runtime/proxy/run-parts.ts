@@ -25,7 +25,7 @@ export interface RunParts {
   readonly tokens?: TokenSource
   /** Sessions shared with other processes; default: as the configuration says. */
   readonly sessions?: SharedSessions
-  /** Told about every finished request. */
+  /** Called for every finished request. */
   readonly observe?: RequestObserver
   /** Warnings about the configuration were given already. */
   readonly quiet?: boolean

@@ -76,7 +76,7 @@ export interface ProxyOptions {
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
   readonly sessions?: SessionTableOptions
-  /** Told about every finished request. */
+  /** Called for every finished request. */
   readonly observe?: RequestObserver
 }
 

@@ -2,9 +2,9 @@
  * Authorization codes and refresh tokens: made, redeemed once, rotated, revoked on reuse.
  *
  * Every decision is one compare-and-set on one record, so of two simultaneous requests exactly one wins, on whatever
- * replica. Reuse of a code or of an old refresh token ends the grant: whoever holds its tokens, one of them is a thief.
+ * replica. Reuse of a code or of an old refresh token ends the grant, because one of the two holders has stolen it.
  * A refresh token that was rotated within the last ten seconds gets the same successor again, because clients refresh
- * in parallel and lose answers.
+ * in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -35,7 +35,7 @@ export interface GrantsParts {
     readonly authCodeMs: number
     readonly grantMs: number
   }
-  /** Told about reuse, for audit. */
+  /** Called on reuse, for audit. */
   readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 
@@ -110,7 +110,7 @@ export class Grants {
     const { state, sessions, keys, now } = this.#parts
     const id = readCode(keys(), code)
     const seen = id === undefined ? undefined : await state.codes.read(id)
-    // Another client's code is left alone: nobody may burn or revoke what is not theirs.
+    // Another client's code stays valid: a client can neither use up nor revoke it.
     if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw badCode()
     if (seen.value.used) return this.#reusedCode(seen.value, by)
     const record = seen.value
@@ -219,7 +219,7 @@ export class Grants {
   }
 }
 
-/** The members of a grant alone, so that records do not drag along what is not theirs. */
+/** The members of a grant alone, without those of the record that holds it. */
 function grantOf(from: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, authTimeSec } = from
   const { scopes, resources, refreshable } = from

@@ -289,7 +289,7 @@ export class Sessions {
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#dropWhatBelongsTo(left)
   }
 
-  /** Ends a session because nothing can be had at a provider any more, and remembers why. Undefined when there is none. */
+  /** Ends a session because the sign-in at a provider has ended, and remembers why. Undefined when there is no session. */
   async endBecause(sessionId: string, provider: string): Promise<LoginSession | undefined> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined

@@ -211,9 +211,9 @@ export class OidcUpstream implements Upstream {
   }
 
   /**
-   * The provider has rotated by now: its response is thrown away only when a verified ID token speaks of another user.
-   * One that cannot be verified counts as none, which a refresh may lack (OpenID Connect Core section 12.2): the tokens
-   * came from the provider's own endpoint, in response to what only this user's login gave.
+   * Checks whose tokens a refresh returned. The old ones are gone, so the new ones are refused only when a verified ID
+   * token names another user. An ID token that cannot be verified is ignored, since a refresh may come without one
+   * (OpenID Connect Core section 12.2): the tokens came from the provider's own endpoint, for this user's refresh token.
    */
   async #check(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh

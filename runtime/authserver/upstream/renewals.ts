@@ -31,7 +31,7 @@ const aheadMs = 60_000
 const pauseMs = 10_000
 const saveTries = 3
 
-/** Nothing can be had for the user at this provider any more; `sure` false: a moment later it might. */
+/** The user has no usable token at this provider; `sure` false: there may be one in a moment. */
 export class Gone extends ModuleError {
   readonly sure: boolean
 

@@ -22,7 +22,7 @@ export interface TunnelOptions extends RunParts {
   readonly provider: TunnelProvider
   /** Open the tunnel although nobody is asked for a token. */
   readonly insecureUnauthenticated: boolean
-  /** Told about the public URL, again when it changes. */
+  /** Called with the public URL, again when it changes. */
   readonly onUrl: (url: string) => void
   /** How long the first attempt may take. Default 60 s. */
   readonly upWithinMs?: number

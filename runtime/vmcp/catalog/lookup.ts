@@ -2,7 +2,7 @@
  * Finds what a client named in what it sees, and tells "there is no such thing" from "its backend is not there now".
  *
  * A name that is not offered at the moment is looked for once more in what the backends offered last: the call then
- * fails with the word that its backend is unavailable. A backend that has never been listed may offer any name that
+ * fails with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that
  * could be its own.
  * Source: docs/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error Handling").
  */

@@ -61,8 +61,8 @@ export class EntryCalls {
   }
 
   /**
-   * Calls a tool that somebody has held for a while, as pinning allows it by now: what a workflow began with may have been
-   * changed since. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
+   * Calls a tool that was looked up a while ago, if pinning still allows it: a tool may have changed since its workflow
+   * began. Rejects with FORBIDDEN when it is refused, with INVALID_PARAMS when it is gone.
    */
   async callHeld(operation: Operation, held: ToolEntry, options: EntryCallOptions): Promise<Outcome> {
     const { members, views } = this.#parts()

@@ -28,7 +28,7 @@ export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly 
   return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
 }
 
-/** Ends the features that are in force no more; true when something came or went. */
+/** Closes the features that are no longer configured; true when one was added or removed. */
 export function closeGone(before: readonly Feature[], after: readonly Feature[]): boolean {
   const gone = before.filter((feature) => !after.includes(feature))
   for (const feature of gone) void feature.close()

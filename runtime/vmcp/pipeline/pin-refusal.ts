@@ -14,7 +14,7 @@ export interface PinRefusal {
 }
 
 export interface PinParts {
-  /** Hears of calls that pinning refuses. */
+  /** Called for each call that pinning refuses. */
   readonly onRefusal: (refusal: PinRefusal) => void
   /** Checks arguments of something for whoever sent them. */
   readonly matcherFor: (

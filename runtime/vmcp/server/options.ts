@@ -75,7 +75,7 @@ export interface VmcpServer {
   close(): Promise<void>
 }
 
-/** Who hears what happens. */
+/** Where the server reports what happens. */
 export interface Told {
   readonly observation: Observation
   readonly events: Events

@@ -97,7 +97,7 @@ export class ServerSession implements ClientSession {
   seen: Readonly<Record<string, string>> | undefined
   /** GET streams that are open, and what outlives their connections. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
-  /** Streams on which the server speaks unasked. */
+  /** Streams for what the server sends outside of requests. */
   readonly #spoken = new WeakSet<ReplayStream>()
   readonly #replay: ReplayStreams
   readonly #questions = new Map<string, ServerRequest>()

@@ -87,7 +87,7 @@ export class SharedSessionState {
       if (this.#remove(uri, link)) void this.#ask('resources/unsubscribe', { uri })
   }
 
-  /** Who hears of a change of `uri`: a subscription stands for what is below it, too. */
+  /** Who is notified of a change of `uri`: a subscription covers what is below it, too. */
   subscribersOf(uri: string): ReadonlySet<SharedLink> {
     const found = new Set<SharedLink>()
     for (const [own, links] of this.#subscribers) {

@@ -55,7 +55,7 @@ export interface BackendChannel {
    * BACKEND_* errors.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
-  /** Opens the stream on which the backend speaks unasked, if it has one. Resolves when that is settled. */
+  /** Opens the stream for what the backend sends outside of requests. Resolves when it is open, or when there is none. */
   listen(sender: Sender): Promise<void>
   /** Session id that the backend issued. */
   readonly sessionId: string | undefined

@@ -2,8 +2,8 @@
  * Sends one request to a backend in somebody's name: headers in their order of precedence, credentials last.
  *
  * Lowest are headers passed through from the client, then those that the operator configured, then what the protocol
- * needs, then the credential. When the backend refuses a credential that can be had again, the request is sent once
- * more: a 401 says that it was not carried out.
+ * needs, then the credential. When the backend refuses a credential that can be renewed, the request is sent once
+ * more: after a 401 it was not carried out.
  * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

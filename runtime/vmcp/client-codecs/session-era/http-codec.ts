@@ -68,7 +68,7 @@ export class SessionEdge {
     }
   }
 
-  /** GET: the stream on which the server speaks unasked. */
+  /** GET: the stream for what the server sends outside of requests. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
     if (!acceptsEventStream(exchange.req)) {
       const detail = 'Not Acceptable: the client must accept text/event-stream'
