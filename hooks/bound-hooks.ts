@@ -2,11 +2,10 @@
  * The hooks of all kinds, bound to the settings of one installation, as the edges call them: with a request body that
  * nobody has looked at.
  */
-import type { KindName } from '../schemas/index.ts'
+import { byText, type KindName } from '../schemas/index.ts'
 import { resourceViolations } from './admission/violations.ts'
 import type { HookEvent } from './server/events.ts'
 import type { ChildKind, RelatedKind } from './kind-hooks.ts'
-import { byText } from './kube.ts'
 import { allKindHooks, type AnyKindHooks } from './registry.ts'
 import { SyncContext } from './sync/context.ts'
 import {

@@ -43,12 +43,6 @@ export function isTerminating(object: {
   return object.metadata.deletionTimestamp !== undefined && object.metadata.deletionTimestamp !== null
 }
 
-/** Orders strings by code unit, independent of locale. */
-export function byText(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
-}
-
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }

@@ -3,6 +3,7 @@
  * Used for change detection, so both halves must agree on it. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
+import { byText } from './text-order.ts'
 
 /**
  * JSON without spaces, keys sorted, members with the value undefined left out.
@@ -30,7 +31,7 @@ function list(items: readonly unknown[], above: Set<object>): string {
 function members(value: object, above: Set<object>): string {
   const parts: string[] = []
   const entries: [string, unknown][] = Object.entries(value)
-  for (const [key, member] of entries.sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [key, member] of entries.sort(([a], [b]) => byText(a, b))) {
     if (member !== undefined) parts.push(`${JSON.stringify(key)}:${write(member, above)}`)
   }
   return `{${parts.join(',')}}`

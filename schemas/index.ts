@@ -80,3 +80,4 @@ export {
   validateStatus,
   withDefaults,
 } from './validation/validate.ts'
+export { byText } from './text-order.ts'

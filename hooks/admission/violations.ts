@@ -4,8 +4,7 @@
  * The same function serves the webhook, the command line and the syncs (an object may have been admitted before a rule
  * was made, or while the webhook was away). It looks at no other object.
  */
-import { type Violation, validateManifest, withDefaults } from '../../schemas/index.ts'
-import { byText } from '../kube.ts'
+import { type Violation, validateManifest, withDefaults, byText } from '../../schemas/index.ts'
 import { kindHooks } from '../registry.ts'
 import type { CheckSettings } from '../settings.ts'
 

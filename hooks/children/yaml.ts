@@ -5,7 +5,8 @@
  * and double-quoted otherwise. A general YAML writer takes fifty times as long over a group of five hundred backends,
  * and every sync writes one. Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
  */
-import { byText, isFields } from '../kube.ts'
+import { byText } from '../../schemas/index.ts'
+import { isFields } from '../kube.ts'
 
 /** Text of a document whose top is a map. Members with the value undefined are left out. */
 export function toYaml(value: Readonly<Record<string, unknown>>): string {

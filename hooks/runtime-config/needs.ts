@@ -8,9 +8,8 @@
  * Whole directories are mounted, never single files by subPath: the kubelet does not update those. The revisions end up
  * in one annotation of the pod template, so that a rotated Secret rolls the pods.
  */
-import { hashOf, type SecretRef, shortName } from '../../schemas/index.ts'
+import { hashOf, type SecretRef, shortName, byText } from '../../schemas/index.ts'
 import type { ContainerEnvVar, KeyToPath, VolumeSpec, VolumeMount } from '../children/pod.ts'
-import { byText } from '../kube.ts'
 
 export class PodNeeds {
   #env = new Map<string, ContainerEnvVar>()

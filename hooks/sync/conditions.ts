@@ -5,7 +5,8 @@
  * sync over the same facts writes nothing. A condition that is not set again is dropped, for the response replaces the
  * whole status. Limits of type, reason and message: docs/specification/external-auth.md#status, "status".
  */
-import { byText, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
+import { byText } from '../../schemas/index.ts'
+import { fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { isTimestamp } from './observed-time.ts'
 
 export type ConditionStatus = 'True' | 'False' | 'Unknown'

@@ -11,9 +11,10 @@ import {
   type Violation,
   type SecretRef,
   withDefaults,
+  byText,
 } from '../../schemas/index.ts'
 import { conditionOf, Conditions } from './conditions.ts'
-import { byText, fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
+import { fieldsOf, isTerminating, type KubeObject } from '../kube.ts'
 import { observedTime } from './observed-time.ts'
 import { find, type SyncRequest } from './protocol.ts'
 import type { HookSettings } from '../settings.ts'

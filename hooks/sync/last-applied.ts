@@ -7,10 +7,10 @@
  * the name, which changes nothing under a three-way merge.
  */
 import { jsonIn } from '../json-bounds.ts'
-import { byText, fieldsOf, isFields, isTerminating, type KubeObject } from '../kube.ts'
+import { fieldsOf, isFields, isTerminating, type KubeObject } from '../kube.ts'
 import { ownedFields } from './managed-fields.ts'
 import { groupKey, type ObjectGroups, type SyncRequest } from './protocol.ts'
-import { lastAppliedAnnotation } from '../../schemas/index.ts'
+import { lastAppliedAnnotation, byText } from '../../schemas/index.ts'
 
 /** What Metacontroller applied last for this child; undefined when the object does not tell. */
 export function lastApplied(child: KubeObject): KubeObject | undefined {

@@ -5,8 +5,8 @@
  * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
  * `namespace/name`). Does not look into specs: that is each kind's own validation.
  */
-import { GatehouseError } from '../../schemas/index.ts'
-import { byText, type Fields, isFields, type KubeObject } from '../kube.ts'
+import { GatehouseError, byText } from '../../schemas/index.ts'
+import { type Fields, isFields, type KubeObject } from '../kube.ts'
 
 /** Group key (`Kind.group/version`, core: `Kind.version`) -> `namespace/name` -> object. */
 export type ObjectGroups = ReadonlyMap<string, readonly KubeObject[]>

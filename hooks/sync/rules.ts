@@ -4,8 +4,8 @@
  * Metacontroller caches the response per generation of the parent, so it may depend on name, namespace and spec only.
  * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace.
  */
-import { apiVersion, kinds } from '../../schemas/index.ts'
-import { byText, type KubeObject } from '../kube.ts'
+import { apiVersion, kinds, byText } from '../../schemas/index.ts'
+import type { KubeObject } from '../kube.ts'
 import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.ts'
 
 export interface WantedObjects {

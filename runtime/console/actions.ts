@@ -1,5 +1,5 @@
 /** The rows of the API about sessions, settings and tries, and everything that does something. */
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, byText } from '../../schemas/index.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { backendRows } from './data/backends.ts'
 import { configView } from './data/config.ts'
@@ -86,7 +86,7 @@ function sessionsOf(view: ConsoleView, { visitor, permissions }: ApiRequest): re
   return view
     .sessions()
     .filter(({ owner }) => seesAll || owner === visitor.caller.key)
-    .sort((a, b) => (a.hash < b.hash ? -1 : 1))
+    .sort((a, b) => byText(a.hash, b.hash))
 }
 
 /** One's own session, or any for operators. Throws NOT_FOUND, FORBIDDEN or LOGIN_TOO_OLD. */

@@ -5,6 +5,7 @@
  */
 import type { Bundle, Schema } from '../schema.ts'
 import { apiVersion } from '../schema.ts'
+import { byText } from '../text-order.ts'
 
 type Json = Record<string, unknown>
 
@@ -78,7 +79,7 @@ function used(roots: readonly string[], bundle: Bundle): Json {
     found.set(name, editable(bundle.defs[name] ?? {}, visit))
   }
   for (const root of roots) visit(root)
-  return Object.fromEntries([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
+  return Object.fromEntries([...found].sort(([a], [b]) => byText(a, b)))
 }
 
 /** A definition in draft 7. */

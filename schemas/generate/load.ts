@@ -10,6 +10,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { apiVersion, type Bundle, type KindInfo, type PrinterColumn, type Schema } from '../schema.ts'
 import { withHeaderRules } from './headers.ts'
+import { byText } from '../text-order.ts'
 
 interface KindSource {
   readonly plural: string
@@ -39,7 +40,7 @@ export function loadBundle(root: string): Bundle {
     if (info) kinds.push(kindInfo(source, info))
     if (source['x-runtime'] !== undefined) runtime[source['x-runtime']] = source.title ?? ''
   }
-  kinds.sort((a, b) => (a.kind < b.kind ? -1 : 1))
+  kinds.sort((a, b) => byText(a.kind, b.kind))
   for (const kind of kinds) add(raw, kind.kind, envelope(kind, raw), kind.kind)
   const defs: Record<string, Schema> = {}
   for (const name of [...raw.keys()].sort()) {

@@ -4,10 +4,10 @@
  * A host name is of one server. Among the servers of a namespace the oldest has it; what other namespaces claim, the
  * Gateway or the Ingress controller decides.
  */
-import type { Exposure } from '../../../schemas/index.ts'
+import { byText, type Exposure } from '../../../schemas/index.ts'
 import { publicOrigin, route } from '../../children/serving/exposure.ts'
 import type { ChildMeta } from '../../children/objects.ts'
-import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
 

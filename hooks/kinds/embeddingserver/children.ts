@@ -11,9 +11,9 @@ import { podSecurity, serverContainerSecurity } from '../../children/security.ts
 import { statefulSet } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { lastApplied } from '../../sync/last-applied.ts'
-import { byText, type Fields, fieldsOf, type KubeObject, listOf } from '../../kube.ts'
+import { type Fields, fieldsOf, type KubeObject, listOf } from '../../kube.ts'
 import { embeddingNames } from '../../children/names.ts'
-import { canonicalJson } from '../../../schemas/index.ts'
+import { canonicalJson, byText } from '../../../schemas/index.ts'
 
 type Context = SyncContext<'EmbeddingServer'>
 

@@ -3,6 +3,7 @@
  *
  * The pods' only API access is their own report ConfigMap. What they need from Secrets is mounted or in the environment.
  */
+import { byText } from '../../../schemas/index.ts'
 import {
   availability,
   leaving,
@@ -17,7 +18,7 @@ import { mergePodTemplate, type PodTemplateResult } from '../../children/pod-tem
 import { podSecurity, runtimeContainerSecurity } from '../../children/security.ts'
 import { deployment, replicasToApply } from '../../children/workload.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { byText, type Fields, type KubeObject, type StringMap } from '../../kube.ts'
+import type { Fields, KubeObject, StringMap } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'

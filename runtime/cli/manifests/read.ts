@@ -7,7 +7,7 @@
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Fields, GatehouseError, isFields } from '../../../schemas/index.ts'
+import { type Fields, GatehouseError, isFields, byText } from '../../../schemas/index.ts'
 import { readYaml } from '../../config/index.ts'
 
 export interface Manifest {
@@ -48,7 +48,7 @@ function manifestFiles(path: string): string[] {
 function walk(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .filter((entry) => !entry.name.startsWith('.') && entry.name !== 'node_modules')
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .sort((a, b) => byText(a.name, b.name))
     .flatMap((entry) => {
       const path = join(folder, entry.name)
       if (entry.isDirectory()) return walk(path)

@@ -3,7 +3,7 @@
  *
  * A backend that cannot be listed is named in `down`; what that means for the request is the core's business.
  */
-import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
+import { type Aggregation, prefixedName, byText } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import { atMost } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
@@ -142,7 +142,7 @@ export class Views {
       )
       const view = {
         catalog,
-        down: down.sort((a, b) => (a.name < b.name ? -1 : 1)),
+        down: down.sort((a, b) => byText(a.name, b.name)),
         stale: listings.flatMap(({ backend: name }) => {
           const error = members.get(name)?.listings.failureOf(client)
           return error ? [{ name, error }] : []

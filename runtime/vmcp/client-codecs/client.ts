@@ -3,7 +3,7 @@
  */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, byText } from '../../../schemas/index.ts'
 import { abilitiesIn, JsonError, JsonObject, MessageError, withoutTasks } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from '../pipeline/operation.ts'
@@ -97,7 +97,7 @@ export function readInfo(raw: Buffer | undefined): Buffer | undefined {
 export function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`
 }
 

@@ -2,7 +2,7 @@
  * The side towards backends as one thing: the fleet, its health, the catalog made of it, and the word to clients when
  * that changes. Takes a changed configuration while it runs.
  */
-import { GatehouseError, reservedTools, type RuntimeBackend } from '../../../schemas/index.ts'
+import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -129,7 +129,7 @@ export class VmcpEngine {
         excluded: undefined,
       }),
     )
-    return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => byText(a.name, b.name))
   }
 
   /** What backends offer, compared with what was approved. */

@@ -2,6 +2,7 @@
  * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no address, no
  * credential and no session id.
  */
+import { byText } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { abortable, type Caller } from '../../net/index.ts'
 import {
@@ -130,7 +131,7 @@ export function viewOf(parts: ViewParts): ServerView {
           hidden: hidden(entry),
           pin: engine.pins.pinState(entry.backend, 'tool', entry.original),
         }))
-        .sort((a, b) => (a.name < b.name ? -1 : 1))
+        .sort((a, b) => byText(a.name, b.name))
     },
     acted: (record) => parts.audit.console(record),
     toolDrift: (backend, original) => engine.pins.detail(backend, 'tool', original)?.diff ?? [],

@@ -3,6 +3,7 @@
  * error texts of others.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
+import { byText } from '../../../schemas/index.ts'
 import {
   type Events,
   failureText,
@@ -149,7 +150,7 @@ function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_ali
   const found = new Map(catalogs.flatMap(({ aliases }) => [...aliases.names]))
   if (found.size === 0) return {}
   const rows = [...found].map(([alias, name]) => ({ name: visibleText(name), alias: visibleText(alias) }))
-  return { tool_aliases: rows.sort((a, b) => (a.name < b.name ? -1 : 1)).slice(0, 200) }
+  return { tool_aliases: rows.sort((a, b) => byText(a.name, b.name)).slice(0, 200) }
 }
 
 function problemStatus({ type, backend, since, message, fix }: OpenProblem): ProblemStatus {

@@ -2,7 +2,7 @@
  * Lists what the backends of a configuration offer, as a client without abilities sees it, and compares it with their
  * locks. Serves nobody; for commands.
  */
-import type { RuntimeToolLock } from '../../../schemas/index.ts'
+import { byText, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
 import { makeEvents } from '../../observe/index.ts'
@@ -60,7 +60,7 @@ export async function surveyBackends(
         return { backend, listing: undefined, error: error instanceof Error ? error : new Error('unknown') }
       }
     })
-    return (await Promise.all(seen)).sort((a, b) => (a.backend < b.backend ? -1 : 1))
+    return (await Promise.all(seen)).sort((a, b) => byText(a.backend, b.backend))
   } finally {
     await engine.close()
     await observation.close()

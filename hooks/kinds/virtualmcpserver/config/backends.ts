@@ -4,13 +4,19 @@
  * A member whose authentication cannot be resolved is left out of the configuration altogether: it must never fall
  * through to the default strategy. It stays visible in the status.
  */
-import { type AddressPolicy, envName, formatViolations, type input } from '../../../../schemas/index.ts'
+import {
+  type AddressPolicy,
+  envName,
+  formatViolations,
+  type input,
+  byText,
+} from '../../../../schemas/index.ts'
 import { policyFor } from '../../../references/addresses.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
 import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
-import { byText, fieldsOf, type StringMap } from '../../../kube.ts'
+import { fieldsOf, type StringMap } from '../../../kube.ts'
 import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
 import { caBundlePath } from '../paths.ts'
 import type { OutgoingConfig } from './outgoing.ts'
@@ -156,7 +162,7 @@ const maxAnnotation = 256
 function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {
   const annotations = Object.entries(member.object.metadata.annotations ?? {})
     .filter(([key, value]) => !isReserved(key) && value.length <= maxAnnotation)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .sort(([a], [b]) => byText(a, b))
     .slice(0, maxAnnotations)
   return {
     ...Object.fromEntries(annotations),

@@ -11,11 +11,11 @@
  * the worst word about a backend counts. A pod that was killed leaves its report behind: what is much older than the
  * newest report does not count. Reports are data of a pod: every member is checked.
  */
-import type { DiscoveredBackend } from '../../../../schemas/index.ts'
+import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
 import { problemsIn } from './problems.ts'
 import { jsonIn } from '../../../json-bounds.ts'
-import { byText, type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
+import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../../kube.ts'
 
 export type ReportedStatus = NonNullable<DiscoveredBackend['status']>
 

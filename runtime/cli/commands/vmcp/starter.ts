@@ -4,7 +4,7 @@
  */
 import { renameSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { GatehouseError, byText } from '../../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 
@@ -49,7 +49,7 @@ function document(name: string, group: string, backends: readonly string[]): unk
     incomingAuth: { type: 'anonymous' },
     outgoingAuth: { source: 'inline' },
     aggregation: { conflictResolution: 'prefix', conflictResolutionConfig: { prefixFormat: '{workload}_' } },
-    backends: backends.map(readBackend).sort((a, b) => (a.name < b.name ? -1 : 1)),
+    backends: backends.map(readBackend).sort((a, b) => byText(a.name, b.name)),
   }
 }
 

@@ -6,6 +6,7 @@
  * send is translated (middleware/aliases.ts). A tool whose own name is the alias of another one gets an alias too.
  * Source: docs/specification/virtual-server.md#aggregation.
  */
+import { byText } from '../../../../schemas/index.ts'
 import { createHash } from 'node:crypto'
 
 export interface Aliases {
@@ -45,7 +46,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
       return
     }
   }
-  for (const one of long.sort((a, b) => (a.key < b.key ? -1 : 1))) take(one)
+  for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
   // Grows while it is gone through: the alias of such a tool may again be the name of another one.
   for (const alias of names.keys()) {

@@ -2,6 +2,7 @@
  * What changed between two definitions, for people: a unified diff for each part, with characters that a terminal or a
  * browser would hide written out. Bounded for texts of any size.
  */
+import { byText } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { partsOf } from './digest.ts'
@@ -52,7 +53,7 @@ function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
   if (part === 'text' && typeof value === 'object' && value !== null)
     return Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .sort(([a], [b]) => byText(a, b))
       .flatMap(([name, text]) => `${name}: ${String(text)}`.split('\n').map(visibleText))
   return JSON.stringify(sorted(value), undefined, 2).split('\n').map(visibleText)
 }
@@ -60,7 +61,7 @@ function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
   return Object.fromEntries(members.map(([name, member]) => [name, sorted(member)]))
 }
 
