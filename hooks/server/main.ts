@@ -5,9 +5,6 @@
  * This is the only file of the hooks half that reads the environment. Exit codes: 0 stopped by a signal, 1 failed,
  * 2 wrong usage or settings.
  */
-import { readFileSync } from 'node:fs'
-import { createServer as createHttpServer } from 'node:http'
-import { createServer as createHttpsServer } from 'node:https'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
 import { addCertificatesCommand } from '../certificates/index.ts'
@@ -28,17 +25,12 @@ import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { type HookLog, makeLog } from './log.ts'
 import { HookMetrics } from './metrics.ts'
 import { makeHooks } from '../bound-hooks.ts'
-import { hooksApp } from './server.ts'
-import { shutdownOf } from './shutdown.ts'
+import { listen } from './listeners.ts'
+import { type HookService, hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
 import { EvaluationWorker } from './workers.ts'
-import { type CertificateFiles, certificateEndsAt, loadCertificate, watchCertificate } from './tls.ts'
-
-/**
- * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object must not
- * hold a place for minutes.
- */
-const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+import { type CertificateFiles, certificateEndsAt } from './tls.ts'
+import { tokenReader } from './tokens.ts'
 
 /**
  * Bounds of the threads that evaluate large bodies. The heaps hold the largest body that is read, with what is made of it
@@ -53,8 +45,10 @@ const workerLimits = {
 interface Flags {
   readonly host: string
   readonly port: number
+  readonly hooksPort?: number
   readonly tlsCertFile?: string
   readonly tlsKeyFile?: string
+  readonly clientCaFile?: string
   readonly tokenFile?: string
   readonly shutdownGrace: number
   readonly logFormat?: LogFormat
@@ -84,9 +78,21 @@ const program = new Command('gatehouse-hooks')
   .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')
   .option('--host <host>', 'address to listen on', '127.0.0.1')
   .option('--port <number>', 'port to listen on; 0 lets the system choose', parsePort, 8743)
-  .option('--tls-cert-file <file>', 'serving certificate, PEM; reloaded again when it changes')
+  .option(
+    '--hooks-port <number>',
+    'port of its own for Metacontroller (/hooks); --port serves the API server (/validate) alone then',
+    parsePort,
+  )
+  .option('--tls-cert-file <file>', 'serving certificate, PEM; reloaded when it changes')
   .option('--tls-key-file <file>', 'its private key, PEM')
-  .option('--token-file <file>', 'file with a bearer token that callers of /hooks must present')
+  .option(
+    '--client-ca-file <file>',
+    'authority, PEM: callers of /validate must present a client certificate that it signed',
+  )
+  .option(
+    '--token-file <file>',
+    'bearer token that callers of /hooks must present; two lines are two valid ones, for a rotation',
+  )
   .option('--shutdown-grace <seconds>', 'time for open requests at shutdown', parseSeconds, 10)
   .addOption(
     new Option('--log-format <format>', 'text for people or JSON; default: text on a terminal').choices(
@@ -151,7 +157,7 @@ async function serve(flags: Flags): Promise<void> {
   const files = certificateFiles(flags)
   let ready = true
   const events = await eventsOrNone()
-  const token = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
+  const tokens = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
   const metrics = new HookMetrics({
     version: settings.version,
     certificateEndsAt: files && (() => certificateEndsAt(files)),
@@ -161,47 +167,46 @@ async function serve(flags: Flags): Promise<void> {
     hooks: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.hooks }),
     reviews: new EvaluationWorker({ settings, onEngineFailures, ...workerLimits.reviews }),
   }
-  const app = hooksApp({
+  const shared = {
     registry: makeHooks(settings),
     metrics,
     workers,
     log,
     seconds: () => performance.now() / 1000,
     notReady: () => (ready ? engineReason() : 'shutting down'),
-    ...(token && { token }),
+    clientCertificate: files?.clientCaFile !== undefined,
+    ...(tokens && { tokens }),
     ...(events && { events }),
+  }
+  const listeners = await listen({
+    host: flags.host,
+    ports: portsOf(flags).map(({ port, serves }) => ({ port, app: hooksApp({ ...shared, serves }) })),
+    files,
+    onCertificate: (isUsable) =>
+      isUsable
+        ? log('info', 'the serving certificate was reloaded')
+        : log('error', 'the new serving certificate cannot be used; the old one stays'),
   })
-  const secure = files && createHttpsServer({ ...loadCertificate(files), ...timeouts }, app)
-  const server = secure ?? createHttpServer(timeouts, app)
-  // Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use.
-  server.keepAliveTimeout = 120_000
-  const shutDown = shutdownOf(server)
-  const watching =
-    files &&
-    watchCertificate(
-      files,
-      (options) => {
-        secure?.setSecureContext(options)
-        log('info', 'the serving certificate was reloaded again')
-      },
-      () => log('error', 'the new serving certificate cannot be used; the old one stays'),
-    )
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(flags.port, flags.host, resolve)
-  })
-  const address = server.address()
+  const [port, hooksPort] = listeners.ports
   log('info', 'listening', {
     host: flags.host,
-    port: typeof address === 'object' && address ? address.port : flags.port,
+    ...(port !== undefined && { port }),
+    ...(hooksPort !== undefined && { hooks_port: hooksPort }),
     tls: files ? 'on' : 'off',
   })
   const signal = await signalled()
   ready = false
   log('info', 'shutting down', { signal })
-  watching?.close()
-  await shutDown(flags.shutdownGrace * 1000)
+  await listeners.close(flags.shutdownGrace * 1000)
   await Promise.all([workers.hooks.close(), workers.reviews.close()])
+}
+
+function portsOf({ port, hooksPort }: Flags): { port: number; serves: readonly HookService[] }[] {
+  if (hooksPort === undefined) return [{ port, serves: ['hooks', 'admission'] }]
+  return [
+    { port, serves: ['admission'] },
+    { port: hooksPort, serves: ['hooks'] },
+  ]
 }
 
 /** Without the policy engine every object with a policy would be refused. */
@@ -258,23 +263,18 @@ function defaultRedisFrom(environment: Environment): DefaultRedis | undefined {
   return { address, ...(secretName && { secretName }), ...(secretKey && { secretKey }) }
 }
 
-function certificateFiles({ tlsCertFile, tlsKeyFile }: Flags): CertificateFiles | undefined {
+function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): CertificateFiles | undefined {
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined)
-    return { certFile: tlsCertFile, keyFile: tlsKeyFile }
-  if (tlsCertFile === undefined && tlsKeyFile === undefined) return undefined
-  throw invalidConfig('--tls-cert-file and --tls-key-file must be given together')
-}
-
-/** Reads the file at each call, so that a rotated token counts at once. Unreadable or empty: nobody is let in. */
-function tokenReader(file: string): () => string {
-  if (readFileSync(file, 'utf8').trim() === '') throw invalidConfig('--token-file is empty')
-  return () => {
-    try {
-      return readFileSync(file, 'utf8').trim() || crypto.randomUUID()
-    } catch {
-      return crypto.randomUUID()
+    return {
+      certFile: tlsCertFile,
+      keyFile: tlsKeyFile,
+      ...(clientCaFile !== undefined && { clientCaFile }),
     }
-  }
+  if (tlsCertFile !== undefined || tlsKeyFile !== undefined)
+    throw invalidConfig('--tls-cert-file and --tls-key-file must be given together')
+  if (clientCaFile !== undefined)
+    throw invalidConfig('--client-ca-file needs --tls-cert-file and --tls-key-file')
+  return undefined
 }
 
 /** Outside a cluster there is no API server to write events to. */

@@ -5,11 +5,14 @@
  *   POST /validate                                         AdmissionReview v1, all kinds
  *   GET  /healthz, /readyz, /metrics
  *
- * Bodies carry Secrets, so none is ever logged, and no error repeats a part of one. Authentication of the caller is TLS
- * and, when a token is set, a bearer token on /hooks; the API server sends no credentials to /validate.
+ * Bodies carry Secrets, so none is ever logged, and no error repeats a part of one. Callers of /hooks present a bearer token
+ * when one is set; callers of /validate a client certificate when an authority for them is set. With two ports, each
+ * serves one group of callers, so that a NetworkPolicy can admit Metacontroller to the one and the API server, which no
+ * policy can name, to the other.
  * Source: Metacontroller hook HTTP contract; Kubernetes admission.k8s.io/v1; RFC 9457 for errors.
  */
 import { timingSafeEqual } from 'node:crypto'
+import { TLSSocket } from 'node:tls'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { QueueRequester } from './fair-queue.ts'
@@ -23,6 +26,9 @@ import { type Called, Refusals } from './refusals.ts'
 import { type Body, type BodyLimits, requestBody } from './request-body.ts'
 import { type EvaluationWorker, WorkerFailure } from './workers.ts'
 
+/** Who is served: Metacontroller (/hooks) or the API server (/validate). */
+export type HookService = 'hooks' | 'admission'
+
 export interface ServerOptions {
   readonly registry: HookRegistry
   readonly metrics: HookMetrics
@@ -31,8 +37,12 @@ export interface ServerOptions {
   readonly seconds: () => number
   /** Why no requests should come here now; undefined when they should. */
   readonly notReady: () => string | undefined
-  /** Demanded as bearer token on /hooks when set. */
-  readonly token?: () => string | undefined
+  /** What is served; default both. */
+  readonly serves?: readonly HookService[]
+  /** The bearer tokens of which one is demanded on /hooks, when set; none in the list: nobody is let in. */
+  readonly tokens?: () => readonly string[]
+  /** Demands a client certificate on /validate that the listener's authority signed. */
+  readonly clientCertificate?: boolean
   /** Evaluate what is large, one for each group of callers; without them the main thread does. */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
   /** Takes the events that a sync calls for; never awaited. */
@@ -78,27 +88,9 @@ export function hooksApp(options: ServerOptions): Express {
   app.get('/metrics', (_request, response) => {
     response.type('text/plain; version=0.0.4; charset=utf-8').send(options.metrics.text())
   })
-  // Any content type: whatever Metacontroller calls it, the body is JSON.
-  app.post(
-    '/hooks/:plural/:hook',
-    identifyHook(options),
-    authorize(options),
-    requestBody(hookLimits),
-    (request: Request, response: Response) => hookResponse(options, request, response),
-  )
-  app.post(
-    '/validate',
-    (_request: Request, response: Response, next: NextFunction) => {
-      response.locals['called'] = review
-      next()
-    },
-    requestBody(reviewLimits),
-    (request: Request, response: Response) => reviewResponse(options, request, response),
-  )
-  app.all(['/hooks/:plural/:hook', '/validate'], (_request, response) => {
-    response.set('allow', 'POST')
-    throw new GatehouseError('METHOD_NOT_ALLOWED')
-  })
+  const { serves = ['hooks', 'admission'] } = options
+  if (serves.includes('hooks')) serveHooks(app, options)
+  if (serves.includes('admission')) serveReviews(app, options)
   app.use(() => {
     throw new GatehouseError('NOT_FOUND')
   })
@@ -106,6 +98,34 @@ export function hooksApp(options: ServerOptions): Express {
     respondWithError(options, refusals, error, request, response),
   )
   return app
+}
+
+// Any content type: whatever Metacontroller calls it, the body is JSON.
+function serveHooks(app: Express, options: ServerOptions): void {
+  const path = '/hooks/:plural/:hook'
+  app.post(
+    path,
+    identifyHook(options),
+    authorize(options),
+    requestBody(hookLimits),
+    (request: Request, response: Response) => hookResponse(options, request, response),
+  )
+  app.all(path, onlyPost)
+}
+
+function serveReviews(app: Express, options: ServerOptions): void {
+  app.post(
+    '/validate',
+    identifyReview(options),
+    requestBody(reviewLimits),
+    (request: Request, response: Response) => reviewResponse(options, request, response),
+  )
+  app.all('/validate', onlyPost)
+}
+
+function onlyPost(_request: Request, response: Response): void {
+  response.set('allow', 'POST')
+  throw new GatehouseError('METHOD_NOT_ALLOWED')
 }
 
 const review: Called = { kind: 'AdmissionReview', hook: 'validate' }
@@ -117,6 +137,16 @@ function identifyHook({ registry }: ServerOptions) {
     const entry = registry.byPlural(String(plural))
     if (!entry || (hook !== 'sync' && hook !== 'customize')) throw new GatehouseError('NOT_FOUND')
     response.locals['called'] = { kind: entry.kind, hook } satisfies Called
+    next()
+  }
+}
+
+/** The listener asks for a certificate and leaves it to us to refuse: probes on the same port have none. */
+function identifyReview({ clientCertificate = false }: ServerOptions) {
+  return function identifyReview({ socket }: Request, response: Response, next: NextFunction): void {
+    response.locals['called'] = review
+    if (clientCertificate && !(socket instanceof TLSSocket && socket.authorized))
+      throw new GatehouseError('UNAUTHENTICATED')
     next()
   }
 }
@@ -206,12 +236,11 @@ function finish(response: Response, status: number): boolean {
   return true
 }
 
-function authorize(options: ServerOptions) {
+function authorize({ tokens }: ServerOptions) {
   return function authorize(request: Request, _response: Response, next: NextFunction): void {
-    const token = options.token?.()
-    if (token !== undefined && !sameText(request.get('authorization') ?? '', `Bearer ${token}`)) {
+    const presented = request.get('authorization') ?? ''
+    if (tokens !== undefined && !tokens().some((token) => sameText(presented, `Bearer ${token}`)))
       throw new GatehouseError('UNAUTHENTICATED', { headers: { 'www-authenticate': 'Bearer' } })
-    }
     next()
   }
 }

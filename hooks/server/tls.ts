@@ -1,5 +1,5 @@
 /**
- * Serving certificate files that are reloaded again when they change, without a restart and without dropping a
+ * Serving certificate files that are reloaded when they change, without a restart and without dropping a
  * connection. A pair that cannot be read or does not fit is reported and the old one stays.
  */
 import { X509Certificate } from 'node:crypto'
@@ -10,11 +10,20 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls'
 export interface CertificateFiles {
   readonly certFile: string
   readonly keyFile: string
+  /** The authority whose client certificates are accepted. */
+  readonly clientCaFile?: string
 }
 
-/** Reads and checks the pair. Throws when a file is missing or key and certificate do not belong together. */
-export function loadCertificate({ certFile, keyFile }: CertificateFiles): SecureContextOptions {
-  const options = { cert: readFileSync(certFile), key: readFileSync(keyFile), minVersion: 'TLSv1.2' as const }
+/** Reads and checks the files. Throws when one is missing or no certificate, or the key does not belong to its own. */
+export function loadCertificate({ certFile, keyFile, clientCaFile }: CertificateFiles): SecureContextOptions {
+  const ca = clientCaFile === undefined ? undefined : readFileSync(clientCaFile)
+  if (ca) new X509Certificate(ca)
+  const options = {
+    cert: readFileSync(certFile),
+    key: readFileSync(keyFile),
+    minVersion: 'TLSv1.2' as const,
+    ...(ca && { ca }),
+  }
   createSecureContext(options)
   return options
 }
@@ -37,7 +46,7 @@ export interface CertificateWatch {
 const pollMs = 60_000
 
 /**
- * Watches the folders of both files (a mounted Secret is swapped by a symbolic link beside them) and calls `apply` with
+ * Watches the folders of the files (a mounted Secret is swapped by a symbolic link beside them) and calls `apply` with
  * each new valid pair.
  */
 export function watchCertificate(
@@ -61,7 +70,7 @@ export function watchCertificate(
   // Some mounts give no notice of a change.
   const poll = setInterval(reload, pollMs)
   poll.unref()
-  const folders = new Set([dirname(files.certFile), dirname(files.keyFile)])
+  const folders = new Set(filesOf(files).map((file) => dirname(file)))
   const watchers = [...folders].map((folder) => watch(folder, { persistent: false }, reload))
   return {
     reload,
@@ -72,10 +81,16 @@ export function watchCertificate(
   }
 }
 
-/** Both files as one text; undefined while one of them is missing, as during a swap. */
-function contentOf({ certFile, keyFile }: CertificateFiles): string | undefined {
+function filesOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[] {
+  return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])]
+}
+
+/** The files as one text; undefined while one of them is missing, as during a swap. */
+function contentOf(files: CertificateFiles): string | undefined {
   try {
-    return `${readFileSync(certFile, 'latin1')}\0${readFileSync(keyFile, 'latin1')}`
+    return filesOf(files)
+      .map((file) => readFileSync(file, 'latin1'))
+      .join('\0')
   } catch {
     return undefined
   }

@@ -8,7 +8,7 @@
  */
 import { apiGroup } from '../../schemas/index.ts'
 import { type ManifestKind } from './kinds.ts'
-import { labels, type GeneratedManifest, names } from './objects.ts'
+import { labels, type GeneratedManifest, names, servicePorts } from './objects.ts'
 import type { Values } from './values.ts'
 
 /** The webhook's own override; honoured here too, for the day when nothing answers. */
@@ -65,7 +65,12 @@ function shared(kinds: readonly ManifestKind[], operations: readonly string[], v
     matchPolicy: 'Equivalent',
     timeoutSeconds: 5,
     clientConfig: {
-      service: { name: names.hooks, namespace: values.namespace, path: '/validate', port: 443 },
+      service: {
+        name: names.hooks,
+        namespace: values.namespace,
+        path: '/validate',
+        port: servicePorts.admission.port,
+      },
     },
     rules: [
       {

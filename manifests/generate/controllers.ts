@@ -7,7 +7,14 @@
  */
 import { apiVersion } from '../../schemas/index.ts'
 import { type Child, distinct, type HookedKind } from './kinds.ts'
-import { controllerName, instanceLabel, labels, type GeneratedManifest, names } from './objects.ts'
+import {
+  controllerName,
+  instanceLabel,
+  labels,
+  type GeneratedManifest,
+  names,
+  servicePorts,
+} from './objects.ts'
 import type { Values } from './values.ts'
 
 /** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
@@ -50,6 +57,6 @@ function childResources(child: Child, values: Values): readonly unknown[] {
 
 function hook(plural: string, name: string, values: Values): object {
   const host = `${names.hooks}.${values.namespace}.svc`
-  const url = `https://${host}/hooks/${plural}/${name}?rev=${values.version}`
+  const url = `https://${host}:${servicePorts.hooks.port}/hooks/${plural}/${name}?rev=${values.version}`
   return { version: 'v2', webhook: { url, timeout, responseUnMarshallMode: 'strict' } }
 }

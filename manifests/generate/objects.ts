@@ -25,8 +25,15 @@ export const names = {
   metacontroller: 'gatehouse-metacontroller',
 } as const
 
-/** Port of the hooks server's pods; the Service listens on 443. */
-export const hooksPort = 8743
+/**
+ * Ports of the hooks server: the API server's, which no NetworkPolicy can name, and Metacontroller's. The Service listens
+ * on the first of each pair. The older one is the API server's: an upgrade leaves no gap in admission, and
+ * Metacontroller calls again by itself.
+ */
+export const servicePorts = {
+  admission: { name: 'https', port: 443, containerPort: 8743 },
+  hooks: { name: 'hooks', port: 8443, containerPort: 8744 },
+} as const
 
 /** Selects the CompositeControllers for a private Metacontroller. */
 export const instanceLabel = { 'gatehouse.dev/instance': 'default' } as const

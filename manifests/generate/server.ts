@@ -8,12 +8,12 @@ import { hooksRbac } from './rbac.ts'
 import {
   containerSecurity,
   filled,
-  hooksPort,
   labels,
   type GeneratedManifest,
   names,
   podSecurity,
   selector,
+  servicePorts,
 } from './objects.ts'
 import type { Values } from './values.ts'
 
@@ -62,7 +62,13 @@ export function hooksServer(values: Values): readonly GeneratedManifest[] {
       spec: {
         type: 'ClusterIP',
         selector: selector('hooks'),
-        ports: [{ name: 'https', port: 443, targetPort: 'https', protocol: 'TCP', appProtocol: 'https' }],
+        ports: Object.values(servicePorts).map(({ name, port }) => ({
+          name,
+          port,
+          targetPort: name,
+          protocol: 'TCP',
+          appProtocol: 'https',
+        })),
       },
     },
     {
@@ -71,7 +77,19 @@ export function hooksServer(values: Values): readonly GeneratedManifest[] {
       metadata,
       spec: { maxUnavailable: 1, selector: { matchLabels: selector('hooks') } },
     },
-    networkPolicy(values, 'hooks', [{ ports: [{ protocol: 'TCP', port: hooksPort }] }]),
+    networkPolicy(values, 'hooks', [
+      { ports: [{ protocol: 'TCP', port: servicePorts.admission.containerPort }] },
+      { from: metacontrollers(values), ports: [{ protocol: 'TCP', port: servicePorts.hooks.containerPort }] },
+    ]),
+  ]
+}
+
+/** Who may call /hooks: a private Metacontroller, and whatever runs in the namespace of a shared one. */
+function metacontrollers(values: Values): readonly object[] {
+  const namespace = values.text('metacontroller.namespace')
+  return [
+    { podSelector: { matchLabels: selector('metacontroller') } },
+    { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } } },
   ]
 }
 
@@ -111,7 +129,8 @@ function pod(values: Values): object {
         imagePullPolicy: values.text('images.pullPolicy'),
         args: [
           '--host=0.0.0.0',
-          `--port=${hooksPort}`,
+          `--port=${servicePorts.admission.containerPort}`,
+          `--hooks-port=${servicePorts.hooks.containerPort}`,
           `--tls-cert-file=${tlsFolder}/tls.crt`,
           `--tls-key-file=${tlsFolder}/tls.key`,
         ],
@@ -122,7 +141,11 @@ function pod(values: Values): object {
           ...values.when('integrations.gatewayAPI', gatewayApiVariable),
           ...values.items('hooks.extraEnv'),
         ],
-        ports: [{ name: 'https', containerPort: hooksPort, protocol: 'TCP' }],
+        ports: Object.values(servicePorts).map(({ name, containerPort }) => ({
+          name,
+          containerPort,
+          protocol: 'TCP',
+        })),
         startupProbe: probe('/healthz', { periodSeconds: 2, failureThreshold: 30 }),
         livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
         readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
@@ -148,7 +171,7 @@ const apiPorts = [443, 6443, 8443, 16443]
 
 /**
  * Ingress as given (none when empty); egress to DNS and to the API server only. The API server is no pod, so it can be
- * named neither as a source nor as a target: ports are what is left.
+ * named neither as a source nor as a target: ports are what is left. (Kubelets reach the pods of their node always.)
  */
 export function networkPolicy(
   values: Values,

@@ -87,6 +87,12 @@ function settings(version: string): readonly Setting[] {
       comment: 'Run a private Metacontroller with least rights.',
     },
     {
+      path: 'metacontroller.namespace',
+      default: 'metacontroller',
+      comment:
+        'Namespace of a Metacontroller that is shared; the network policy admits only Metacontroller to the hooks.',
+    },
+    {
       path: 'metacontroller.image',
       default: 'ghcr.io/metacontroller/metacontroller:v4.17.2',
       comment: 'Image of the private Metacontroller; 4.17.2 or newer.',

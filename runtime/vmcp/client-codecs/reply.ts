@@ -29,7 +29,7 @@ export interface LastingStream {
 
 export interface ReplyOptions {
   readonly headers?: Readonly<Record<string, string>>
-  /** Makes the response one that can be reloaded again, once it becomes a stream. */
+  /** Makes the response one that can be resumed, once it becomes a stream. */
   readonly lasting?: (() => LastingStream) | undefined
 }
 

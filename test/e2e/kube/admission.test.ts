@@ -153,7 +153,7 @@ await t.test('admission', { skip: kubeMissing() }, async (t) => {
       const second = await issue({ ...request, now: new Date() })
       const both = webhookConfiguration(hooks.port, joinBundle([first.ca, second.ca]))
       kube.must(['apply', '-f', '-'], JSON.stringify(both))
-      const taken = hooks.logged('the serving certificate was reloaded again')
+      const taken = hooks.logged('the serving certificate was reloaded')
       writeCertificate(folder, second)
       await taken
       const { stderr } = create(refusals[0]?.document ?? '', '--dry-run=server')

@@ -65,7 +65,7 @@ function readEvents(text: string): RpcMessage[] {
   const messages: RpcMessage[] = []
   const parser = createParser({
     onEvent({ data }) {
-      // An event that only gives the stream an id, so that it can be reloaded again, has no data.
+      // An event that only gives the stream an id, so that it can be resumed, has no data.
       if (data !== '') messages.push(JSON.parse(data) as RpcMessage)
     },
   })

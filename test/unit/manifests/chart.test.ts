@@ -121,7 +121,7 @@ await t.test('chart: values end up where they belong', async (t) => {
   )
   const text = JSON.stringify(objects)
   t.notMatch(text, 'gatehouse-system', 'no trace of the default namespace')
-  t.match(text, 'https://gatehouse-hooks.elsewhere.svc/hooks/')
+  t.match(text, 'https://gatehouse-hooks.elsewhere.svc:8443/hooks/')
 })
 
 await t.test('values.schema.json: takes the defaults, refuses the misspelt and the unknown', async (t) => {

@@ -2,7 +2,7 @@
  * Session era over streamable HTTP: each message is a POST; responses are JSON or event streams; a GET stream carries
  * what the backend says unasked.
  *
- * A stream that ends before its response is reloaded again with `Last-Event-ID` when the backend gave event ids.
+ * A stream that ends before its response is resumed with `Last-Event-ID` when the backend gave event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'

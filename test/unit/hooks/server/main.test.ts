@@ -1,10 +1,10 @@
 /**
- * The command, as a process: flags, environment, certificates reloaded again, end by signal.
+ * The command, as a process: flags, environment, certificates reloaded, end by signal.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import { request } from 'node:https'
 import { connect } from 'node:net'
@@ -14,6 +14,7 @@ import { createInterface } from 'node:readline'
 import { connect as tlsConnect } from 'node:tls'
 import t, { type Test } from 'tap'
 import { issue } from '../../../../hooks/certificates/issue.ts'
+import { makeCertificates } from '../../../helpers/redis.ts'
 import { secret, testSettings, World } from '../../../hooks/world.ts'
 import { virtual, group } from '../../../hooks/resources.ts'
 
@@ -85,6 +86,27 @@ async function certificate(name: string): Promise<{ cert: string; key: string }>
   return { cert, key }
 }
 
+/** A client certificate and the authority that signed it. */
+function clientCertificate(t: Test): { cert: string; key: string; ca: string } {
+  const { certFile, keyFile, ca, remove } = makeCertificates()
+  t.teardown(remove)
+  return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8'), ca }
+}
+
+/** The status of one request over TLS, on a connection of its own; the body is empty. */
+const statusOf = (options: object): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const call = request(
+      { host: '127.0.0.1', rejectUnauthorized: false, agent: false, ...options },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      },
+    )
+    call.on('error', reject)
+    call.end()
+  })
+
 const servedName = (port: number): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
@@ -141,24 +163,61 @@ t.test('gatehouse-hooks: a new certificate is served without a restart, a broken
   const running = await start(t, ['--tls-cert-file', files.cert, '--tls-key-file', files.key])
   t.equal(await servedName(running.port), 'first')
   put(await certificate('second'))
-  await running.line(/reloaded again/)
+  await running.line(/reloaded/)
   t.equal(await servedName(running.port), 'second')
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   writeFileSync(files.key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
   await running.line(/cannot be used/)
   t.equal(await servedName(running.port), 'second')
-  const status = await new Promise<number | undefined>((resolve, reject) => {
-    const call = request(
-      { port: running.port, host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false, agent: false },
-      (response) => {
-        response.resume()
-        resolve(response.statusCode)
-      },
-    )
-    call.on('error', reject)
-    call.end()
-  })
+  const status = await statusOf({ port: running.port, path: '/healthz' })
   t.equal(status, 200)
+  t.equal(await running.stop(), 0)
+})
+
+t.test('gatehouse-hooks: two ports, a client certificate for one, a token for the other', async (t) => {
+  const folder = t.testdir({ token: 'old\nnew\n' })
+  const served = await certificate('served')
+  const [client, other] = [clientCertificate(t), clientCertificate(t)]
+  const put = (name: string, text: string) => writeFileSync(join(folder, name), text)
+  put('tls.crt', served.cert)
+  put('tls.key', served.key)
+  put('ca.crt', client.ca)
+  const file = (name: string) => join(folder, name)
+  const running = await start(t, [
+    ...['--hooks-port', '0', '--token-file', file('token'), '--client-ca-file', file('ca.crt')],
+    ...['--tls-cert-file', file('tls.crt'), '--tls-key-file', file('tls.key')],
+  ])
+  const { hooks_port: hooksPort } = JSON.parse(await running.line(/"listening"/)) as { hooks_port: number }
+  const status = (port: number, path: string, more: object = {}) =>
+    statusOf({ port, path, method: path.startsWith('/healthz') ? 'GET' : 'POST', ...more })
+  const own = { cert: client.cert, key: client.key }
+
+  t.equal(await status(running.port, '/healthz'), 200, 'a probe has no certificate')
+  t.equal(await status(running.port, '/validate'), 401, 'no certificate')
+  t.equal(
+    await status(running.port, '/validate', { cert: other.cert, key: other.key }),
+    401,
+    'of another authority',
+  )
+  t.equal(await status(running.port, '/validate', own), 400, 'known, and the empty body is refused')
+  t.equal(await status(running.port, '/hooks/mcpgroups/sync', own), 404, 'not on this port')
+
+  const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync'), 401, 'no token')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 400, 'the first')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'the second')
+  put('token', 'new\n')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'no longer in the file')
+  t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
+
+  put('ca.crt', other.ca)
+  await running.line(/reloaded/)
+  t.equal(
+    await status(running.port, '/validate', { cert: other.cert, key: other.key }),
+    400,
+    'the new authority',
+  )
+  t.equal(await status(running.port, '/validate', own), 401, 'the old authority')
   t.equal(await running.stop(), 0)
 })
 
@@ -166,6 +225,9 @@ t.test('gatehouse-hooks: wrong usage ends with code 2 and says what is wrong', a
   const wrong: [string[], Record<string, string>, RegExp][] = [
     [['--port', 'x'], {}, /0 to 65535/],
     [['--tls-cert-file', 'a'], {}, /together/],
+    [['--client-ca-file', 'a'], {}, /--client-ca-file needs --tls-cert-file and --tls-key-file/],
+    [['--hooks-port', '65536'], {}, /0 to 65535/],
+    [['--token-file', '/dev/null'], {}, /--token-file is empty/],
     [['--nope'], {}, /unknown option/],
     [['serve'], {}, /unknown command|too many arguments/],
     [[], { GATEHOUSE_DEFAULT_REDIS_SECRET_NAME: 'x' }, /GATEHOUSE_DEFAULT_REDIS_ADDR/],

@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { type EventSink, hooksApp, makeHooks, makeLog, HookMetrics } from '../../../../hooks/index.ts'
+import type { HookService } from '../../../../hooks/server/server.ts'
 import { server as manifest, virtual, world } from '../../../hooks/resources.ts'
 import { testSettings } from '../../../hooks/world.ts'
 
@@ -18,7 +19,12 @@ interface Started {
 
 async function start(
   t: Test,
-  more: { token?: () => string; notReady?: () => string | undefined; events?: EventSink } = {},
+  more: {
+    tokens?: () => readonly string[]
+    serves?: readonly HookService[]
+    notReady?: () => string | undefined
+    events?: EventSink
+  } = {},
 ): Promise<Started> {
   const logged: string[] = []
   const metrics = new HookMetrics()
@@ -29,7 +35,8 @@ async function start(
     log: makeLog({ write: (text) => logged.push(text) }, { now: () => new Date(0) }),
     seconds: () => (seconds += 0.001),
     notReady: more.notReady ?? (() => undefined),
-    ...(more.token && { token: more.token }),
+    ...(more.tokens && { tokens: more.tokens }),
+    ...(more.serves && { serves: more.serves }),
     ...(more.events && { events: more.events }),
   })
   const server = createServer(app).listen(0, '127.0.0.1')
@@ -173,7 +180,7 @@ t.test('server: bodies well above a megabyte are read, without end they are not'
 })
 
 t.test('server: a token is demanded of Metacontroller, not of the API server', async (t) => {
-  const { url } = await start(t, { token: () => 's3cret' })
+  const { url } = await start(t, { tokens: () => ['s3cret'] })
   const request = world().request('MCPGroup', 'tools')
   t.equal((await post(`${url}/hooks/mcpgroups/sync`, request)).status, 401)
   t.equal((await post(`${url}/hooks/mcpgroups/sync`, request, { authorization: 'Bearer s3cre' })).status, 401)
@@ -186,6 +193,35 @@ t.test('server: a token is demanded of Metacontroller, not of the API server', a
       .status,
     200,
   )
+})
+
+t.test('server: two tokens are valid during a rotation, and none lets nobody in', async (t) => {
+  let valid = ['old', 'new']
+  const { url } = await start(t, { tokens: () => valid })
+  const request = world().request('MCPGroup', 'tools')
+  const statusOf = async (token: string) =>
+    (await post(`${url}/hooks/mcpgroups/sync`, request, { authorization: `Bearer ${token}` })).status
+  t.equal(await statusOf('old'), 200)
+  t.equal(await statusOf('new'), 200)
+  valid = ['new']
+  t.equal(await statusOf('old'), 401)
+  valid = []
+  t.equal(await statusOf('new'), 401)
+  t.equal(await statusOf(''), 401)
+})
+
+t.test('server: what is served to one group of callers is not there for the other', async (t) => {
+  const hooks = await start(t, { serves: ['hooks'] })
+  const admission = await start(t, { serves: ['admission'] })
+  const sync = world().request('MCPGroup', 'tools')
+  const review = { kind: 'AdmissionReview', request: { uid: 'u', operation: 'CONNECT' } }
+  t.equal((await post(`${hooks.url}/hooks/mcpgroups/sync`, sync)).status, 200)
+  t.equal((await post(`${hooks.url}/validate`, review)).status, 404)
+  t.equal((await post(`${admission.url}/hooks/mcpgroups/sync`, sync)).status, 404)
+  t.equal((await post(`${admission.url}/validate`, review)).status, 200)
+  for (const { url } of [hooks, admission])
+    for (const path of ['healthz', 'readyz', 'metrics'])
+      t.equal((await get(`${url}/${path}`)).status, 200, path)
 })
 
 t.test('server: senders that are slow keep nobody out', async (t) => {
@@ -242,7 +278,7 @@ t.test('server: an event is handed over after the response, and a failing sink h
 })
 
 t.test('server: what is refused is counted, and logged once a minute with its reason', async (t) => {
-  const { url, metrics, logged } = await start(t, { token: () => 'right' })
+  const { url, metrics, logged } = await start(t, { tokens: () => ['right'] })
   const sync = `${url}/hooks/mcpgroups/sync`
   const authorization = 'Bearer right'
   const deep = '['.repeat(201)

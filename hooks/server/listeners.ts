@@ -1,0 +1,88 @@
+/**
+ * The ports of the hooks server: one for everybody, or one for Metacontroller and one for the API server. TLS when a
+ * certificate is given; a new one is taken by all ports without a restart.
+ */
+import { once } from 'node:events'
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { shutdownOf } from './shutdown.ts'
+import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
+
+/**
+ * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object
+ * must not hold a place for minutes.
+ */
+const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
+
+/** Longer than any keep-alive of Metacontroller's client, so that we never close a connection it is about to use. */
+const keepAliveMs = 120_000
+
+export interface Port {
+  /** 0 lets the system choose. */
+  readonly port: number
+  readonly app: RequestListener
+}
+
+export interface ListenOptions {
+  readonly host: string
+  readonly ports: readonly Port[]
+  readonly files?: CertificateFiles | undefined
+  /** A new certificate was taken, or cannot be used and the old one stays. */
+  readonly onCertificate: (isUsable: boolean) => void
+}
+
+export interface Listeners {
+  /** The bound ports, in the order given. */
+  readonly ports: readonly number[]
+  /** Answers what is open, and ends the rest after the grace period. */
+  close(graceMs: number): Promise<void>
+}
+
+/** Throws when a port is taken or the certificate cannot be used; nothing listens then. */
+export async function listen({ host, ports, files, onCertificate }: ListenOptions): Promise<Listeners> {
+  const secure = files && loadCertificate(files)
+  const servers = ports.map(({ app }) => {
+    if (!secure) return createHttpServer(timeouts, app)
+    // Who has no certificate is refused by the route that demands one: a probe has none.
+    const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
+    return createHttpsServer({ ...secure, ...asking, ...timeouts }, app)
+  })
+  const ends = servers.map(shutdownOf)
+  const listening = await Promise.allSettled(
+    servers.map((server, at) => bind(server, ports[at]?.port ?? 0, host)),
+  )
+  const failed = listening.find((outcome) => outcome.status === 'rejected')
+  if (failed) {
+    for (const server of servers) server.close()
+    throw failed.reason
+  }
+  const watching =
+    files &&
+    watchCertificate(
+      files,
+      (options) => {
+        for (const server of servers) if ('setSecureContext' in server) server.setSecureContext(options)
+        onCertificate(true)
+      },
+      () => onCertificate(false),
+    )
+  return {
+    ports: servers.map(portOf),
+    async close(graceMs) {
+      watching?.close()
+      await Promise.all(ends.map((end) => end(graceMs)))
+    },
+  }
+}
+
+async function bind(server: Server, port: number, host: string): Promise<void> {
+  server.keepAliveTimeout = keepAliveMs
+  const bound = once(server, 'listening')
+  server.listen(port, host)
+  await bound
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
