@@ -16,8 +16,7 @@ export interface CertificateFiles {
 
 /** Reads and checks the files. Throws when one is missing or no certificate, or the key does not belong to its own. */
 export function loadCertificate({ certFile, keyFile, clientCaFile }: CertificateFiles): SecureContextOptions {
-  const ca = clientCaFile === undefined ? undefined : readFileSync(clientCaFile)
-  if (ca) new X509Certificate(ca)
+  const ca = clientCaFile === undefined ? undefined : certificatesIn(clientCaFile)
   const options = {
     cert: readFileSync(certFile),
     key: readFileSync(keyFile),
@@ -79,6 +78,13 @@ export function watchCertificate(
       for (const watcher of watchers) watcher.close()
     },
   }
+}
+
+/** OpenSSL takes a file without a certificate for an authority that signs nothing: nobody would get in, untold. */
+function certificatesIn(file: string): Buffer {
+  const pem = readFileSync(file)
+  if (new X509Certificate(pem).ca) return pem
+  throw new Error(`${file} holds no certificate of an authority`)
 }
 
 function filesOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[] {
