@@ -5,7 +5,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { makeHooks } from '../bound-hooks.ts'
 import type { HookSettings } from '../settings.ts'
 import { evaluate } from './evaluate.ts'
-import { placeOf } from './place.ts'
+import { placeOf } from './log.ts'
 import type { WorkerOutcome, WorkerTask } from './workers.ts'
 
 const settings: HookSettings = workerData
