@@ -27,8 +27,10 @@ export interface ListenOptions {
   readonly host: string
   readonly ports: readonly Port[]
   readonly files?: CertificateFiles | undefined
-  /** A new certificate was taken, or cannot be used and the old one stays. */
-  readonly onCertificate: (isUsable: boolean) => void
+  /** A new certificate is served. */
+  readonly onReloaded: () => void
+  /** A new certificate cannot be used; the old one stays. */
+  readonly onUnusable: () => void
 }
 
 export interface Listeners {
@@ -39,7 +41,13 @@ export interface Listeners {
 }
 
 /** Throws when a port is taken or the certificate cannot be used; nothing listens then. */
-export async function listen({ host, ports, files, onCertificate }: ListenOptions): Promise<Listeners> {
+export async function listen({
+  host,
+  ports,
+  files,
+  onReloaded,
+  onUnusable,
+}: ListenOptions): Promise<Listeners> {
   const secure = files && loadCertificate(files)
   const servers = ports.map(({ app }) => {
     if (!secure) return createHttpServer(timeouts, app)
@@ -62,9 +70,9 @@ export async function listen({ host, ports, files, onCertificate }: ListenOption
       files,
       (options) => {
         for (const server of servers) if ('setSecureContext' in server) server.setSecureContext(options)
-        onCertificate(true)
+        onReloaded()
       },
-      () => onCertificate(false),
+      onUnusable,
     )
   return {
     ports: servers.map(portOf),

@@ -182,10 +182,8 @@ async function serve(flags: Flags): Promise<void> {
     host: flags.host,
     ports: portsOf(flags).map(({ port, serves }) => ({ port, app: hooksApp({ ...shared, serves }) })),
     files,
-    onCertificate: (isUsable) =>
-      isUsable
-        ? log('info', 'the serving certificate was reloaded')
-        : log('error', 'the new serving certificate cannot be used; the old one stays'),
+    onReloaded: () => log('info', 'the serving certificate was reloaded'),
+    onUnusable: () => log('error', 'the new serving certificate cannot be used; the old one stays'),
   })
   const [port, hooksPort] = listeners.ports
   log('info', 'listening', {
