@@ -23,7 +23,7 @@ export interface Port {
   readonly app: RequestListener
 }
 
-export interface ListenOptions {
+export interface HookPortsOptions {
   readonly host: string
   readonly ports: readonly Port[]
   readonly files?: CertificateFiles | undefined
@@ -33,7 +33,7 @@ export interface ListenOptions {
   readonly onUnusable: () => void
 }
 
-export interface Listeners {
+export interface HookPorts {
   /** The bound ports, in the order given. */
   readonly ports: readonly number[]
   /** Answers what is open, and ends the rest after the grace period. */
@@ -47,7 +47,7 @@ export async function listen({
   files,
   onReloaded,
   onUnusable,
-}: ListenOptions): Promise<Listeners> {
+}: HookPortsOptions): Promise<HookPorts> {
   const secure = files && loadCertificate(files)
   const servers = ports.map(({ app }) => {
     if (!secure) return createHttpServer(timeouts, app)
