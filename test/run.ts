@@ -2,10 +2,10 @@
  * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
  *
  * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
- * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments are handed to tap (globs,
- * --jobs); without any, all tests run, those that need a Kubernetes control plane last. With GATEHOUSE_TEST_KUBE=build
- * the control plane is built meanwhile, at low priority, where this machine has Go and none yet. Exit code 1 when
- * anything failed, or when nothing ran.
+ * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments
+ * are handed to tap (globs, --jobs); without any, all tests run, those that need a Kubernetes control plane last. With
+ * GATEHOUSE_TEST_KUBE=build the control plane is built meanwhile, at low priority, where this machine has Go and none yet.
+ * Exit code 1 when anything failed, or when nothing ran.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'

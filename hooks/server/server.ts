@@ -144,8 +144,9 @@ function identifyHook({ registry }: ServerOptions) {
 function identifyReview({ clientCertificate = false }: ServerOptions) {
   return function identifyReview({ socket }: Request, response: Response, next: NextFunction): void {
     response.locals['called'] = review
+    // A certificate belongs to its connection: one that came too early or was renewed needs another connection.
     if (clientCertificate && !(socket instanceof TLSSocket && socket.authorized))
-      throw new GatehouseError('UNAUTHENTICATED')
+      throw new GatehouseError('UNAUTHENTICATED', { headers: { connection: 'close' } })
     next()
   }
 }

@@ -2,7 +2,8 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * Reading follows the whole grammar: several header lines, several challenges per line, token68, quoted strings, any
- * case. A token68 is skipped: no scheme that we act on has one. A malformed rest is dropped, what was read before it stays; nothing throws. Writing quotes every value.
+ * case. A token68 is skipped: no scheme that we act on has one. A malformed rest is dropped, what was read before it stays;
+ * nothing throws. Writing quotes every value.
  * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {

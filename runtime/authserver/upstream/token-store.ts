@@ -9,18 +9,18 @@
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { abortable, type Caller, type Log } from '../../net/index.ts'
+import { abortable, type Caller } from '../../net/index.ts'
 import {
   accountAdvice,
   type UpstreamToken,
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
 import { sessionHash } from '../../observe/index.ts'
-import { type AuthServerEvent, shownClient } from '../events.ts'
+import { shownClient } from '../events.ts'
 import type { StoredRow } from '../storage/records.ts'
-import { rowKey, type State } from '../storage/state.ts'
-import { type IssuedClaims, sessionClaims, type Sessions } from '../tokens/sessions.ts'
-import { Gone, Renewals } from './renewals.ts'
+import { rowKey } from '../storage/state.ts'
+import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
+import { Gone, type RenewalParts, Renewals } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
@@ -37,16 +37,11 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
-export interface UpstreamTokenParts {
+export interface UpstreamTokenParts extends RenewalParts {
   readonly upstreams: readonly Upstream[]
   readonly primary: string | undefined
-  readonly state: State
-  readonly sessions: Sessions
   /** The page of connected accounts. */
   readonly accountsUrl: string
-  readonly now: () => number
-  readonly log: Log
-  readonly emit: (event: AuthServerEvent) => void
 }
 
 /** A login that is being completed names its providers a moment before their tokens are there. */

@@ -72,7 +72,10 @@ async function until(what: string, found: () => boolean): Promise<void> {
   throw new Error(`waited in vain: ${what}`)
 }
 
-/** Makes Metacontroller dial this machine instead of the Service. */
+/** A Secret with the bearer token that the hooks demand. */
+const token = { name: 'hooks-token', key: 'token', value: 'a-token-of-this-test' } as const
+
+/** Makes Metacontroller dial this machine instead of the Service, and present the token. */
 function redirect(kube: KubeApiserver, port: number): void {
   const {
     items,
@@ -82,7 +85,9 @@ function redirect(kube: KubeApiserver, port: number): void {
   for (const { metadata, spec } of items) {
     const hooks = Object.entries(spec.hooks).map(([name, { webhook }]) => {
       const { pathname, search } = new URL(webhook.url)
-      return [name, { webhook: { url: `https://localhost:${port}${pathname}${search}` } }]
+      const url = `https://localhost:${port}${pathname}${search}`
+      const secretRef = { name: token.name, namespace, key: token.key }
+      return [name, { webhook: { url, authorization: { type: 'Bearer', secretRef } } }]
     })
     const patch = JSON.stringify({ spec: { hooks: Object.fromEntries(hooks) } })
     kube.must(['patch', 'compositecontroller', metadata.name, '--type=merge', '-p', patch])
@@ -125,9 +130,11 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     namespace,
   ])
   const text = (key: string) => Buffer.from(data[key] ?? '', 'base64').toString('utf8')
-  const folder = t.testdir()
+  const folder = t.testdir({ token: `${token.value}\n` })
   writeCertificate(folder, { certificate: text('tls.crt'), key: text('tls.key') })
-  const hooks = await startHooksProcess(t, folder)
+  const hooks = await startHooksProcess(t, folder, [], ['--token-file', join(folder, 'token')])
+  const literal = `--from-literal=${token.key}=${token.value}`
+  kube.must(['create', 'secret', 'generic', token.name, '-n', namespace, literal])
   redirect(kube, hooks.port)
 
   for (const example of examples) {

@@ -28,12 +28,13 @@ export async function startHooksProcess(
   t: Test,
   folder?: string,
   nodeOptions: readonly string[] = [],
+  flags: readonly string[] = [],
 ): Promise<HooksProcess> {
   const files =
     folder === undefined
       ? []
       : ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
-  const args = [...nodeOptions, main, '--host', '127.0.0.1', '--port', '0', ...files]
+  const args = [...nodeOptions, main, '--host', '127.0.0.1', '--port', '0', ...files, ...flags]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const stop = () => end(child)
   t.teardown(stop)

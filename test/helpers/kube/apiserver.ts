@@ -70,9 +70,15 @@ const controllers = `
 
 /**
  * Starts both programs and stops them with the test. With `serviceAccounts`, pods get their tokens as on a cluster; the
- * controller manager must then be started too, for it makes the accounts.
+ * controller manager must then be started too, for it makes the accounts. `admissionFile` names an AdmissionConfiguration.
  */
-export async function startKubeApiserver(t: Test, { serviceAccounts = false } = {}): Promise<KubeApiserver> {
+export async function startKubeApiserver(
+  t: Test,
+  {
+    serviceAccounts = false,
+    admissionFile,
+  }: { readonly serviceAccounts?: boolean; readonly admissionFile?: string } = {},
+): Promise<KubeApiserver> {
   const assets = findKubeAssets()
   if (!assets) throw new Error(kubeAssetsMissing)
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-kube-'))
@@ -119,6 +125,7 @@ export async function startKubeApiserver(t: Test, { serviceAccounts = false } = 
       '--endpoint-reconciler-type=none',
       // Without the controller manager nobody makes the default service accounts.
       ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),
+      ...(admissionFile === undefined ? [] : [`--admission-control-config-file=${admissionFile}`]),
     ])
   let apiserver = startServer()
   programs.push(apiserver)

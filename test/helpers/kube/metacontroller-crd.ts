@@ -1,7 +1,7 @@
 /**
  * Stand-ins for Metacontroller's own definitions.
  *
- * That of CompositeController has the fields that our manifests use and no others, so that an API server with strict validation refuses a
+ * That of CompositeController has the fields that our manifests and docs/install.md use and no others, so that an API server with strict validation refuses a
  * misspelt one. The real definition comes with Metacontroller's release.
  */
 const text = { type: 'string' } as const
@@ -18,6 +18,7 @@ const hook = object({
     timeout: text,
     responseUnMarshallMode: { type: 'string', enum: ['loose', 'strict'] },
     caBundle: object({ inline: text }),
+    authorization: object({ type: text, secretRef: object({ name: text, namespace: text, key: text }) }),
   }),
 })
 

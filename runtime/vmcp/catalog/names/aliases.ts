@@ -6,8 +6,8 @@
  * send is translated (middleware/aliases.ts). A tool whose own name is the alias of another one gets an alias too.
  * Source: docs/specification/virtual-server.md#aggregation.
  */
-import { byText } from '../../../../schemas/index.ts'
 import { createHash } from 'node:crypto'
+import { byText } from '../../../../schemas/index.ts'
 
 export interface Aliases {
   /** Alias by own name. */
