@@ -92,15 +92,16 @@ t.test(
       }
       fixture.push({ type: 'health', backend: 'files', health, since: overview.asOf })
     }
-    stateOf('healthy')
-    await page.getByRole('row', { name: /files.*healthy/ }).waitFor()
-    await page.getByRole('button', { name: 'Pause' }).click()
+    // Not the state that the page began with: the row shows that this event was read.
     stateOf('unknown')
+    await page.getByRole('row', { name: /files.*unknown/ }).waitFor()
+    await page.getByRole('button', { name: 'Pause' }).click()
+    stateOf('healthy')
     const reads = fixture.requests.filter(({ path }) => path === 'overview').length
     await page.getByText('Paused').waitFor()
     t.equal(fixture.requests.filter(({ path }) => path === 'overview').length, reads)
     await page.getByRole('button', { name: 'Resume' }).click()
-    await page.getByRole('row', { name: /files.*unknown/ }).waitFor()
+    await page.getByRole('row', { name: /files.*healthy/ }).waitFor()
   },
 )
 

@@ -203,7 +203,7 @@ t.test('try: cancel, and leaving the page, end the run', { skip: missingBrowser 
   await page.getByRole('button', { name: 'Run as Ana' }).click()
   await page.getByText('Running').waitFor()
   await followed()
-  const left = page.waitForRequest((one) => one.method() === 'DELETE')
+  const left = page.waitForResponse((one) => one.request().method() === 'DELETE')
   await page.getByRole('link', { name: 'Overview' }).click()
   await left
   t.equal(fixture.requests.filter(({ method }) => method === 'DELETE').length, 2)

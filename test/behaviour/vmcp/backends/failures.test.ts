@@ -277,7 +277,7 @@ t.test('what was offered before is forgotten: the status tells of what is offere
   const backend = await startRawBackend({
     tools: () => [`{"name":"${name}","inputSchema":{"type":"object"}}`],
   })
-  const vmcp = await startTestVmcp({ raw: backend.url })
+  const vmcp = await startTestVmcp({ raw: backend.url }, { aggregation: { maxToolNameLength: 0 } })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
   const listed = async () => (await session.request('tools/list')).text
