@@ -157,7 +157,15 @@ async function serve(flags: Flags): Promise<void> {
   const files = certificateFiles(flags)
   let ready = true
   const events = await eventsOrNone()
-  const tokens = flags.tokenFile === undefined ? undefined : tokenReader(flags.tokenFile)
+  const tokens =
+    flags.tokenFile === undefined
+      ? undefined
+      : tokenReader(flags.tokenFile, () =>
+          log(
+            'error',
+            '--token-file cannot be read or is empty: no caller of /hooks is let in until it is back',
+          ),
+        )
   const metrics = new HookMetrics({
     version: settings.version,
     certificateEndsAt: files && (() => certificateEndsAt(files)),

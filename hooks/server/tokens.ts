@@ -7,20 +7,31 @@ import { invalidConfig } from '../../schemas/index.ts'
 
 const most = 2
 
-/** Throws INVALID_CONFIG when the file holds no token or more than two. Unreadable or empty later: nobody is let in. */
-export function tokenReader(file: string): () => readonly string[] {
+/**
+ * Throws INVALID_CONFIG when the file holds no token or more than two. Unreadable or empty later: nobody is let in, and
+ * `onLost` is called once each time that this begins.
+ */
+export function tokenReader(file: string, onLost: () => void): () => readonly string[] {
   const first = tokensIn(file)
   if (first.length === 0) throw invalidConfig('--token-file is empty')
   if (first.length > most)
     throw invalidConfig(
       `--token-file holds ${first.length} lines; it takes one token, or two during a rotation`,
     )
+  let isLost = false
   return () => {
-    try {
-      return tokensIn(file).slice(0, most)
-    } catch {
-      return []
-    }
+    const tokens = tokensNow(file)
+    if (tokens.length === 0 && !isLost) onLost()
+    isLost = tokens.length === 0
+    return tokens
+  }
+}
+
+function tokensNow(file: string): readonly string[] {
+  try {
+    return tokensIn(file).slice(0, most)
+  } catch {
+    return []
   }
 }
 

@@ -4,7 +4,8 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { kubeMissing } from './apiserver.ts'
@@ -32,7 +33,10 @@ export interface Metacontroller {
 
 /** Starts it with a kubeconfig; stops it with the test. */
 export function startMetacontroller(t: Test, kubeconfig: string, ...more: readonly string[]): Metacontroller {
-  const path = join(t.testdir(), 'metacontroller.log')
+  // Not t.testdir(): that would empty the folder of the test.
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-metacontroller-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'metacontroller.log')
   const out = openSync(path, 'w')
   const args = [
     `--kubeconfig=${kubeconfig}`,

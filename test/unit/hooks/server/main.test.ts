@@ -209,6 +209,11 @@ t.test('gatehouse-hooks: two ports, a client certificate for one, a token for th
   put('token', 'new\n')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'no longer in the file')
   t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
+  rmSync(file('token'))
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file is gone')
+  await running.line(/"level":"error".*--token-file cannot be read or is empty/)
+  put('token', 'new')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'and back')
 
   put('ca.crt', other.ca)
   await running.line(/reloaded/)
