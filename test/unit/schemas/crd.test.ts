@@ -141,10 +141,17 @@ await t.test('CRDs: each rule has a message, a known reason and a field path tha
   t.ok(rules > 150, `${rules} rules`)
 })
 
-await t.test('CRDs: small enough for client-side apply', async (t) => {
+/**
+ * kubectl's client-side apply keeps the object as JSON in an annotation, and all annotations together may take 256 KiB.
+ * Whoever nears that should hear of it before a feature is finished, so less is allowed here.
+ */
+const most = 220 * 1024
+
+await t.test('CRDs: small enough for client-side apply, with a margin for what comes', async (t) => {
   for (const { file, crd, text } of crds) {
-    t.ok(JSON.stringify(crd).length < 256 * 1024, `${file}: ${JSON.stringify(crd).length} bytes as JSON`)
-    t.ok(text.length < 256 * 1024, `${file}: ${text.length} bytes`)
+    const json = Buffer.byteLength(JSON.stringify(crd))
+    t.ok(json < most, `${file}: ${json} bytes as JSON`)
+    t.ok(Buffer.byteLength(text) < most, `${file}: ${Buffer.byteLength(text)} bytes as YAML`)
   }
 })
 
