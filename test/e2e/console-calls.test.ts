@@ -1,7 +1,12 @@
 /** The console's list of calls in a real Chromium: filters, the stream, details with their explanation and contents. */
 import t from 'tap'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
-import { checkAccessibility, openConsole } from '../helpers/console/console-page.ts'
+import {
+  checkAccessibility,
+  openConsole,
+  waitForFocus,
+  waitForRows,
+} from '../helpers/console/console-page.ts'
 import { call, calls, fixtureData, meOf, page as pageOf } from '../helpers/console/fixture-data.ts'
 import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 
@@ -57,7 +62,7 @@ t.test(
       .click()
     await page.getByRole('link', { name: 'policies[2]' }).click()
     await page.locator('.policy.asked').waitFor()
-    t.equal(await page.evaluate('document.activeElement.closest(".policy.asked") !== null'), true)
+    await waitForFocus(page, 'focus.closest(".policy.asked") !== null')
     t.same(complaints, [])
   },
 )
@@ -74,11 +79,39 @@ t.test('calls: filters go to the server and stay in the address', { skip: missin
   await page.getByLabel('Caller').fill('ben')
   await byCaller
   t.match(page.url(), /#\/calls\?outcome=denied&caller=ben$/)
+  await page.locator('[aria-busy="false"]').waitFor()
   t.equal(await page.evaluate('document.activeElement.type'), 'search', 'the focus stays in the field')
   const again = sent(/calls\?caller=ben&outcome=denied&limit=100$/)
   await page.reload()
   await again
   t.equal(await page.getByLabel('Caller').inputValue(), 'ben')
+})
+
+t.test('calls: rows stay until those of another filter are there', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+  await waitForRows(page, 'Calls', calls.length)
+  const asked = Promise.withResolvers<() => void>()
+  fixture.handlers.set('GET calls', (_, res) => {
+    res.writeHead(200, { 'content-type': 'application/json' })
+    asked.resolve(() => res.end(JSON.stringify(pageOf([call('f1', { name: 'narrowed' })]))))
+  })
+  await page.getByLabel('Outcome').selectOption('denied')
+  await page.locator('[aria-busy="true"]').waitFor()
+  t.equal(await page.locator('tbody tr').count(), calls.length, 'nothing is shown in between')
+  const respond = await asked.promise
+  respond()
+  await waitForRows(page, 'Calls', 1)
+  await page.getByRole('row', { name: /narrowed/ }).waitFor()
+  fixture.handlers.set('GET calls', () => 503)
+  await page.getByLabel('Outcome').selectOption('success')
+  await page.getByRole('alert').waitFor()
+  t.equal(
+    await page.locator('tbody tr').count(),
+    0,
+    'rows of another filter are not shown as those of this one',
+  )
 })
 
 t.test(
@@ -88,18 +121,22 @@ t.test(
     const browser = await openBrowser(t)
     const fixture = await startConsoleFixture(t, fixtureData())
     const { page } = await openConsole(browser, `${fixture.url}#/calls`)
-    const rows = page.getByRole('table', { name: 'Calls' }).getByRole('row')
+    const rows = page.locator('tbody tr')
+    const before = calls.length
     await fixture.streaming()
-    const before = await rows.count()
+    await waitForRows(page, 'Calls', before)
     const ended = { ...(calls[0] ?? call('c9')), outcome: 'success', ms: 77 } as const
     fixture.push({ type: 'calls', items: [call('d1'), call('d2', { outcome: 'failure' }), ended] })
     await page.getByRole('row', { name: /success.*github_search_code.*77 ms/ }).waitFor()
     t.equal(await rows.count(), before, 'new calls do not move what is read')
     await page.getByRole('button', { name: 'Show 2 new' }).click()
-    t.equal(await rows.count(), before + 2)
-    await page.getByLabel('Show new calls at once').check()
+    await waitForRows(page, 'Calls', before + 2)
     fixture.push({ type: 'calls', items: [call('d3')] })
-    await rows.nth(before + 2).waitFor()
+    await page.getByRole('button', { name: 'Show 1 new' }).waitFor()
+    await page.getByLabel('Show new calls at once').check()
+    await waitForRows(page, 'Calls', before + 3)
+    fixture.push({ type: 'calls', items: [call('d4')] })
+    await waitForRows(page, 'Calls', before + 4)
     fixture.data['calls'] = pageOf([call('e1', { name: 'after_the_gap' })], { gap: true })
     fixture.push({ type: 'gap' })
     await page.getByRole('row', { name: /after_the_gap/ }).waitFor()
@@ -111,12 +148,11 @@ t.test('calls: at most 200 rows, however many arrive', { skip: missingBrowser },
   const browser = await openBrowser(t)
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+  await page.getByRole('row', { name: /denied: policy/ }).waitFor()
   await page.getByLabel('Show new calls at once').check()
   await fixture.streaming()
   fixture.push({ type: 'calls', items: Array.from({ length: 450 }, (_, i) => call(`many-${i}`)) })
-  const rows = page.locator('tbody tr')
-  await rows.nth(199).waitFor()
-  t.equal(await rows.count(), 200)
+  await waitForRows(page, 'Calls', 200)
 })
 
 t.test(

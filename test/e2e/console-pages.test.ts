@@ -2,7 +2,13 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
-import { checkAccessibility, openConsole, show } from '../helpers/console/console-page.ts'
+import {
+  checkAccessibility,
+  openConsole,
+  show,
+  waitForFocus,
+  waitUntil,
+} from '../helpers/console/console-page.ts'
 import { connect, fixtureData, page as pageOf } from '../helpers/console/fixture-data.ts'
 import { startConsoleFixture } from '../helpers/console/fixture-server.ts'
 
@@ -78,8 +84,9 @@ t.test(
     const browser = await openBrowser(t)
     const fixture = await startConsoleFixture(t, fixtureData())
     const { page } = await openConsole(browser, fixture.url)
-    const heading = (): Promise<unknown> =>
-      page.evaluate('document.activeElement.tagName + document.activeElement.textContent')
+    /** The focus follows to the new page. */
+    const atHeading = (text: string): Promise<void> =>
+      waitForFocus(page, `focus.tagName === 'H1' && focus.textContent === '${text}'`)
     await page.getByRole('table', { name: 'Backends' }).waitFor()
     await page.keyboard.press('Tab')
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
@@ -90,17 +97,15 @@ t.test(
       'focus is seen',
     )
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor()
-    t.equal(await heading(), 'H1Calls', 'the focus follows to the new page')
-    t.match(await page.title(), /^Calls · team-tools/)
+    await atHeading('Calls')
+    await waitUntil(page, '/^Calls · team-tools/.test(document.title)')
     await page.getByRole('row', { name: /denied: policy/ }).waitFor()
     for (let row = 0; row < 2; row++) await tabTo(page, /^\d\d:\d\d:\d\d$|,/)
     await page.keyboard.press('Enter')
     await page.locator('.details').waitFor()
     await tabTo(page, /^Explain$/)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { level: 1, name: 'Policies' }).waitFor()
-    t.equal(await heading(), 'H1Policies')
+    await atHeading('Policies')
     await page.goBack()
     await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor()
   },
@@ -111,12 +116,15 @@ t.test('pages: the menu of a small screen opens, leads and closes', { skip: miss
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, fixture.url, { viewport: { width: 320, height: 640 } })
   const link = page.getByRole('link', { name: 'Connect', exact: true })
+  const menu = page.getByRole('button', { name: 'Menu' })
+  await menu.waitFor()
   t.equal(await link.isVisible(), false)
-  await page.getByRole('button', { name: 'Menu' }).click()
+  await menu.click()
   await checkAccessibility(t, page, 'the open menu')
   await link.click()
   await page.getByRole('heading', { level: 1, name: 'Connect' }).waitFor()
-  t.equal(await link.isVisible(), false)
+  await link.waitFor({ state: 'hidden' })
+  await page.locator('.client').first().waitFor()
   const small = await page.evaluate(`[...document.querySelectorAll('button, a.button, input, select')]
     .map((one) => one.getBoundingClientRect()).filter(({ width, height }) => width > 0 && Math.min(width, height) < 24).length`)
   t.equal(small, 0, 'targets have at least 24 pixels')
@@ -131,7 +139,7 @@ t.test('pages: a session is ended after asking once more', { skip: missingBrowse
   })
   const { page } = await openConsole(browser, `${fixture.url}#/sessions`)
   await page.getByRole('button', { name: 'End the session 02d1c0ffee11' }).click()
-  t.equal(await page.evaluate('document.activeElement.textContent'), 'End it')
+  await waitForFocus(page, "focus.textContent === 'End it'")
   t.notOk(fixture.requests.some(({ method }) => method === 'DELETE'))
   await page.keyboard.press('Enter')
   await page.getByText('No sessions.').waitFor()

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { TryEvent } from '../../runtime/console/api.ts'
 import { missingBrowser, openBrowser } from '../helpers/authserver/signed-in-client.ts'
-import { checkAccessibility, openConsole } from '../helpers/console/console-page.ts'
+import { checkAccessibility, openConsole, waitForFocus } from '../helpers/console/console-page.ts'
 import { detailOf, fixtureData, tools } from '../helpers/console/fixture-data.ts'
 import {
   type ConsoleFixture,
@@ -146,7 +146,7 @@ t.test('try: progress, log, a request to the user, and the result', { skip: miss
   })
   const question = page.getByRole('form', { name: 'Request of files' })
   await question.waitFor()
-  await page.waitForFunction('document.activeElement.closest("form.question") !== null')
+  await waitForFocus(page, 'focus.closest("form.question") !== null')
   await checkAccessibility(t, page, 'a request to the user')
   let answered: unknown
   fixture.handlers.set('POST tries/run-1/answers/q1', ({ body }) => {

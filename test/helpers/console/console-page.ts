@@ -36,6 +36,29 @@ export async function show(page: Page, hash: string, heading: string | RegExp): 
   await page.locator('.loading').waitFor({ state: 'detached' })
 }
 
+/**
+ * Waits until an expression holds in the page. Playwright's own waitForFunction evaluates again inside of the page, which
+ * the page's policy refuses as soon as the first answer is no.
+ */
+export async function waitUntil(page: Page, expression: string): Promise<void> {
+  for (let turn = 0; turn < 600; turn++) {
+    if (await page.evaluate<boolean>(expression)) return
+    await page.waitForTimeout(50)
+  }
+  throw new Error(`it never came to ${expression}`)
+}
+
+/** Waits until a table has that many rows below its head. */
+export async function waitForRows(page: Page, table: string, count: number): Promise<void> {
+  const rows = `document.querySelectorAll('table[aria-label="${table}"] > tbody > tr').length`
+  await waitUntil(page, `${rows} === ${count}`)
+}
+
+/** Waits until the focus is where the expression on `focus` holds. */
+export async function waitForFocus(page: Page, expression: string): Promise<void> {
+  await waitUntil(page, `((focus) => ${expression})(document.activeElement)`)
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 interface AxeResult {

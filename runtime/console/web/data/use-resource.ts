@@ -11,23 +11,36 @@ export interface FetchedResource<T> {
 
 interface Loaded<T> {
   readonly key: string
-  readonly data?: T
+  readonly data?: { readonly of: string; readonly value: T } | undefined
   readonly error?: ApiError
   readonly loading: boolean
 }
 
 /** `key` stands for everything that `load` depends on. */
 export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
+  return useLoaded(key, load, false)
+}
+
+/** For lists: while another key is read, what the last one showed stays. Should that fail, it goes. */
+export function useList<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
+  return useLoaded(key, load, true)
+}
+
+function useLoaded<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  keeps: boolean,
+): FetchedResource<T> {
   const [loaded, setLoaded] = useState<Loaded<T>>({ key, loading: true })
   const [turn, setTurn] = useState(0)
   const latest = useRef(load)
   latest.current = load
   useEffect(() => {
     const ended = new AbortController()
-    setLoaded((last) => ({ ...(last.key === key ? last : {}), key, loading: true }))
+    setLoaded((last) => (last.key === key ? { ...last, loading: true } : of(last, key, keeps)))
     latest.current(ended.signal).then(
       (data) => {
-        if (!ended.signal.aborted) setLoaded({ key, data, loading: false })
+        if (!ended.signal.aborted) setLoaded({ key, data: { of: key, value: data }, loading: false })
       },
       (error: unknown) => {
         if (ended.signal.aborted) return
@@ -36,13 +49,18 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
           key,
           error: shown,
           loading: false,
-          ...(data === undefined ? {} : { data }),
+          ...(data?.of === key ? { data } : {}),
         }))
       },
     )
     return () => ended.abort()
   }, [key, turn])
   const reload = useCallback(() => setTurn((turn) => turn + 1), [])
-  const current: Loaded<T> = loaded.key === key ? loaded : { key, loading: true }
-  return { data: current.data, error: current.error, loading: current.loading, reload }
+  const { data, error, loading } = loaded.key === key ? loaded : of(loaded, key, keeps)
+  return { data: data?.value, error, loading, reload }
+}
+
+/** What is shown of a key before it is read. */
+function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
+  return { key, loading: true, ...(keeps ? { data } : {}) }
 }

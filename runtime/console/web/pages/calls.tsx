@@ -1,12 +1,12 @@
 /** Calls: the latest first, narrowed by filters; new ones wait behind a button unless the list follows them. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
 import type { CallFilter } from '../../calls/filter.ts'
 import { type CallList, withEvents, withWaiting } from '../data/call-list.ts'
 import { get, queryOf } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
-import { useResource } from '../data/use-resource.ts'
-import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter } from '../parts/filters.tsx'
+import { useList, useResource } from '../data/use-resource.ts'
+import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter, useTrail } from '../parts/filters.tsx'
 import { duration } from '../parts/format.ts'
 import { OutcomeMark } from '../parts/marks.tsx'
 import { Loaded, Notice } from '../parts/notices.tsx'
@@ -43,19 +43,20 @@ export function CallsPage({ me }: { readonly me: Me }) {
         />
         <TextFilter name="text" label={texts.filters.text} />
       </Filters>
-      {/* Another filter is another list. */}
-      <List key={JSON.stringify(filter)} me={me} filter={filter} />
+      <List me={me} filter={filter} />
     </>
   )
 }
 
 function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) {
-  const [trail, setTrail] = useState<readonly string[]>([])
+  const [trail, setTrail] = useTrail(JSON.stringify(filter))
   const cursor = trail.at(-1)
   const path = `calls${queryOf({ ...filter, cursor, limit: String(pageRows) })}`
-  const resource = useResource(path, (signal) => get<ListPage<CallView>>(path, signal))
+  const resource = useList(path, (signal) => get<ListPage<CallView>>(path, signal))
   const [changed, setChanged] = useState<{ readonly of: ListPage<CallView>; readonly list: CallList }>()
   const [follow, setFollow] = useState(false)
+  // An event that comes before the next effect finds what was chosen.
+  const following = useRef(follow)
   const { data, reload } = resource
   // What the stream changed belongs to one page of the list.
   const listOf = (last: typeof changed): CallList =>
@@ -70,10 +71,15 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
       else
         setList((list) => {
           const next = withEvents(list, events, filter)
-          return follow ? withWaiting(next) : next
+          return following.current ? withWaiting(next) : next
         })
     })
-  }, [cursor, follow, reload, data])
+  }, [path, reload, data])
+  const choose = (chosen: boolean): void => {
+    following.current = chosen
+    setFollow(chosen)
+    if (chosen) setList(withWaiting)
+  }
   const waiting = list.waiting.length
   return (
     <>
@@ -92,7 +98,7 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
               <input
                 type="checkbox"
                 checked={follow}
-                onChange={({ currentTarget }) => setFollow(currentTarget.checked)}
+                onChange={({ currentTarget }) => choose(currentTarget.checked)}
               />
               {texts.calls.follow}
             </label>

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
-import { useResource } from '../data/use-resource.ts'
+import { useList } from '../data/use-resource.ts'
 import { Pager } from '../parts/filters.tsx'
 import { ago, count } from '../parts/format.ts'
 import { Failure, Loaded } from '../parts/notices.tsx'
@@ -16,7 +16,7 @@ import { texts } from '../texts.ts'
 export function SessionsPage({ me }: { readonly me: Me }) {
   const [trail, setTrail] = useState<readonly string[]>([])
   const path = `sessions${queryOf({ cursor: trail.at(-1), limit: '100' })}`
-  const resource = useResource(path, (signal) => get<ListPage<ListedSession>>(path, signal))
+  const resource = useList(path, (signal) => get<ListPage<ListedSession>>(path, signal))
   const { reload } = resource
   useEffect(
     () =>

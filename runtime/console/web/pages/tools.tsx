@@ -1,10 +1,10 @@
 /** Tools: search, origin, what they say of themselves, their cost in tokens, and those that clients do not see. */
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { Me, ToolPinState, Tool, ToolList } from '../../api.ts'
 import { get, queryOf } from '../data/client.ts'
 import { onEvents } from '../data/live.ts'
-import { useResource } from '../data/use-resource.ts'
-import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter } from '../parts/filters.tsx'
+import { useList } from '../data/use-resource.ts'
+import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter, useTrail } from '../parts/filters.tsx'
 import { count } from '../parts/format.ts'
 import { PinMark } from '../parts/marks.tsx'
 import { Loaded } from '../parts/notices.tsx'
@@ -40,15 +40,15 @@ export function ToolsPage({ me }: { readonly me: Me }) {
           options={pins.map((pin) => [pin, texts.pin[pin]] as const)}
         />
       </Filters>
-      <List key={JSON.stringify(filter)} filter={filter} />
+      <List filter={filter} />
     </>
   )
 }
 
 function List({ filter }: { readonly filter: Readonly<Record<'text' | 'backend' | 'pin', string>> }) {
-  const [trail, setTrail] = useState<readonly string[]>([])
+  const [trail, setTrail] = useTrail(JSON.stringify(filter))
   const path = `tools${queryOf({ ...filter, cursor: trail.at(-1), limit: '100' })}`
-  const resource = useResource(path, (signal) => get<ToolList>(path, signal))
+  const resource = useList(path, (signal) => get<ToolList>(path, signal))
   const { reload } = resource
   useEffect(
     () =>

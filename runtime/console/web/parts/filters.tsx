@@ -84,6 +84,12 @@ function BackendChoice() {
   return <ChoiceFilter name="backend" label={texts.backend} options={options} />
 }
 
+/** Cursors of the pages up to the one that is shown; another filter is another list, from its first page. */
+export function useTrail(filter: string): [readonly string[], (trail: readonly string[]) => void] {
+  const [gone, setGone] = useState<{ readonly filter: string; readonly trail: readonly string[] }>()
+  return [gone?.filter === filter ? gone.trail : [], (trail) => setGone({ filter, trail })]
+}
+
 /** Goes from page to page of a list: `cursor` is the page that is shown. */
 export function Pager({
   next,

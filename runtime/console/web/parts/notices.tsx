@@ -68,7 +68,7 @@ function nextStep(error: ApiError): string | undefined {
   return error.status >= 500 ? texts.states.serverStep : undefined
 }
 
-/** Shows the page once there is data; what failed stands above it. */
+/** Shows the page once there is data, busy while the next is read; what failed stands above it. */
 export function Loaded<T>({
   resource,
   children,
@@ -80,7 +80,7 @@ export function Loaded<T>({
   return (
     <>
       {error ? <Failure error={error} retry={reload} /> : undefined}
-      {data !== undefined ? children(data) : undefined}
+      {data !== undefined ? <div aria-busy={loading}>{children(data)}</div> : undefined}
       {data === undefined && loading ? <p class="soft loading">{texts.states.loading}</p> : undefined}
     </>
   )
