@@ -12,6 +12,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { missingRedis, type RedisProcess, startRedis } from '../helpers/redis.ts'
+import { reached } from './aims.ts'
 import { type Http, makeHttp } from './authserver/http.ts'
 import { login, refresh, register } from './authserver/login.ts'
 import { progress, quantile, sorted, table } from './vmcp/table.ts'
@@ -86,6 +87,7 @@ async function measureStore(
       ])
     }
     const [base] = rows
+    if (redis === undefined) compare(rows)
     console.log(`\n${name} store\n`)
     console.log(
       table(
@@ -111,6 +113,14 @@ async function measureStore(
     http.close()
     child.kill()
   }
+}
+
+function compare([base, ...rows]: readonly Measured[]): void {
+  const ratio = (name: string) =>
+    (rows.find((row) => row.name.startsWith(name))?.cpuMicros ?? Number.NaN) / (base?.cpuMicros ?? Number.NaN)
+  reached('login', ratio('login'))
+  reached('refresh', ratio('refresh'))
+  reached('newToken', ratio('MCP request, new token'))
 }
 
 interface Scene {

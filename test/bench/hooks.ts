@@ -6,6 +6,7 @@
  * in the same run is `JSON.parse` of the request, which the server must do in any case. A quarter of the backends has
  * credentials of its own.
  */
+import { reached } from './aims.ts'
 import { makeHooks } from '../../hooks/index.ts'
 import { auth, entry, group, secrets, server, virtual } from '../hooks/resources.ts'
 import { testSettings, World } from '../hooks/world.ts'
@@ -40,6 +41,7 @@ export async function run(): Promise<void> {
     const resync = processorSeconds(() => {
       for (let i = 0; i < servers; i++) JSON.stringify(hook.sync(JSON.parse(text)))
     })
+    if (size === 50) reached('sync50', at(sync, 0.99))
     const cells = [
       String(size),
       `${(text.length / 1024).toFixed(0)} KiB`,

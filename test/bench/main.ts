@@ -6,6 +6,7 @@
  * read them.
  */
 import { cpus } from 'node:os'
+import { aimsTable } from './aims.ts'
 
 interface Bench {
   /** Parts that can be measured one by one. */
@@ -44,6 +45,8 @@ for (const name of benches) {
   const bench = await load(name)
   if ((await bench.run(whole ? [] : words.flatMap(([, part]) => part ?? []))) === false) good = false
 }
+const aims = aimsTable()
+if (aims !== '') console.log(`\n== aims\n\n${aims}`)
 process.exit(good ? 0 : 1)
 
 async function load(name: (typeof benches)[number]): Promise<Bench> {

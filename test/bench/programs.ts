@@ -6,6 +6,7 @@
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type AimName, reached } from './aims.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 import { type Cost, medians, type Program, runToEnd, startProgram, stopPrograms } from './programs/run.ts'
 import { BenchClient, callOf, requestOf } from './vmcp/client.ts'
@@ -42,6 +43,7 @@ function commands(): string {
     ['`gatehouse --help`', runToEnd([gatehouse, '--help'])],
     ['`gatehouse validate` of the quickstart', runToEnd([gatehouse, 'validate', '-f', quickstart])],
   ]
+  reached('version', rows[1]?.[1].wallMs)
   return table(
     ['command', 'time ms', 'CPU ms'],
     rows.map(([name, { wallMs, cpuMs }]) => [name, wallMs, cpuMs]),
@@ -55,6 +57,7 @@ function sizes(): string {
       .filter(({ stat }) => stat.isFile())
     const largest = files.reduce((a, b) => (a.stat.size > b.stat.size ? a : b))
     const all = files.reduce((sum, { stat }) => sum + stat.size, 0)
+    if (name === 'runtime' || name === 'hooks') reached(`${name}Size`, all / 1e6)
     return [
       `dist/${name}`,
       files.length,
@@ -85,13 +88,12 @@ async function proxy(_folder: string, backends: Peer): Promise<Cell[]> {
   const port = await freePort()
   const args = ['proxy', '--target-uri', new URL(backends.url).origin, '--port', String(port), 'bench']
   const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port))
-  return row(
-    '`gatehouse proxy`, to the first tools/list',
-    cost,
-    program,
-    `http://127.0.0.1:${port}/mcp`,
-    'echo',
-  )
+  return row('`gatehouse proxy`, to the first tools/list', cost, program, {
+    idle: 'proxyIdle',
+    loaded: 'proxyLoaded',
+    url: `http://127.0.0.1:${port}/mcp`,
+    tool: 'echo',
+  })
 }
 
 async function virtualServer(folder: string, backends: Peer): Promise<Cell[]> {
@@ -112,13 +114,15 @@ async function virtualServer(folder: string, backends: Peer): Promise<Cell[]> {
   const args = ['vmcp', 'serve', '--config', file, '--port', String(port)]
   const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
   const name = '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list'
-  return row(name, cost, program, `http://127.0.0.1:${port}/mcp`, 'b0_echo')
+  reached('startCpu', cost.cpuMs)
+  const url = `http://127.0.0.1:${port}/mcp`
+  return row(name, cost, program, { idle: 'vmcpIdle', loaded: 'vmcpLoaded', url, tool: 'b0_echo' })
 }
 
 async function hooksServer(): Promise<Cell[]> {
   const port = await freePort()
   const { program, cost } = await startOften([hooks, '--port', String(port)], () => responds(port, '/readyz'))
-  return row('`gatehouse-hooks`, to `/readyz`', cost, program)
+  return row('`gatehouse-hooks`, to `/readyz`', cost, program, { idle: 'hooksIdle' })
 }
 
 /** Starts a program several times; the last one is left running. */
@@ -132,17 +136,32 @@ async function startOften(args: readonly string[], ready: () => Promise<boolean>
   }
 }
 
+interface Figures {
+  readonly idle?: AimName
+  readonly loaded?: AimName
+  readonly url?: string
+  readonly tool?: string
+}
+
 /** Ends the program. With a URL: what it takes while thirty-two connections call a tool. */
-async function row(name: string, cost: Cost, program: Program, url?: string, tool?: string): Promise<Cell[]> {
+async function row(
+  name: string,
+  cost: Cost,
+  program: Program,
+  { idle: idleAim, loaded, url, tool }: Figures = {},
+): Promise<Cell[]> {
   await new Promise((resolve) => setTimeout(resolve, idleMs))
   const idle = program.memory().now
+  if (idleAim) reached(idleAim, idle)
   const cells = [name, cost.wallMs, cost.cpuMs, idle]
   if (url !== undefined && tool !== undefined) {
     const client = new BenchClient(url, 32)
     const session = await client.openSession()
     await client.close()
     const { perSecond } = await closedLoop(url, [callOf('session', tool, session)], loadSeconds, 32)
-    cells.push(perSecond, program.memory().now, program.memory().peak)
+    const { now, peak } = program.memory()
+    if (loaded) reached(loaded, now)
+    cells.push(perSecond, now, peak)
   }
   await program.stop()
   return cells

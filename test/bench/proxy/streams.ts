@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
+import { reached } from '../aims.ts'
 import { progress, quantile, sorted, table } from '../vmcp/table.ts'
 import { memoryHead, memoryRow } from './memory.ts'
 import { type Peer, pinSelf, startNginx, startProbedProxy, startProxy, startTarget } from './rig.ts'
@@ -98,6 +99,7 @@ export async function streamMemory(): Promise<string> {
   await openMany(proxy, OPEN_STREAMS, async () => {
     within = await proxy.memory()
   })
+  reached('openStream', (within.residentBytes - before.residentBytes) / OPEN_STREAMS / 1_024)
   return table(memoryHead, [memoryRow(`${OPEN_STREAMS} open event streams`, OPEN_STREAMS, before, within)])
 }
 

@@ -4,6 +4,7 @@
  */
 import autocannon from 'autocannon'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
+import { callCost, reached } from '../aims.ts'
 import { progress, table } from '../vmcp/table.ts'
 import { type Peer, pinSelf, startNginx, startProxy, startSilentProxy, startTarget } from './rig.ts'
 
@@ -73,7 +74,15 @@ async function measureOn(cores: number): Promise<string> {
   await add('gatehouse, JWT known', protectedProxy, protection.headers)
   await target.stop()
   await protection.close()
+  if (cores === 1) compare(rows)
   return render(rows, cores)
+}
+
+function compare(rows: readonly Row[]): void {
+  const cpu = (name: string) => rows.find((row) => row.name === name)?.cpu ?? Number.NaN
+  callCost('proxy', cpu('gatehouse'))
+  reached('proxyPlain', cpu('gatehouse, request log off') / cpu('nginx'))
+  reached('proxyJwt', cpu('gatehouse, JWT known') / cpu('nginx'))
 }
 
 async function measure(name: string, peer: Peer, headers: Readonly<Record<string, string>>): Promise<Row> {

@@ -2,6 +2,7 @@
  * Loaded into the program under test before anything else (`--import`): answers questions about its memory over the
  * channel to its parent. It changes nothing else, and holds nothing open.
  */
+import { PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics, writeHeapSnapshot } from 'node:v8'
 
 export interface ProbeAnswer {
@@ -17,12 +18,19 @@ export interface ProbeAnswer {
   /** Things that keep the process alive, by type. */
   readonly handles: Readonly<Record<string, number>>
   readonly contexts: number
+  /** Spent on collecting garbage so far, milliseconds. */
+  readonly collectedMs: number
 }
 
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
 
 /** What a collection frees outside the heap is given back a little later, by another thread. */
 const EVICT_MS = 100
+
+let collectedMs = 0
+new PerformanceObserver((list) => {
+  for (const { duration } of list.getEntries()) collectedMs += duration
+}).observe({ entryTypes: ['gc'] })
 
 async function response(collect: boolean): Promise<ProbeAnswer> {
   const before = process.memoryUsage()
@@ -40,6 +48,7 @@ async function response(collect: boolean): Promise<ProbeAnswer> {
     liveExternal: after?.external,
     handles,
     contexts: getHeapStatistics().number_of_native_contexts,
+    collectedMs,
   }
 }
 

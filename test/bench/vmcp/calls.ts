@@ -1,4 +1,5 @@
 /** tools/call: what the virtual server adds at fixed rates, and how much it can take, in both eras. */
+import { callCost, reached } from '../aims.ts'
 import { BenchClient, callOf, type Era, type Sent } from './client.ts'
 import { closedLoop, openLoop } from './load.ts'
 import { type Peer, startBackends, startServer } from './rig.ts'
@@ -71,6 +72,8 @@ export async function rates(): Promise<string> {
       const at = (share: number): number[] => [quantile(without.ms, share), quantile(within.ms, share)]
       const [p50 = 0, vmcp50 = 0] = at(0.5)
       const [p99 = 0, vmcp99 = 0] = at(0.99)
+      if (rate === 500) reached(`${era}500`, vmcp99 - p99)
+      if (rate === 2_000) reached(`${era}2000`, vmcp99 - p99)
       rows.push([era, rate, p50, vmcp50, vmcp50 - p50, p99, vmcp99, vmcp99 - p99, cpu, within.failed])
     }
     await pair.close()
@@ -95,6 +98,7 @@ export async function rates(): Promise<string> {
 /** Highest throughput, client era by backend era. */
 export async function throughput(): Promise<string> {
   const rows: (string | number)[][] = []
+  let json = Number.NaN
   for (const backendEra of ['session', 'stateless'] as const) {
     const pair = await startPair(backendEra)
     const directly = await requestsOf(pair.direct, backendEra, 'echo')
@@ -109,6 +113,7 @@ export async function throughput(): Promise<string> {
         const requests = await requestsOf(pair.vmcp, era, `b0_${tool}`)
         await warmUp(pair.vmcp, requests)
         const before = pair.server.cpuMicros()
+        const { collectedMs } = await pair.server.memory({ settle: false })
         const {
           perSecond,
           p50Ms,
@@ -117,6 +122,15 @@ export async function throughput(): Promise<string> {
         } = await closedLoop(pair.server.url, requests, SECONDS, CONNECTIONS)
         const cpu = (pair.server.cpuMicros() - before) / count
         const ratio = perSecond / direct.perSecond
+        if (era === 'session' && backendEra === 'session') {
+          const after = await pair.server.memory({ settle: false })
+          if (name === 'JSON') {
+            json = cpu
+            reached('vmcpShare', ratio)
+            reached('collection', (100_000 * (after.collectedMs - collectedMs)) / (cpu * count))
+            callCost('vmcp', cpu)
+          } else reached('eventsToJson', cpu / json)
+        }
         rows.push([era, backendEra, name, direct.perSecond, perSecond, ratio, p50Ms, p99Ms, cpu])
       }
     }
@@ -153,6 +167,7 @@ export async function large(): Promise<string> {
     const within = await closedLoop(pair.server.url, through, SECONDS, atOnce)
     const cpu = (pair.server.cpuMicros() - before) / within.requests
     const { rss } = await pair.server.memory({ settle: false })
+    reached(atOnce === 1 ? 'large1' : 'large4', within.perSecond / without.perSecond)
     rows.push([
       atOnce,
       without.perSecond,

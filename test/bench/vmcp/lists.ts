@@ -1,4 +1,5 @@
 /** tools/list over 1, 5 and 20 backends of 200 tools: right after the start, and when all is known. */
+import { reached } from '../aims.ts'
 import { BenchClient, type Era, requestOf } from './client.ts'
 import { oneByOne } from './load.ts'
 import { startBackends, startServer } from './rig.ts'
@@ -84,6 +85,7 @@ async function warm(
     const whole = await oneByOne(WARM_LISTS, () => wholeList(client, era, session))
     const page = await oneByOne(WARM_LISTS, () => client.result(requestOf(era, 'tools/list', {}, session)))
     const coldMs = era === 'session' ? quantile(sorted(cold), 0.5) : ''
+    if (servers === 20 && era === 'session') reached('coldList', Number(coldMs))
     const [p50, p99, pageMs] = [quantile(whole, 0.5), quantile(whole, 0.99), quantile(page, 0.5)]
     rows.push([servers, tools, pages, bytes / 1e6, era, coldMs, p50, p99, pageMs])
   }

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
+import { reached } from '../aims.ts'
 import type { ProbeAnswer } from '../soak/probe.ts'
 import { BenchClient, callOf } from './client.ts'
 import { startBackends, startServer } from './rig.ts'
@@ -40,6 +41,7 @@ export async function idle(): Promise<string> {
     const live = ((after.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
     const outside = (after.external - before.external) / count / 1024
     const rss = (after.rss - before.rss) / count / 1024
+    if (kind === 'after one tools/call each') reached('idleSession', rss)
     rows.push([kind, NUMBER[kind], live, outside, live + outside, rss, after.rss / MB])
     streams.close()
     await client.close()

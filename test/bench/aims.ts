@@ -1,0 +1,168 @@
+/**
+ * The figures that have an aim: what each benchmark says it reached, and the table that `make bench` ends with. What was
+ * not measured in a run is not in its table. docs/performance.md has the whole table.
+ */
+import { type Cell, table } from './vmcp/table.ts'
+
+interface Aim {
+  readonly figure: string
+  readonly aim: number
+  /** Higher is better; otherwise lower is. */
+  readonly atLeast?: true
+  readonly unit?: string
+  /** What measures it: arguments of `node test/bench/main.ts`. */
+  readonly command: string
+}
+
+const aims = {
+  vmcpShare: {
+    figure: 'vMCP tools/call, share of direct, JSON, one core',
+    aim: 0.5,
+    atLeast: true,
+    command: 'vmcp:throughput',
+  },
+  vmcpToProxy: {
+    figure: "vMCP tools/call, CPU against our own proxy's",
+    aim: 1.3,
+    unit: '×',
+    command: 'proxy:one-core vmcp:throughput',
+  },
+  eventsToJson: {
+    figure: 'vMCP tools/call, CPU of event streams against JSON',
+    aim: 1.1,
+    unit: '×',
+    command: 'vmcp:throughput',
+  },
+  proxyPlain: {
+    figure: 'proxy, CPU against nginx, no request log',
+    aim: 2,
+    unit: '×',
+    command: 'proxy:one-core',
+  },
+  proxyJwt: {
+    figure: 'proxy, CPU against nginx, JWT known, request log',
+    aim: 2.3,
+    unit: '×',
+    command: 'proxy:one-core',
+  },
+  large1: {
+    figure: '1 MB results, one at a time, share of direct',
+    aim: 0.7,
+    atLeast: true,
+    command: 'vmcp:large',
+  },
+  large4: {
+    figure: '1 MB results, four at a time, share of direct',
+    aim: 0.7,
+    atLeast: true,
+    command: 'vmcp:large',
+  },
+  session500: {
+    figure: 'added p99 at 500 calls/s, sessions',
+    aim: 1,
+    unit: 'ms',
+    command: 'vmcp:rates',
+  },
+  session2000: {
+    figure: 'added p99 at 2,000 calls/s, sessions',
+    aim: 3,
+    unit: 'ms',
+    command: 'vmcp:rates',
+  },
+  stateless500: {
+    figure: 'added p99 at 500 calls/s, stateless',
+    aim: 1,
+    unit: 'ms',
+    command: 'vmcp:rates',
+  },
+  stateless2000: {
+    figure: 'added p99 at 2,000 calls/s, stateless',
+    aim: 3,
+    unit: 'ms',
+    command: 'vmcp:rates',
+  },
+  collection: {
+    figure: 'garbage collection, share of the CPU of a call',
+    aim: 4,
+    unit: '%',
+    command: 'vmcp:throughput',
+  },
+  startCpu: {
+    figure: '`vmcp serve` to the first complete tools/list, 3 backends, CPU',
+    aim: 200,
+    unit: 'ms',
+    command: 'programs',
+  },
+  version: { figure: '`gatehouse --version`', aim: 150, unit: 'ms', command: 'programs' },
+  runtimeSize: {
+    figure: 'scripts of the runtime (`dist/runtime`)',
+    aim: 4,
+    unit: 'MB',
+    command: 'programs',
+  },
+  hooksSize: { figure: 'scripts of the hooks (`dist/hooks`)', aim: 4, unit: 'MB', command: 'programs' },
+  proxyIdle: { figure: 'RSS idle, proxy', aim: 70, unit: 'MB', command: 'programs' },
+  vmcpIdle: { figure: 'RSS idle, vMCP with 3 backends', aim: 80, unit: 'MB', command: 'programs' },
+  hooksIdle: { figure: 'RSS idle, hooks', aim: 75, unit: 'MB', command: 'programs' },
+  vmcpLoaded: { figure: 'RSS under full load, vMCP', aim: 160, unit: 'MB', command: 'programs' },
+  proxyLoaded: { figure: 'RSS under full load, proxy', aim: 130, unit: 'MB', command: 'programs' },
+  idleSession: {
+    figure: 'idle session after one call, RSS',
+    aim: 15,
+    unit: 'KB',
+    command: 'vmcp:idle',
+  },
+  openStream: {
+    figure: 'open event stream of the proxy, RSS',
+    aim: 15,
+    unit: 'KB',
+    command: 'proxy:stream-memory',
+  },
+  login: { figure: 'login, CPU of one signature', aim: 12, unit: '×', command: 'authserver' },
+  refresh: { figure: 'refresh, CPU of one signature', aim: 2.5, unit: '×', command: 'authserver' },
+  newToken: { figure: 'new token, CPU of one signature', aim: 1.5, unit: '×', command: 'authserver' },
+  sync50: { figure: 'hooks, sync of 50 backends, p99', aim: 1.5, unit: 'ms', command: 'hooks' },
+  coldList: {
+    figure: 'cold tools/list of 20 × 200 tools',
+    aim: 120,
+    unit: 'ms',
+    command: 'vmcp:lists',
+  },
+} as const satisfies Readonly<Record<string, Aim>>
+
+export type AimName = keyof typeof aims
+
+const measured = new Map<AimName, number>()
+
+/** A benchmark says what it measured. */
+export function reached(name: AimName, value: number | undefined): void {
+  if (value !== undefined && Number.isFinite(value)) measured.set(name, value)
+}
+
+/** CPU of a call, which two benchmarks measure, each its own program. */
+const cpuOf = new Map<'proxy' | 'vmcp', number>()
+
+export function callCost(program: 'proxy' | 'vmcp', micros: number): void {
+  cpuOf.set(program, micros)
+  const [proxy, vmcp] = [cpuOf.get('proxy'), cpuOf.get('vmcp')]
+  if (proxy !== undefined && vmcp !== undefined) reached('vmcpToProxy', vmcp / proxy)
+}
+
+/** The table of what this run measured; empty when it measured none of the figures. */
+export function aimsTable(): string {
+  const rows = Object.entries<Aim>(aims).flatMap(
+    ([name, { figure, aim, atLeast, unit, command }]): Cell[][] => {
+      const value = measured.get(name as AimName)
+      if (value === undefined) return []
+      const met = atLeast ? value >= aim : value <= aim
+      const cell = (text: string) => (unit === undefined ? text : `${text} ${unit}`)
+      return [[figure, cell(String(aim)), cell(digits(value)), met ? 'yes' : 'no', `\`${command}\``]]
+    },
+  )
+  return rows.length === 0 ? '' : table(['figure', 'aim', 'reached', 'met', 'command'], rows)
+}
+
+function digits(value: number): string {
+  const size = Math.abs(value)
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2)
+}
