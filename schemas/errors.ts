@@ -84,6 +84,7 @@ export const errors = {
   TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: end one of them first' },
   TRY_IS_READ: { status: 409, text: 'another page reads the events of this try' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
+  QUOTA_EXCEEDED: { status: 429, rpc: 429, text: 'Quota exceeded' },
   RESOURCE_NOT_FOUND: { status: 400, rpc: -32602, text: 'Resource not found' },
   SESSION_NOT_FOUND: { status: 404, rpc: -32001, text: 'Session not found' },
   STORE_DOWN: { status: 503, rpc: -32603, text: 'the store is unavailable' },

@@ -8,7 +8,10 @@ import {
 } from '../../schemas/index.ts'
 import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
 
-type NamingConfig = Pick<NamingSettings, 'aggregation' | 'operational' | 'compositeTools'> & {
+type NamingConfig = Pick<
+  NamingSettings,
+  'aggregation' | 'operational' | 'compositeTools' | 'quotas' | 'costs'
+> & {
   readonly compositeToolRefs?: unknown
 }
 
@@ -28,11 +31,15 @@ export function unknownBackendsOf(
   find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
   // config.outgoingAuth is superseded: nothing reads it.
-  const { aggregation, operational, compositeTools, compositeToolRefs } = config ?? {}
+  const { aggregation, operational, compositeTools, compositeToolRefs, quotas, costs } = config ?? {}
   const definitions = definitionsOf(compositeToolRefs, find)
   return [
     ...unknownBackends({ outgoingAuth }, known, 'spec'),
-    ...unknownBackends({ aggregation, operational, compositeTools, definitions }, known, 'spec.config'),
+    ...unknownBackends(
+      { aggregation, operational, compositeTools, definitions, quotas, costs },
+      known,
+      'spec.config',
+    ),
   ]
 }
 

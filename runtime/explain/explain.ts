@@ -1,11 +1,12 @@
 /**
  * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
- * credential, backend.
+ * quotas, credential, backend.
  */
 import {
   type DecisionExplanation,
   explainDecision,
   explainExternal,
+  explainQuotas,
   explainWebhooks,
 } from '../policy/index.ts'
 import type {
@@ -46,6 +47,7 @@ export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promi
     ...webhookSteps(snapshot, question, item),
     ...(await policySteps(snapshot, question, item)),
     ...limitSteps(snapshot, name),
+    ...quotaSteps(snapshot, item),
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
   ]
   return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
@@ -232,6 +234,16 @@ function limitSteps({ limits }: Snapshot, name: string): ExplainedStep[] {
   return limits
     .filter(({ tool }) => tool === undefined || tool === name)
     .map(({ text }) => note('limits', text))
+}
+
+/** Counters are not read: what is left depends on the moment. */
+function quotaSteps(
+  { quotas, costs }: Snapshot,
+  { action, backend, original }: ExplainedItem,
+): ExplainedStep[] {
+  if (action !== 'call_tool' || quotas.length === 0) return []
+  if (backend === '') return [note('quota', 'quotas count the calls of its steps, and not the workflow')]
+  return explainQuotas(quotas, costs, { backend, tool: original }).map((text) => note('quota', text))
 }
 
 function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {

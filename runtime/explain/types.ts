@@ -1,5 +1,5 @@
 /** What an explanation is made of: a server as data, a question about it, and the steps of the response. */
-import type { RuntimeWebhooks } from '../../schemas/index.ts'
+import type { Quota, RuntimeWebhooks } from '../../schemas/index.ts'
 import type { PolicySet, RuntimePoint } from '../policy/index.ts'
 
 type Action = 'call_tool' | 'get_prompt' | 'read_resource'
@@ -56,6 +56,9 @@ export interface Snapshot {
   /** Backends with a tool lock that nothing was compared with. */
   readonly locked: readonly string[]
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
+  readonly quotas: readonly Quota[]
+  /** In micro-units, by backend/tool or backend. */
+  readonly costs: Readonly<Record<string, number>>
   /** True when clients see the tools of a search in place of all others. */
   readonly searchOnly: boolean
   /** Begins the names of each backend, where names tell their backend. */
@@ -81,6 +84,7 @@ type Stage =
   | 'webhook'
   | 'policy'
   | 'limits'
+  | 'quota'
   | 'credential'
   | 'backend'
 

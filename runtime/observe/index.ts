@@ -20,9 +20,11 @@ export { makeObserver, type Observer } from './exchange/observer.ts'
 export type { ExchangeRecorder } from './exchange/reporter.ts'
 export {
   annotateDenial,
+  annotateQuota,
   annotateWebhook,
   continueTrace,
   limitedDenial,
+  quotaDenial,
   requestTrace,
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'

@@ -1,4 +1,7 @@
-/** Public API of the policy module: who may do what (Cedar, or an external decision point), and how often (token buckets). */
+/**
+ * Public API of the policy module: who may do what (Cedar, or an external decision point), how often (token buckets), and
+ * how much (quotas).
+ */
 export { makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
 export { externalViolations, isExternal, makeExternalGate } from './external/gate.ts'
 export { explainExternal, type RuntimePoint } from './external/explain.ts'
@@ -12,7 +15,10 @@ export {
   rateLimitError,
   type RateLimiter,
   type RateLimitEvent,
-} from './rate-limit.ts'
+} from './limits/rate-limit.ts'
+export { explainQuotas } from './quotas/explain.ts'
+export { makeQuotas, nearShare } from './quotas/quotas.ts'
+export type { QuotaEvent, Quotas, QuotaState, QuotaUse, Reservation } from './quotas/types.ts'
 export { type AccessRequest, accessRequestsOf, type Facts, hintsIn, type Origin } from './requests.ts'
 export {
   type DecisionExplanation,

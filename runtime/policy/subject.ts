@@ -99,7 +99,11 @@ function claimAttributes(
   return { attributes: Object.fromEntries(attributes), unusable }
 }
 
-function groupsOf(claims: Claims, { groupClaimName }: ClaimRules): readonly string[] {
+/** The groups that the claims name, in the claim of that name or else in a well-known one. */
+export function groupsOf(
+  claims: Claims,
+  { groupClaimName }: Pick<ClaimRules, 'groupClaimName'>,
+): readonly string[] {
   const named = groupClaimName === undefined ? undefined : claimAt(claims, groupClaimName)
   if (Array.isArray(named)) return texts(named)
   for (const name of wellKnownGroupClaims) {

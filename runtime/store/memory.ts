@@ -10,7 +10,11 @@ import { decide, type Level, levelAt } from './bucket.ts'
 import {
   type Bucket,
   checkBuckets,
+  checkCounters,
   checkTtl,
+  type Counter,
+  type CountResult,
+  summed,
   type StoreEntry,
   type SetOptions,
   type Store,
@@ -33,6 +37,8 @@ interface Slot {
 }
 
 const first = 1024
+/** Of the largest sum of a counter. */
+const maxDigits = 16
 /** Keys that are looked at for one page of a scan. */
 const scanned = 500
 
@@ -70,6 +76,11 @@ class Memory {
     this.#version += 1
     this.#slots.set(key, { value, version: this.#version, expiresAtMs })
     this.#bytes += grows
+  }
+
+  /** Throws STORE_FULL when so much cannot be written in addition. */
+  requireSpace(entries: number, bytes: number, yields: boolean): void {
+    if (!this.#fits(entries, bytes, yields ? 0.75 : 1)) throw new GatehouseError('STORE_FULL')
   }
 
   drop(key: string): boolean {
@@ -144,6 +155,26 @@ function view(memory: Memory, prefix: string): Store {
     return taken
   }
 
+  function count(counters: readonly Counter[]): CountResult {
+    checkCounters(counters)
+    const now = memory.now()
+    const slots = counters.map(({ key }) => memory.live(prefix + key))
+    const sums = slots.map((slot) => Number(slot?.value ?? 0))
+    const next = counters.map((counter, i) => summed(counter, sums[i] ?? 0))
+    if (next.includes(undefined)) return { ok: false, sums }
+    // All of them or none.
+    const fresh = counters.filter((_counter, i) => !slots[i])
+    const bytes = fresh.reduce((sum, { key }) => sum + prefix.length + key.length + maxDigits, 0)
+    memory.requireSpace(
+      fresh.length,
+      bytes + (counters.length - fresh.length) * maxDigits,
+      fresh.some((counter) => counter.yields),
+    )
+    for (const [i, { key, add, ttlMs }] of counters.entries())
+      if (add > 0 || (add < 0 && slots[i])) memory.put(prefix + key, String(next[i]), now + ttlMs)
+    return { ok: true, sums: next.map((sum) => sum ?? 0) }
+  }
+
   return {
     kind: 'memory',
     async get(key) {
@@ -185,6 +216,9 @@ function view(memory: Memory, prefix: string): Store {
     },
     async takeTokens(buckets, cost = 1) {
       return takeTokens(buckets, cost)
+    },
+    async count(counters) {
+      return count(counters)
     },
     async *scan() {
       yield* memory.pages(prefix)

@@ -9,10 +9,17 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { type CommandAccess, ReplyError } from './redis-client.ts'
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { type LinkOptions, RedisLink } from './redis-link.ts'
-import { type RedisScript, swap as swapScript, takeTokens as takeTokensScript } from './scripts.ts'
+import {
+  count as countScript,
+  type RedisScript,
+  swap as swapScript,
+  takeTokens as takeTokensScript,
+} from './scripts.ts'
 import {
   checkBuckets,
+  checkCounters,
   checkTtl,
+  type CountResult,
   type StoreEntry,
   type SetOptions,
   type Store,
@@ -120,6 +127,19 @@ function view(link: RedisLink, prefix: string): Store {
       const response = await guard(evaluate(link, takeTokensScript, keys, [String(cost), ...limits]))
       const [ok, wait, index] = Array.isArray(response) ? response.map(Number) : []
       return { ok: ok === 1, retryAfterMs: wait ?? 0, refusedBy: buckets[(index ?? 0) - 1]?.key }
+    },
+    async count(counters): Promise<CountResult> {
+      checkCounters(counters)
+      if (counters.length === 0) return { ok: true, sums: [] }
+      const keys = counters.map(({ key }) => prefix + key)
+      const args = counters.flatMap(({ add, limit, ttlMs }) => [
+        String(add),
+        limit === undefined ? '' : String(limit),
+        String(ttlMs),
+      ])
+      const response = await guard(evaluate(link, countScript, keys, args))
+      const [ok, ...sums] = Array.isArray(response) ? response.map(Number) : []
+      return { ok: ok === 1, sums }
     },
     async *scan() {
       for (let cursor = '0'; ; ) {

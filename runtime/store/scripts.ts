@@ -62,3 +62,27 @@ for i, key in ipairs(KEYS) do
   redis.call('SET', key, string.format('%.17g %s', levels[i] - cost, life), 'PX', life)
 end
 return {1}`)
+
+/**
+ * KEYS: sums. ARGV: what is added, the limit or nothing, and the life in ms for each. Answers 1 or 0 (refused) and the sums.
+ */
+export const count = script(`
+local sums, ok = {}, true
+for i, key in ipairs(KEYS) do
+  local add, limit = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1])
+  local sum = tonumber(redis.call('GET', key) or '0') or 0
+  if limit and add >= 0 and (sum + add > limit or sum >= limit) then ok = false end
+  sums[i] = sum
+end
+if ok then
+  for i, key in ipairs(KEYS) do
+    local add = tonumber(ARGV[3 * i - 2])
+    local sum = math.min(9e15, math.max(0, sums[i] + add))
+    if add > 0 or (add < 0 and sums[i] > 0) then
+      redis.call('SET', key, string.format('%.0f', sum), 'PX', ARGV[3 * i])
+    end
+    sums[i] = sum
+  end
+end
+table.insert(sums, 1, ok and 1 or 0)
+return sums`)

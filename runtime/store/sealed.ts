@@ -7,7 +7,7 @@
  * life stays as it is; a value counts as the one that was seen, for `swap`, whatever seals it. A value that no held
  * secret opens counts as absent, and is reported.
  *
- * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets are not encrypted.
+ * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets and counters are not encrypted.
  * Source: NIST SP 800-38D; RFC 5869.
  */
 import {
@@ -187,6 +187,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     swap,
     reseal,
     takeTokens: (buckets, cost) => inner.takeTokens(buckets, cost),
+    count: (counters) => inner.count(counters),
     scan: () => inner.scan(),
     namespace: (more) => sealed(inner.namespace(more), prefix + more, secrets, options),
     ping: () => inner.ping(),

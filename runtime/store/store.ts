@@ -43,6 +43,26 @@ export interface BucketResult {
   readonly refusedBy: string | undefined
 }
 
+/** A sum that grows until its key ends. */
+export interface Counter {
+  readonly key: string
+  /** Whole number. Less than 0 takes back: the sum ends at 0, and a sum that is gone stays gone. */
+  readonly add: number
+  /** The sum must not pass it, and nothing is added to one that has reached it. Undefined: as high as it likes. */
+  readonly limit?: number | undefined
+  /** Life of the sum from now on, milliseconds. */
+  readonly ttlMs: number
+  /** As `SetOptions.yields`. */
+  readonly yields?: boolean | undefined
+}
+
+export interface CountResult {
+  /** False: one of the sums would have passed its limit, and nothing was added to any. */
+  readonly ok: boolean
+  /** In the order of the counters: after the addition, or as they stand when it was refused. */
+  readonly sums: readonly number[]
+}
+
 export interface Store {
   /** `redis` is shared by replicas and survives a restart, `memory` neither. */
   readonly kind: 'memory' | 'redis'
@@ -64,6 +84,8 @@ export interface Store {
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
   /** Takes `cost` (default 1) tokens from every bucket, or from none when one of them cannot give. */
   takeTokens(buckets: readonly Bucket[], cost?: number): Promise<BucketResult>
+  /** Adds to every counter, or to none when one of them has no space. Sums end at 9e15. Keys must differ. */
+  count(counters: readonly Counter[]): Promise<CountResult>
   /**
    * The keys, page by page, each page after a bounded amount of work; pages may be empty and a key may come twice. A key
    * that is there from the beginning to the end comes; one that is written or deleted meanwhile may or may not.
@@ -90,4 +112,22 @@ export function checkBuckets(buckets: readonly Bucket[], cost: number): void {
       throw new RangeError(`bucket ${key}: capacity ${capacity}, refillMs ${refillMs}, cost ${cost}`)
     }
   }
+}
+
+/** Refuses counters that would lose what they count. */
+export function checkCounters(counters: readonly Counter[]): void {
+  for (const { key, add, limit = 0, ttlMs } of counters) {
+    checkTtl(ttlMs)
+    if (!Number.isSafeInteger(add) || !Number.isSafeInteger(limit) || limit < 0)
+      throw new RangeError(`counter ${key}: add ${add}, limit ${limit}`)
+  }
+}
+
+/** Below 2^53 by more than the Redis client loses when it reads a number. */
+const largestSum = 9e15
+
+/** What a sum becomes; undefined: there is no space for what is added. */
+export function summed({ add, limit }: Counter, sum: number): number | undefined {
+  if (limit !== undefined && add >= 0 && (sum + add > limit || sum >= limit)) return undefined
+  return Math.min(largestSum, Math.max(0, sum + add))
 }

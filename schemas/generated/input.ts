@@ -58,6 +58,7 @@ import type {
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
+  QuotaMatch,
   RateLimitBucket,
   RateLimitConfig,
   RateLimitTool,
@@ -143,6 +144,7 @@ export type {
   OutputProperty,
   ProxyHeaderForward,
   ProxyTools,
+  QuotaMatch,
   RateLimitBucket,
   RateLimitConfig,
   RateLimitTool,
@@ -618,6 +620,11 @@ export type ProxyOidc = Omit<filled.ProxyOidc, "insecureAllowHttp" | "jwksAllowP
   readonly protectedResourceAllowPrivateIp?: boolean
 }
 
+export type Quota = Omit<filled.Quota, "unit" | "action"> & {
+  readonly unit?: "calls" | "cost" | "resultBytes"
+  readonly action?: "warn" | "block"
+}
+
 export type RedisSentinelConfig = Omit<filled.RedisSentinelConfig, "db" | "sentinelService"> & {
   readonly db?: number
   readonly sentinelService?: RedisSentinelService
@@ -770,7 +777,7 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
@@ -781,6 +788,7 @@ export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "au
   readonly operational?: Operational
   readonly optimizer?: Optimizer
   readonly pinning?: Pinning
+  readonly quotas?: readonly Quota[]
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
 }
@@ -805,7 +813,7 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
@@ -817,6 +825,7 @@ export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends
   readonly operational?: Operational
   readonly optimizer?: Optimizer
   readonly pinning?: Pinning
+  readonly quotas?: readonly Quota[]
   readonly sessionStorage?: RuntimeSessionStorage
   readonly telemetry?: Telemetry
   readonly webhooks?: RuntimeWebhooks

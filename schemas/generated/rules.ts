@@ -62,6 +62,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
     or(() => not(has(self, "compositeToolRefs")), () => equal(size(select(self, "compositeToolRefs")), 0n)),
+  "!has(self.config) || !has(self.config.quotas) || self.incomingAuth.type == 'oidc' || self.config.quotas.all(q, q.per == 'server')": (self) =>
+    or(() => not(has(self, "config")), () => not(has(select(self, "config"), "quotas")), () => equal(select(select(self, "incomingAuth"), "type"), "oidc"), () => all(select(select(self, "config"), "quotas"), (q) => equal(select(q, "per"), "server"))),
   "!has(self.config) || !has(self.config.rateLimiting) || !has(self.config.rateLimiting.perUser) || self.incomingAuth.type == 'oidc'": (self) =>
     or(() => not(has(self, "config")), () => not(has(select(self, "config"), "rateLimiting")), () => not(has(select(select(self, "config"), "rateLimiting"), "perUser")), () => equal(select(select(self, "incomingAuth"), "type"), "oidc")),
   "!has(self.config) || !has(self.config.rateLimiting) || !has(self.config.rateLimiting.tools) || !self.config.rateLimiting.tools.exists(t, has(t.perUser)) || self.incomingAuth.type == 'oidc'": (self) =>
@@ -88,6 +90,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "primaryUpstreamProvider")), () => exists(select(self, "upstreamProviders"), (p) => equal(select(p, "name"), select(self, "primaryUpstreamProvider")))),
   "!has(self.publicUrl) || self.publicUrl.startsWith('https://') || self.publicUrl.matches('^http://(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$')": (self) =>
     or(() => not(has(self, "publicUrl")), () => startsWith(select(self, "publicUrl"), "https://"), () => matches(select(self, "publicUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1)(:[0-9]+)?$/u)),
+  "!has(self.quotas) || self.incomingAuth.type != 'anonymous' || self.quotas.all(q, q.per == 'server')": (self) =>
+    or(() => not(has(self, "quotas")), () => notEqual(select(select(self, "incomingAuth"), "type"), "anonymous"), () => all(select(self, "quotas"), (q) => equal(select(q, "per"), "server"))),
   "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || has(self.oidc)": (self) =>
     or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "perUser")), () => has(self, "oidc")),
   "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || has(self.oidcConfigRef) || has(self.authServerRef)": (self) =>

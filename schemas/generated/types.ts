@@ -1836,6 +1836,32 @@ export type ProxyTools = {
   readonly overrides?: { readonly [name: string]: ToolOverride }
 }
 
+/** A budget of tool calls. Counted by backend and by the tool's name there, whatever clients call it. */
+export type Quota = {
+  /** Names the quota in refusals, metrics, events and the audit log; under it the counters are stored. */
+  readonly name: string
+  /** The calls that are counted; unset: all. */
+  readonly match?: QuotaMatch
+  /** Whose budget it is. user: each issuer and subject; group: each group of the caller's token, of which all are counted; client: each OAuth client (client_id or azp); server: all callers together. Callers without a group or client share a budget. */
+  readonly per: "user" | "group" | "client" | "server"
+  /** How long a budget lasts: the hour, day or month of UTC. */
+  readonly window: "hour" | "day" | "month"
+  /** The budget, in units. */
+  readonly limit: number
+  /** What is counted. calls: calls that reach a backend; cost: micro-units, as costs and backends say; resultBytes: bytes of results, which are known afterwards, so that the last call may exceed the budget. */
+  readonly unit: "calls" | "cost" | "resultBytes"
+  /** What becomes of calls over the budget. block: refused until the window ends; warn: told to operators alone. */
+  readonly action: "warn" | "block"
+}
+
+/** The calls that are counted; unset: all. */
+export type QuotaMatch = {
+  /** Name of a backend. */
+  readonly backend?: string
+  /** Name of a tool at its backend, not as clients see it. */
+  readonly tool?: string
+}
+
 /** A token bucket. */
 export type RateLimitBucket = {
   /** Capacity and burst size. */
@@ -2575,6 +2601,10 @@ export type VirtualMCPConfig = {
   readonly passthroughHeaders?: readonly string[]
   /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
+  /** How much of the tools somebody may use in an hour, a day or a month. Off while unset. */
+  readonly quotas?: readonly Quota[]
+  /** What a call costs, in micro-units, by backend/tool or by backend for all its other tools; 0 when unset. What a backend reports in the result's _meta as gatehouse.dev/cost takes the place of it. */
+  readonly costs?: { readonly [name: string]: number }
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
   /** Where sessions are stored. The Redis password comes from an environment variable. */
@@ -2701,6 +2731,10 @@ export type VmcpFile = {
   readonly passthroughHeaders?: readonly string[]
   /** Compares what backends offer with MCPToolLocks. Off while unset. A lock may set onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
+  /** How much of the tools somebody may use in an hour, a day or a month. Off while unset. */
+  readonly quotas?: readonly Quota[]
+  /** What a call costs, in micro-units, by backend/tool or by backend for all its other tools; 0 when unset. What a backend reports in the result's _meta as gatehouse.dev/cost takes the place of it. */
+  readonly costs?: { readonly [name: string]: number }
   /** Rate limits of tool calls. Needs Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
   /** Where sessions are stored. The Redis password comes from an environment variable. */

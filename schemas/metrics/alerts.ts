@@ -29,7 +29,7 @@ const logins = prometheusName(serverMetrics.authServerEvents)
 const exchanges = prometheusName(serverMetrics.tokenExchanges)
 const ends = prometheusName(serverMetrics.certificateExpiry)
 const lost = prometheusName(serverMetrics.auditLinesLost)
-const failOpen = prometheusName(serverMetrics.rateLimitFailOpen)
+const uncounted = [serverMetrics.rateLimitFailOpen, serverMetrics.quotaFailOpen].map(prometheusName)
 const hookCalls = prometheusName(hooksMetrics.hooksRequests)
 const proxied = prometheusName(proxyMetrics.proxyRequests)
 
@@ -167,12 +167,12 @@ export const alertRules: readonly Alert[] = [
   },
   {
     name: 'GatehouseLimitsNotEnforced',
-    expr: `sum by (job, server) (increase(${failOpen}[5m])) > 0`,
+    expr: uncounted.map((name) => `(sum by (job, server) (increase(${name}[5m])) > 0)`).join(' or '),
     for: '2m',
     severity: 'warning',
     summary: 'calls of {{ $labels.server }} are let through uncounted',
-    meaning: 'Rate limits do not hold while Redis cannot be asked.',
-    steps: ['See GatehouseSessionStorageDown: limits use the same Redis.'],
+    meaning: 'Rate limits and quotas do not hold while Redis cannot be asked.',
+    steps: ['See GatehouseSessionStorageDown: limits and quotas use the same Redis.'],
   },
   {
     name: 'GatehouseProxyTargetFailing',

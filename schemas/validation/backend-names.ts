@@ -12,6 +12,8 @@ export interface NamingSettings {
   readonly aggregation?: unknown
   readonly operational?: unknown
   readonly compositeTools?: unknown
+  readonly quotas?: unknown
+  readonly costs?: unknown
   /** Workflows that are defined in other documents. */
   readonly definitions?: readonly WorkflowDefinition[]
 }
@@ -94,6 +96,13 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
       fieldsOf(fieldsOf(settings.operational)['timeouts'])['perWorkload'],
       at('operational', 'timeouts', 'perWorkload'),
     ),
+    ...listOf(settings.quotas).flatMap((quota, i) =>
+      named(fieldsOf(fieldsOf(quota)['match'])['backend'], `${below(at('quotas'), i)}.match.backend`),
+    ),
+    ...keysOf(settings.costs, at('costs')).map(({ path, name }) => ({
+      path,
+      name: name.split('/', 1)[0] ?? '',
+    })),
   ]
 }
 

@@ -25,6 +25,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   if (config?.backends?.length && spec.outgoingAuth?.source !== 'inline') {
     found.push('config.backends is used only with outgoingAuth.source inline')
   }
+  found.push(...quotaWarnings(spec))
   found.push(...policyNameWarnings(spec.incomingAuth.authzConfig))
   found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
@@ -40,6 +41,20 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   const replicas = replicaFailure(spec.authServerConfig, mostReplicas(spec))
   if (replicas) found.push(clip(`authServerConfig: ${replicas.message}`, 120))
   return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
+}
+
+/** Where the counters are in memory, each pod has its own. */
+function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
+  const { quotas = [], costs } = spec.config ?? {}
+  const inMemory = quotas.length > 0 && spec.sessionStorage?.provider !== 'redis'
+  return [
+    ...(inMemory && mostReplicas(spec) > 1
+      ? ['config.quotas: each replica counts alone; sessionStorage with provider redis shares the counters']
+      : []),
+    ...(costs && !quotas.some(({ unit }) => unit === 'cost')
+      ? ['config.costs: no quota has unit cost: nothing reads them']
+      : []),
+  ]
 }
 
 /**

@@ -4,7 +4,13 @@
  */
 import type { ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { type ExchangeRecord, limitedDenial, type PolicyRecord, sessionHash } from '../../observe/index.ts'
+import {
+  type ExchangeRecord,
+  limitedDenial,
+  type PolicyRecord,
+  quotaDenial,
+  sessionHash,
+} from '../../observe/index.ts'
 import type { CallView, DeniedBy, CallResultKind } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
 
@@ -15,6 +21,7 @@ const maxPolicies = 20
 const deniedBy: Partial<Record<ErrorCode, DeniedBy>> = {
   FORBIDDEN: 'policy',
   RATE_LIMITED: 'rate_limit',
+  QUOTA_EXCEEDED: 'quota',
   ORIGIN_DENIED: 'origin',
   HOST_DENIED: 'origin',
 }
@@ -80,6 +87,7 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
 
 function kindOf(denial: string): DeniedBy {
   if (denial === limitedDenial) return 'rate_limit'
+  if (denial === quotaDenial) return 'quota'
   return denial.startsWith('webhook_') ? 'webhook' : 'pin'
 }
 

@@ -203,9 +203,11 @@ function errorIn(json: Buffer): { code?: number; message: string } {
   }
 }
 
+const deniedCodes: ReadonlySet<string> = new Set(['FORBIDDEN', 'RATE_LIMITED', 'QUOTA_EXCEEDED'])
+
 function failureOf(error: unknown): End {
   if (!(error instanceof GatehouseError)) return { outcome: 'error', error: { message: 'the call failed' } }
-  const isDenied = error.code === 'FORBIDDEN' || error.code === 'RATE_LIMITED'
+  const isDenied = deniedCodes.has(error.code)
   const outcome: CallResultKind = isDenied ? 'denied' : error.status < 500 ? 'failure' : 'error'
   return { outcome, error: { code: error.rpcCode, message: error.message } }
 }

@@ -43,6 +43,7 @@ const roles: Readonly<Record<Role | 'none', string>> = {
 const deniedBy: Readonly<Record<DeniedBy, string>> = {
   policy: 'policy',
   rate_limit: 'rate limit',
+  quota: 'quota',
   webhook: 'webhook',
   origin: 'origin',
   pin: 'pinning',

@@ -20,6 +20,13 @@ export interface WebhookRecord {
   readonly reason: string | undefined
 }
 
+/** A quota that a request was over. */
+export interface QuotaRecord {
+  readonly name: string
+  /** False: the call went on. */
+  readonly enforced: boolean
+}
+
 export interface ExchangeRecord {
   readonly type: AuditEventType
   readonly outcome: AuditOutcome
@@ -45,6 +52,8 @@ export interface ExchangeRecord {
   readonly denial: string | undefined
   /** What webhooks said about it. */
   readonly webhooks?: readonly WebhookRecord[] | undefined
+  /** Quotas that it was over. */
+  readonly quotas?: readonly QuotaRecord[] | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
@@ -81,6 +90,7 @@ export function exchangeLine(
     },
     policy,
     webhooks: record.webhooks,
+    quotas: record.quotas,
     metadata: {
       extra: {
         duration_ms: record.durationMs,

@@ -117,6 +117,32 @@ export interface EventFields {
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }
+  /** A call over a quota. */
+  readonly quota_exceeded: {
+    readonly quota: string
+    readonly per: string
+    readonly unit: string
+    /** False: it went on. */
+    readonly enforced: boolean
+  }
+  /** How full the fullest budget of a quota is: `near` from 80 % on. */
+  readonly quota_level: {
+    readonly quota: string
+    readonly per: string
+    readonly after: 'below' | 'near' | 'exhausted'
+    /** End of the period, RFC 3339 time. */
+    readonly until: string
+    /** Calls over it are refused. */
+    readonly blocks: boolean
+  }
+  /** The store of the quotas cannot be asked any more, or can be again. */
+  readonly quota_store: { readonly up: boolean; readonly err?: unknown }
+  /** The memory has no space for budgets of further callers. */
+  readonly quota_memory_full: Readonly<Record<string, never>>
+  /** Quotas or costs name a tool that no backend offers; `resolved` when they do not any more. */
+  readonly quota_unmatched: { readonly problem: string; readonly resolved: boolean }
+  /** A backend reports a cost that cannot be counted. */
+  readonly cost_unreadable: { readonly backend: string }
   /** The external decision point gave no decision about one question, which is refused. */
   readonly decision_failed: { readonly reason: string; readonly err?: unknown }
   /** It gave none several times in a row, or gives decisions again. */

@@ -63,6 +63,20 @@ export const nextSteps: Steps = {
     fix: () => 'let the client call less often, or raise this limit in rateLimiting',
     cause: ({ scope }) => scope,
   },
+  quota_exceeded: {
+    fix: ({ quota, enforced }) =>
+      enforced ? `wait until the window of quota ${quota} ends, or raise its limit in quotas` : undefined,
+    cause: ({ quota }) => quota,
+  },
+  quota_memory_full: {
+    fix: () => 'use sessionStorage with provider redis: it has space for the budgets of all callers',
+    cause: () => 'memory',
+  },
+  cost_unreadable: {
+    fix: ({ backend }) =>
+      `tell whoever runs ${backend}: gatehouse.dev/cost in _meta of a result is a whole number of micro-units, 0 to 10^12`,
+    cause: () => 'cost',
+  },
   decision_failed: {
     fix: () => checkDecisionPoint,
   },

@@ -6,6 +6,7 @@
  */
 import { callRows } from './call-rows.ts'
 import type { EventFields } from './fields.ts'
+import { quotaRows } from './quota-rows.ts'
 import type { EventTable } from './row.ts'
 import { checkRedis, failureFix, failureText } from './words.ts'
 
@@ -179,6 +180,7 @@ export const eventTable: EventTable = {
     }),
   },
   ...callRows,
+  ...quotaRows,
   config_reloaded: {
     message: 'configuration reloaded',
     level: 'info',

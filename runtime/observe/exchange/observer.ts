@@ -240,6 +240,7 @@ function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
     continues: undefined,
     denial: undefined,
     webhooks: undefined,
+    quotas: undefined,
     attributes: undefined,
     pending: 0,
     deferred: undefined,

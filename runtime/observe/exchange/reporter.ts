@@ -149,6 +149,7 @@ function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeReco
     rpcResponse: response,
     denial: scope.denial,
     webhooks: scope.webhooks,
+    quotas: scope.quotas,
     body: exchange.body,
     response: watch?.body(),
   }

@@ -9,7 +9,7 @@ import type { Exchange } from '../../net/index.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { ResponseWatch } from './answer-watch.ts'
-import type { WebhookRecord } from '../audit/exchange-line.ts'
+import type { QuotaRecord, WebhookRecord } from '../audit/exchange-line.ts'
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
@@ -40,6 +40,8 @@ export interface RequestScope {
   denial: string | undefined
   /** What webhooks said, in order; the first ones when there are many. */
   webhooks: WebhookRecord[] | undefined
+  /** Quotas that the request, or a call within it, was over; the first ones when there are many. */
+  quotas: QuotaRecord[] | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
@@ -76,6 +78,9 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
 /** Denial by a rate limit, where the response is a result. */
 export const limitedDenial = 'rate_limited'
 
+/** Denial by a quota, where the response is a result. */
+export const quotaDenial = 'quota_exceeded'
+
 /** Names the request in flight to a later one that goes on with it, as a `traceparent`; the first of a row of them. */
 export function requestTrace(): string | undefined {
   const request = scopes.getStore()?.request
@@ -103,6 +108,18 @@ export function annotateWebhook(record: WebhookRecord): void {
   if (!request?.http) return
   request.webhooks ??= []
   if (request.webhooks.length < maxWebhooks) request.webhooks.push(record)
+}
+
+const maxQuotas = 32
+
+/** Records a quota that the request in flight is over, each once. */
+export function annotateQuota(record: QuotaRecord): void {
+  const request = scopes.getStore()?.request
+  if (!request?.http) return
+  request.quotas ??= []
+  const { quotas } = request
+  const isKnown = quotas.some(({ name, enforced }) => name === record.name && enforced === record.enforced)
+  if (!isKnown && quotas.length < maxQuotas) quotas.push(record)
 }
 
 export function withScope<T>(scope: ExchangeScope, work: () => T): T {

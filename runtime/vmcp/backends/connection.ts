@@ -4,6 +4,7 @@
 import type { Changes, JsonObject, OutgoingParams } from '../../mcp/index.ts'
 import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
 import type { Sender } from './session-era/channel.ts'
+import type { Delivery } from './transport/http.ts'
 
 /** What a backend said about itself. */
 export interface ServerInfo {
@@ -39,6 +40,8 @@ export interface Request {
   readonly timeoutMs: number
   /** The client's side of an operation; absent for requests of the gateway itself. */
   readonly relay?: Relay | undefined
+  /** Told when the request itself leaves, and not what opens the way to it. */
+  readonly delivery?: Delivery | undefined
   /** Mirrored argument headers (stateless era). */
   readonly headers?: Readonly<Record<string, string>>
   /** Trace context for `_meta`; replaces the client's own. */

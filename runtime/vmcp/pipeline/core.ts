@@ -17,6 +17,7 @@ import { Lookup, type LookupParts } from '../catalog/lookup.ts'
 import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
+import type { QuotaParts } from '../quotas/spending.ts'
 import { EntryCalls } from './entry-calls.ts'
 import {
   type OperationClient,
@@ -45,11 +46,11 @@ export class Core {
   /** Takes operations to backends; for those who hold a tool already. */
   readonly calls: EntryCalls
 
-  constructor(parts: LookupParts, cursors: Cursors, pins: PinParts) {
+  constructor(parts: LookupParts, cursors: Cursors, pins: PinParts, quotas: QuotaParts) {
     this.#parts = parts
     this.#cursors = cursors
     this.#pins = pins
-    this.calls = new EntryCalls(() => this.#parts, pins)
+    this.calls = new EntryCalls(() => this.#parts, pins, quotas)
   }
 
   get parts(): LookupParts {

@@ -7,11 +7,12 @@
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, type JsonObject } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
-import type { Relay } from '../backends/connection.ts'
+import type { Relay, Request } from '../backends/connection.ts'
 import { heldTool } from '../catalog/facts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
 import { unavailable } from '../health/unavailable.ts'
+import { type QuotaParts, Spending } from '../quotas/spending.ts'
 import type { Operation, Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 
@@ -20,15 +21,19 @@ export interface EntryCallOptions {
   readonly timeoutMs?: number | undefined
   /** The backend's server requests are relayed during the call, in both eras of clients; they never end it. */
   readonly bridges?: boolean
+  /** The call belongs to another one of the client, which does not get its result. */
+  readonly isStep?: boolean
 }
 
 export class EntryCalls {
   readonly #parts: () => LookupParts
   readonly #pins: PinParts
+  readonly #spending: Spending
 
-  constructor(parts: () => LookupParts, pins: PinParts) {
+  constructor(parts: () => LookupParts, pins: PinParts, quotas: QuotaParts) {
     this.#parts = parts
     this.#pins = pins
+    this.#spending = new Spending(quotas)
   }
 
   /** Calls what an entry leads to; also for tools that clients do not see. */
@@ -36,7 +41,7 @@ export class EntryCalls {
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false }: EntryCallOptions = {},
+    { timeoutMs = 0, bridges = false, isStep = false }: EntryCallOptions = {},
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)
@@ -46,7 +51,7 @@ export class EntryCalls {
     // It may have gone while the arguments were checked.
     const backend = this.#backend(entry.backend)
     const mirrored = entry.mirrored ?? []
-    const call = backend.call(client, {
+    const request: Request = {
       method,
       params,
       changes: sameAs(params, changes) ? {} : changes,
@@ -56,7 +61,13 @@ export class EntryCalls {
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
       relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
       ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
-    })
+    }
+    const call =
+      method === 'tools/call' && this.#spending.isOn
+        ? this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
+            backend.call(client, { ...request, delivery }),
+          )
+        : backend.call(client, request)
     return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
   }
 
@@ -66,12 +77,13 @@ export class EntryCalls {
    */
   async callHeld(operation: Operation, held: ToolEntry, options: EntryCallOptions): Promise<Outcome> {
     const { members, views } = this.#parts()
-    if (!views.awaitsAnnounced) return this.call(operation, held, {}, options)
+    const step = { ...options, isStep: true }
+    if (!views.awaitsAnnounced) return this.call(operation, held, {}, step)
     const { client } = operation
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
-    return this.call(operation, entry, {}, options)
+    return this.call(operation, entry, {}, step)
   }
 
   #backend(name: string): Backend {

@@ -31,6 +31,9 @@ import { tellWebhooks } from './webhook-tells.ts'
 import { originsOfPage } from '../catalog/pages.ts'
 import type { Core } from './core.ts'
 import { askWebhooks, authorize, type AuthorizeOptions, rateLimit } from '../middleware/index.ts'
+import type { Clock } from '../clock.ts'
+import { type QuotaGuard, quotaGuard } from '../quotas/guard.ts'
+import { readableQuotas } from '../quotas/refusal.ts'
 import type { Middleware, Operation } from './operation.ts'
 
 export interface Guards {
@@ -39,6 +42,8 @@ export interface Guards {
   /** What an external gate was made from; undefined for another. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
+  /** Undefined: there are none. */
+  readonly quotas?: QuotaGuard | undefined
   /** Undefined: none is asked. */
   readonly webhooks?: WebhookChain | undefined
   /** What they were made from. */
@@ -48,7 +53,10 @@ export interface Guards {
 export interface GuardParts {
   /** The shared store; rate limits need it. */
   readonly store: Store | undefined
-  /** Part of the keys of rate limits. */
+  /** Where quotas count. */
+  readonly counters: Store
+  readonly clock: Clock
+  /** Part of the keys of rate limits and quotas. */
   readonly namespace: string
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments
@@ -65,7 +73,13 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   const external = externalOf(config)
   const isSame = external !== undefined && parts.before?.external === external
   const gate = isSame ? parts.before?.gate : gateOf(config, parts)
-  return { gate, external, limiter: limiterOf(config, parts), ...webhooksOf(config, parts) }
+  return {
+    gate,
+    external,
+    limiter: limiterOf(config, parts),
+    quotas: quotaGuard(config, parts, parts.before?.quotas),
+    ...webhooksOf(config, parts),
+  }
 }
 
 /** Those that are the same go on, with what is known of them. */
@@ -86,9 +100,12 @@ function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | und
 }
 
 /** Ends what guards hold open, unless it goes on in those that follow. */
-export async function closeGuards({ gate, webhooks }: Guards, after?: Guards): Promise<void> {
+export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
+  // Before those that follow tell anything.
+  const ended = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
   if (gate !== after?.gate) await gate?.close?.()
   if (webhooks !== after?.webhooks) await webhooks?.close()
+  await ended
 }
 
 /** True when decisions need the policy engine. */
@@ -186,6 +203,7 @@ export function guarding(
         if (name === undefined || !isOwn(name)) await core().calledTool(operation)
       },
     }),
+    readableQuotas(() => guards().quotas),
   ]
 }
 

@@ -27,12 +27,14 @@ import { healthSettings } from '../health/settings.ts'
 import { Notifier, type Watcher } from './notifier.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import type { Observation } from '../pipeline/observation.ts'
+import type { PinParts, PinRefusal } from '../pipeline/pin-refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-auth.ts'
+import { UnmatchedTools } from '../quotas/unmatched.ts'
 import { nameProblems } from './start-check.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 import { askedStep } from '../middleware/index.ts'
-import type { WebhookChain } from '../../policy/index.ts'
+import type { Quotas, WebhookChain } from '../../policy/index.ts'
 
 /** How often backends that could not be set up are tried again. */
 const retryMs = 30_000
@@ -55,6 +57,8 @@ export interface EngineOptions {
   readonly stateSecret: () => string | undefined
   /** Asked about each step of a workflow. */
   readonly webhooks: () => WebhookChain | undefined
+  /** Count each call of a backend's tool. */
+  readonly quotas: () => Quotas | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
 }
 
@@ -68,6 +72,7 @@ export class VmcpEngine {
   readonly #conflicts: Conflicts
   readonly #pins: Pins
   readonly #certificates: BundleExpiry
+  readonly #unmatched: UnmatchedTools
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -82,6 +87,7 @@ export class VmcpEngine {
     this.#options = options
     this.#config = config
     this.#conflicts = new Conflicts(options.events)
+    this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
     this.#pins = new Pins({
       events: options.events,
       members: () => this.#fleet.members,
@@ -98,12 +104,16 @@ export class VmcpEngine {
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
-    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), {
-      onRefusal: (refused) => options.events.emit('pin_refused', refused),
+    const pins = {
+      onRefusal: (refused: PinRefusal) => options.events.emit('pin_refused', refused),
       matcherFor: ({ client, signal }, { backend, original: tool }) => {
         const requester = { client, signal, subject: { backend, tool } }
         return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
       },
+    } satisfies PinParts
+    this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
+      quotas: options.quotas,
+      costUnreadable: (backend) => options.events.emit('cost_unreadable', { backend }),
     })
     this.#notifier = new Notifier({
       watchers: options.watchers,
@@ -171,6 +181,7 @@ export class VmcpEngine {
       onState: () => {
         this.core.parts.views.changed()
         this.#pins.changed()
+        this.#unmatched.changed()
       },
       onDropped: ({ serial }) => this.core.parts.views.forget(serial),
       available: (name) => this.#monitor.available(name),
@@ -247,6 +258,7 @@ export class VmcpEngine {
     this.#invalid = invalid
     this.#exclude([...invalid, ...excluded])
     this.#checkNames(config)
+    this.#unmatched.replace(config)
     for (const name of removed) this.#monitor.remove(name)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
@@ -348,6 +360,7 @@ export class VmcpEngine {
     this.#cancelRetry?.()
     this.#certificates.close()
     this.#pins.close()
+    this.#unmatched.close()
     this.#notifier.close()
     this.#monitor.close()
   }

@@ -4,19 +4,25 @@ import type { AuthenticationEvent } from '../../incoming/index.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
+import type { QuotaUsage } from '../quotas/guard.ts'
 import type { ServerSession } from '../sessions/session.ts'
 
 export interface GaugeParts {
   readonly version: string
   readonly sessions: () => number
   readonly backends: () => readonly BackendState[]
+  readonly server: string
+  readonly quotas: () => readonly QuotaUsage[]
 }
 
 const healthStates = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
 const pinStates = ['pinned', 'new', 'changed', 'removed'] as const
 const circuitStates = ['closed', 'open', 'half-open'] as const
 
-export function observeServer(metrics: Metrics, { version, sessions, backends }: GaugeParts): void {
+export function observeServer(
+  metrics: Metrics,
+  { version, sessions, backends, server, quotas }: GaugeParts,
+): void {
   metrics.sessions(() => [[sessions()]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
@@ -37,6 +43,9 @@ export function observeServer(metrics: Metrics, { version, sessions, backends }:
   metrics.certificateExpiry(function* ends() {
     for (const { name, caEndsAt } of backends())
       if (caEndsAt !== undefined) yield [caEndsAt / 1_000, { certificate: `caBundle of ${name}` }]
+  })
+  metrics.quotaUsage(function* used() {
+    for (const { quota, share } of quotas()) yield [share, { server, quota: quota.name, per: quota.per }]
   })
   metrics.processCpu(() => processSamples(version).processCpu)
   metrics.processMemory(() => processSamples(version).processMemory)

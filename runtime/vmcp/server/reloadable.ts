@@ -10,7 +10,7 @@ import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '
 import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
-import type { Store } from '../../store/index.ts'
+import { makeMemoryStore, type Store } from '../../store/index.ts'
 import type { Clock } from '../clock.ts'
 import { closeGone, makeFeatures } from '../pipeline/features.ts'
 import { closeGuards, type Guards, makeGuards, permitting } from '../pipeline/guards.ts'
@@ -18,6 +18,9 @@ import type { Observation } from '../pipeline/observation.ts'
 import type { Feature } from '../pipeline/pipeline.ts'
 import { tellAuthentication } from './gauges.ts'
 import { incomingConfig } from './incoming-config.ts'
+
+/** A quarter is for quotas of the whole server, and for what callers share for whom there is no space. */
+const maxCounters = 100_000
 
 export interface ReloadableOptions {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -33,6 +36,8 @@ export interface ReloadableOptions {
 
 export class Reloadable {
   readonly #options: ReloadableOptions
+  /** The counters of quotas where nothing is shared; they outlive every configuration. */
+  readonly #counters: Store
   #config: VmcpConfig
   #authenticator: Authenticator
   #guards: Guards
@@ -41,6 +46,7 @@ export class Reloadable {
   /** Throws INVALID_CONFIG naming what cannot be used. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
+    this.#counters = makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
     this.#config = config
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)
@@ -113,9 +119,11 @@ export class Reloadable {
   }
 
   #makeGuards(config: VmcpConfig): Guards {
-    const { env, store, upstreamTokens, observation, events, log } = this.#options
+    const { env, store, upstreamTokens, observation, events, clock, log } = this.#options
     return makeGuards(config, {
       store,
+      counters: store ?? this.#counters,
+      clock,
       namespace: env[vmcpEnvironment.namespace] || 'local',
       upstreamTokens,
       telemetry: observation.telemetry,

@@ -121,6 +121,7 @@ class Vmcp implements VmcpServer {
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
       webhooks: () => this.#parts.guards.webhooks,
+      quotas: () => this.#parts.guards.quotas?.quotas,
       observation,
     })
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
@@ -182,6 +183,8 @@ class Vmcp implements VmcpServer {
       version: options.version ?? '0.0.0',
       sessions: () => this.#sessions.size,
       backends: () => this.#engine.states(),
+      server: config.name,
+      quotas: () => this.#parts.guards.quotas?.usage() ?? [],
     })
   }
 

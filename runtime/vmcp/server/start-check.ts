@@ -78,9 +78,12 @@ export function nameProblems(
   config: VmcpConfig,
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
-  const { outgoingAuth, aggregation, operational, backends } = config
+  const { outgoingAuth, aggregation, operational, quotas, costs, backends } = config
   return [
-    ...unknownNames({ outgoingAuth, aggregation, operational }, [...(backends ?? []), ...excluded]),
+    ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs }, [
+      ...(backends ?? []),
+      ...excluded,
+    ]),
     ...lockProblems(config, excluded),
   ]
 }
@@ -183,9 +186,24 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
 }
 
 /** What is legal in a configuration and seldom meant; one line for each. */
-export function startWarnings({ compositeTools = [], console, incomingAuth }: VmcpConfig): string[] {
+export function startWarnings(config: VmcpConfig): string[] {
+  const { compositeTools = [], console, incomingAuth } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
-  return [...workflows, ...consoleWarnings(console, incomingAuth)]
+  return [...workflows, ...consoleWarnings(console, incomingAuth), ...quotaWarnings(config)]
+}
+
+function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): string[] {
+  const inMemory =
+    quotas.length > 0 && sessionStorage?.provider !== 'redis'
+      ? [
+          'quotas: counters are in memory: a restart begins with none, and each of several replicas counts alone; sessionStorage with provider redis stores them',
+        ]
+      : []
+  const unused =
+    costs !== undefined && !quotas.some(({ unit }) => unit === 'cost')
+      ? ['costs: no quota has unit cost: nothing reads them']
+      : []
+  return [...inMemory, ...unused]
 }
 
 /** Who a user is includes the issuer: of another one, the same person is somebody else to policies and to "own calls". */

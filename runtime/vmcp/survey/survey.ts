@@ -48,6 +48,7 @@ export async function surveyBackends(
     onChange: () => {},
     stateSecret: () => undefined,
     webhooks: () => undefined,
+    quotas: () => undefined,
     observation,
   })
   try {

@@ -52,6 +52,8 @@ export function snapshotOf({ config, catalog, states, listed, offline = false }:
     decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
     webhooks: config.webhooks,
     limits: limitsOf(config),
+    quotas: config.quotas ?? [],
+    costs: config.costs ?? {},
     searchOnly: config.optimizer !== undefined,
     prefixes: prefixesOf(
       config,

@@ -37,7 +37,7 @@ const modules: readonly string[] = [
   'runtime/net/outgoing/fetch.ts FetchRefusedError',
   'runtime/policy/remote/json-post.ts DecisionFailure',
   'runtime/oauth/jwt.ts TokenRefused',
-  'runtime/policy/rate-limit.ts Timeout',
+  'runtime/policy/limits/outage.ts Timeout',
   'runtime/proxy/stdio-client/call.ts BridgedSessionLost',
   'runtime/store/redis-client.ts ReplyError',
   'runtime/store/redis-link.ts Deadline',

@@ -161,6 +161,57 @@ export function storeContract(t: Test, subject: () => Subject): void {
     t.equal(all.filter((taken) => taken.ok).length, 5)
   })
 
+  t.test('count: sums grow to their limit, all or none, and are told', async (t) => {
+    const store = fresh()
+    const sum = (key: string, add: number, limit?: number) => ({ key, add, limit, ttlMs: 60_000 })
+    t.same(await store.count([]), { ok: true, sums: [] })
+    t.same(await store.count([sum('a', 3, 5), sum('b', 1)]), { ok: true, sums: [3, 1] })
+    t.same(await store.count([sum('b', 1), sum('a', 3, 5)]), { ok: false, sums: [1, 3] }, 'as they stand')
+    t.same(await store.count([sum('a', 2, 5)]), { ok: true, sums: [5] }, 'exactly to the limit')
+    t.same(
+      await store.count([sum('a', 0, 5)]),
+      { ok: false, sums: [5] },
+      'nothing fits where nothing is left',
+    )
+    t.same(await store.count([sum('a', 7)]), { ok: true, sums: [12] }, 'without a limit it may pass')
+    t.same(await store.count([sum('a', -2, 5)]), { ok: true, sums: [10] }, 'taking back is never refused')
+    t.same(await store.count([sum('a', -99), sum('gone', -1)]), { ok: true, sums: [0, 0] })
+    t.equal(await store.get('gone'), undefined, 'a sum that is gone stays gone')
+    t.same(await store.count([sum('c', 0, 5)]), { ok: true, sums: [0] })
+    t.equal(await store.get('c'), undefined, 'nothing was added')
+  })
+
+  t.test('count: large sums are exact, and end where whole numbers do', async (t) => {
+    const store = fresh()
+    const sum = (add: number) => store.count([{ key: 'a', add, ttlMs: 60_000 }])
+    const most = 9e15
+    t.same((await sum(1e15 + 1)).sums, [1e15 + 1])
+    t.same((await sum(most - 1e15 - 2)).sums, [most - 1])
+    t.same((await sum(5)).sums, [most])
+  })
+
+  t.test('count: concurrent calls never pass a limit', async (t) => {
+    const store = fresh()
+    const counters = [{ key: 'a', add: 1, limit: 7, ttlMs: 60_000 }]
+    const all = await Promise.all(Array.from({ length: 20 }, () => store.count(counters)))
+    t.equal(all.filter(({ ok }) => ok).length, 7)
+  })
+
+  t.test('count: a sum ends with its life', async (t) => {
+    const store = fresh()
+    await store.count([{ key: 'a', add: 3, ttlMs: 30 }])
+    await subject().pass(31)
+    t.same((await store.count([{ key: 'a', add: 1, ttlMs: 60_000 }])).sums, [1])
+  })
+
+  t.test('count: what cannot be counted exactly is a programming error', async (t) => {
+    const store = fresh()
+    await t.rejects(store.count([{ key: 'a', add: 0.5, ttlMs: 1 }]), RangeError)
+    await t.rejects(store.count([{ key: 'a', add: 2 ** 53, ttlMs: 1 }]), RangeError)
+    await t.rejects(store.count([{ key: 'a', add: 1, limit: -1, ttlMs: 1 }]), RangeError)
+    await t.rejects(store.count([{ key: 'a', add: 1, ttlMs: 0 }]), RangeError)
+  })
+
   t.test('takeTokens: a bucket that can never give is a programming error', async (t) => {
     const store = fresh()
     await t.rejects(store.takeTokens([{ key: 'b', capacity: 1, refillMs: 1000 }], 2), RangeError)

@@ -58,6 +58,8 @@ export function configOf(
     operational: own.operational,
     optimizer: parts.optimizer,
     passthroughHeaders: spec.passthroughHeaders ?? own.passthroughHeaders,
+    quotas: own.quotas,
+    costs: own.costs,
     rateLimiting: own.rateLimiting,
     sessionStorage:
       storage || !own.sessionStorage
@@ -76,12 +78,14 @@ const hotReloadable = [
   'backends',
   'codeMode',
   'compositeTools',
+  'costs',
   'incomingAuth',
   'operational',
   'optimizer',
   'outgoingAuth',
   'passthroughHeaders',
   'pinning',
+  'quotas',
   'rateLimiting',
   'toolLocks',
   'webhooks',

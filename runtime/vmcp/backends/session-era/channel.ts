@@ -10,6 +10,7 @@ import type { Message } from '../../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
+import type { Delivery } from '../transport/http.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
@@ -44,6 +45,7 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
+  readonly delivery?: Delivery | undefined
   /** Receives what arrives on the response to this very message. */
   readonly onMessage: (message: Message) => void
 }

@@ -56,6 +56,7 @@ export class SseChannel implements BackendChannel {
       body: message,
       signal: options.signal,
       rpcMethod: options.method,
+      delivery: options.delivery,
     })
     if (
       isSessionLost(

@@ -122,6 +122,7 @@ export class StreamableChannel implements BackendChannel {
       body: message,
       signal: options.signal,
       rpcMethod: options.method,
+      delivery: options.delivery,
       control,
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),

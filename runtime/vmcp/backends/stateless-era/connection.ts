@@ -137,6 +137,7 @@ export class StatelessConnection implements BackendConnection {
         body: requestMessage(id, request.method, params),
         signal,
         rpcMethod: request.method,
+        delivery: request.delivery,
         control,
         onEvent,
       })

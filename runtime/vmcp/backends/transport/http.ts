@@ -31,6 +31,8 @@ export interface BackendRequest {
   readonly repeatable?: boolean | undefined
   /** Bounds what a successful response may hold before it is cut, and says what to fail with. */
   readonly limit?: ResponseLimit | undefined
+  /** Told when the request leaves. */
+  readonly delivery?: Delivery | undefined
   /** Gets a way to end the exchange early while it runs. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream answer. */
@@ -38,6 +40,11 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
+}
+
+/** Whether anything of a request may have reached its backend. */
+export interface Delivery {
+  sent: boolean
 }
 
 export interface ResponseLimit {
@@ -174,6 +181,7 @@ class ResponseHandler implements DispatchHandler {
 
   onRequestStart(controller: DispatchController): void {
     this.#controller = controller
+    if (this.#request.delivery) this.#request.delivery.sent = true
     if (this.#done) controller.abort(new Error('cancelled'))
   }
 

@@ -23,6 +23,7 @@ import { retrying } from '../limits.ts'
 /** Errors that come back the same however often one tries: refusals, and what is wrong with the call itself. */
 const finalCodes: ReadonlySet<string> = new Set([
   'FORBIDDEN',
+  'QUOTA_EXCEEDED',
   'INVALID_PARAMS',
   'HEADER_MISMATCH',
   'CAPABILITY_REQUIRED',

@@ -6,13 +6,15 @@ import { eventTable } from '../../../../runtime/observe/events/table.ts'
 import { backendFailures } from '../../../helpers/failures/backends.ts'
 import { callFailures } from '../../../helpers/failures/calls.ts'
 import { listFailures } from '../../../helpers/failures/lists.ts'
+import { quotaFailures } from '../../../helpers/failures/quotas.ts'
 import { settingFailures } from '../../../helpers/failures/settings.ts'
 
-const failures = [...backendFailures, ...callFailures, ...listFailures, ...settingFailures]
+const failures = [...backendFailures, ...callFailures, ...listFailures, ...quotaFailures, ...settingFailures]
 
 /** Types that need more than a virtual server; each has a test of its own. */
 const elsewhere: Partial<Record<EventType, string>> = {
   authorization_server: 'the command opens the embedded server: test/unit/observe/recent-failures.test.ts',
+  quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',
   session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
 }
 

@@ -10,21 +10,20 @@
  * as configured), without waiting for it each time.
  * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
-import { hash } from 'node:crypto'
 import {
   GatehouseError,
   parseDuration,
   type RateLimitBucket,
   type RateLimitConfig,
-  ModuleError,
-} from '../../schemas/index.ts'
-import type { JsonObject } from '../mcp/index.ts'
-import { atMost, type Caller } from '../net/index.ts'
-import type { Bucket, Store } from '../store/index.ts'
+} from '../../../schemas/index.ts'
+import type { JsonObject } from '../../mcp/index.ts'
+import type { Caller } from '../../net/index.ts'
+import type { Bucket, BucketResult, Store } from '../../store/index.ts'
+import { makeOutage, type OutageEvent } from './outage.ts'
+import { userKey } from './user-key.ts'
 
 export type LimitScope = 'shared' | 'per_user'
 export type LimitedOperation = 'server' | 'tool'
-export type StoreErrorType = 'timeout' | 'connection' | 'auth' | 'other'
 
 /** What happened, for metrics. */
 export type RateLimitEvent =
@@ -35,11 +34,7 @@ export type RateLimitEvent =
       readonly scope: LimitScope
       readonly operationType: LimitedOperation
     }
-  | { readonly kind: 'checked'; readonly milliseconds: number }
-  | { readonly kind: 'store_error'; readonly errorType: StoreErrorType }
-  /** The store cannot be asked from now on, or can be again. */
-  | { readonly kind: 'store_down'; readonly calls: 'allowed' | 'refused'; readonly error: unknown }
-  | { readonly kind: 'store_up' }
+  | OutageEvent
   /** A call went on uncounted. */
   | { readonly kind: 'fail_open' }
 
@@ -79,35 +74,23 @@ interface Limit extends Bucket {
   readonly operationType: LimitedOperation
 }
 
-const defaultTimeoutMs = 1_000
-/** After a failure the store is left alone for so long. */
-const pauseMs = 1_000
-
 /** Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
 export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
-  const { now = Date.now, observe = () => {}, timeoutMs = defaultTimeoutMs } = options
+  const { now = Date.now, observe = () => {}, timeoutMs, whenStoreDown = 'allow' } = options
   const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)
   const limitsOf = makeLimits(options.config)
-  let downUntil: number | undefined
+  const calls = whenStoreDown === 'refuse' ? 'refused' : 'allowed'
+  const outage = makeOutage({ calls, timeoutMs, now, observe })
 
   /** What a call gets when it cannot be counted. */
   function uncounted(cause: unknown): undefined {
-    if (options.whenStoreDown === 'refuse')
+    if (whenStoreDown === 'refuse')
       throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked now', cause })
     observe({ kind: 'fail_open' })
     return undefined
   }
 
-  async function ask(limits: readonly Limit[]): Promise<LimitRefusal | undefined> {
-    const startedAt = now()
-    const taken = await atMost(timeoutMs, store.takeTokens(limits), () => {
-      throw new Timeout('the store did not answer in time')
-    })
-    observe({ kind: 'checked', milliseconds: now() - startedAt })
-    if (downUntil !== undefined) {
-      downUntil = undefined
-      observe({ kind: 'store_up' })
-    }
+  function read(limits: readonly Limit[], taken: BucketResult): LimitRefusal | undefined {
     const refusing = limits.find(({ key }) => key === taken.refusedBy)
     const decision = taken.ok ? 'allowed' : 'rejected'
     for (const { scope, operationType } of refusing ? [refusing] : limits)
@@ -125,18 +108,8 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
       if (method !== 'tools/call') return undefined
       const limits = limitsOf(caller, params.text('name'))
       if (limits.length === 0) return undefined
-      if (downUntil !== undefined && now() < downUntil) return uncounted(undefined)
-      try {
-        return await ask(limits)
-      } catch (error) {
-        if (downUntil === undefined) {
-          const calls = options.whenStoreDown === 'refuse' ? 'refused' : 'allowed'
-          observe({ kind: 'store_down', calls, error })
-        }
-        downUntil = now() + pauseMs
-        observe({ kind: 'store_error', errorType: errorTypeOf(error) })
-        return uncounted(error)
-      }
+      const asked = await outage.ask(() => store.takeTokens(limits))
+      return 'value' in asked ? read(limits, asked.value) : uncounted(asked.error)
     },
   }
 }
@@ -181,19 +154,4 @@ function makeLimits(config: RateLimitConfig): (caller: Caller, tool: string | un
 
 function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | undefined {
   return config && { capacity: config.maxTokens, refillMs: parseDuration(config.refillPeriod) }
-}
-
-/** Issuer and subject, in a form that fits a key and says nothing about the person. */
-function userKey({ key }: Caller): string {
-  return hash('sha256', key, 'base64url')
-}
-
-class Timeout extends ModuleError {}
-
-function errorTypeOf(error: unknown): StoreErrorType {
-  if (error instanceof Timeout) return 'timeout'
-  const { cause, code } = (error instanceof GatehouseError ? error : {}) as { cause?: unknown; code?: string }
-  const text = cause instanceof Error ? cause.message : ''
-  if (/^(NOAUTH|WRONGPASS|NOPERM)/.test(text)) return 'auth'
-  return code === 'STORE_DOWN' ? 'connection' : 'other'
 }

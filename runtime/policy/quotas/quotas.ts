@@ -1,0 +1,215 @@
+/**
+ * Quotas: how much of the tools somebody may use in an hour, a day or a month, in calls, result bytes or cost.
+ *
+ * A call is counted before it is made, on every quota that it matches and for everybody whose budget it is, or on none when
+ * one of them blocks it: the strictest decides. What a call costs beyond that is known afterwards, and is added without anybody
+ * waiting for it; what was never sent is taken back. The counters are in the store, under the name of the period, so that a
+ * restart, a reload and a clock that moves keep them. When the store cannot be asked, calls go on uncounted, as with rate limits.
+ * Source: docs/guides/quotas.md.
+ */
+import { GatehouseError, type Quota } from '../../../schemas/index.ts'
+import type { Counter, CountResult, Store } from '../../store/index.ts'
+import { makeOutage } from '../limits/outage.ts'
+import { holdersOf, overflowHolder } from './holders.ts'
+import { type Costs, matchesQuota, priceOf } from './matching.ts'
+import type { QuotaCall, QuotaEvent, Quotas, QuotaState, QuotaUse, Reservation } from './types.ts'
+import { type Period, periodOf } from './window.ts'
+
+export interface QuotaOptions {
+  readonly quotas: readonly Quota[]
+  readonly costs?: Costs | undefined
+  readonly groupClaimName?: string | undefined
+  /** Its key prefix is put before every key; these quotas add `quota:{namespace:server}:`. */
+  readonly store: Store
+  readonly namespace: string
+  readonly server: string
+  /** Milliseconds since the epoch: which period it is. */
+  readonly now: () => number
+  /** How long a call waits for the store. Default 1 s. */
+  readonly timeoutMs?: number | undefined
+  readonly observe: (event: QuotaEvent) => void
+}
+
+/** From this share on a budget is told to its holder, and a quota to operators. */
+export const nearShare = 0.8
+
+/** A counter lives longer than its period: what ends late is still taken back, and clocks differ. */
+const lateMs = 3_600_000
+
+/** One budget that a call counts on. */
+interface Share {
+  readonly quota: Quota
+  readonly period: Period
+  readonly counter: Counter
+}
+
+interface Counted {
+  readonly shares: readonly Share[]
+  readonly result: CountResult
+}
+
+export function makeQuotas(options: QuotaOptions): Quotas {
+  const { quotas, costs = {}, groupClaimName, now, observe, timeoutMs } = options
+  const store = options.store.namespace(`quota:{${options.namespace}:${options.server}}:`)
+  const outage = makeOutage({ calls: 'allowed', timeoutMs, now, observe })
+  let writing: Promise<void> = Promise.resolve()
+
+  function sharesOf(call: QuotaCall): readonly Share[] {
+    const nowMs = now()
+    return quotas
+      .filter((quota) => matchesQuota(quota, call))
+      .flatMap((quota) => {
+        const period = periodOf(quota.window, nowMs)
+        const add = addedBefore(quota, costs, call)
+        return holdersOf(quota.per, call.caller, groupClaimName).map((holder) =>
+          shareOf(quota, period, { holder, add, nowMs }),
+        )
+      })
+  }
+
+  async function count(shares: readonly Share[]): Promise<Counted> {
+    try {
+      return { shares, result: await store.count(shares.map(({ counter }) => counter)) }
+    } catch (error) {
+      if (!isFull(error) || store.kind !== 'memory') throw error
+      observe({ kind: 'full' })
+      const shared = overflowing(shares, now())
+      return { shares: shared, result: await store.count(shared.map(({ counter }) => counter)) }
+    }
+  }
+
+  function observeUse(shares: readonly Share[], sums: readonly number[]): void {
+    for (const [i, { quota, period }] of shares.entries())
+      observe({ kind: 'used', quota, period, share: (sums[i] ?? 0) / quota.limit })
+  }
+
+  function refusal({ shares, result: { sums } }: Counted): GatehouseError {
+    const states = shares
+      .map((share, i) => ({ share, sum: sums[i] ?? 0 }))
+      .filter(({ share: { counter }, sum }) => isOver(counter, sum))
+    const strictest = states.reduce((a, b) => (b.share.period.endMs > a.share.period.endMs ? b : a))
+    observe({ kind: 'exceeded', quota: strictest.share.quota, enforced: true })
+    return exceededError(stateOf(strictest.share, strictest.sum), strictest.share.period, now())
+  }
+
+  /** Adds without anybody waiting. What one process sends arrives in that order. */
+  function addLater(counters: readonly Counter[]): void {
+    if (counters.length === 0) return
+    const before = writing
+    const added = outage.ask(() => store.count(counters))
+    writing = before.then(async () => {
+      if (!('value' in (await added))) observe({ kind: 'fail_open' })
+    })
+  }
+
+  function reservation({ shares, result }: Counted): Reservation {
+    return {
+      readsCost: shares.some(({ quota }) => quota.unit === 'cost'),
+      settle(use) {
+        const more = shares.map((share) => addedAfter(share, use))
+        const sums = result.sums.map((sum, i) => Math.max(0, sum + (more[i] ?? 0)))
+        addLater(
+          shares.flatMap(({ counter: { key, ttlMs } }, i) => (more[i] ? [{ key, add: more[i], ttlMs }] : [])),
+        )
+        if (more.some((add) => add > 0)) observeUse(shares, sums)
+        return shares
+          .map((share, i) => stateOf(share, sums[i] ?? 0))
+          .filter(({ limit, remaining }) => (limit - remaining) / limit >= nearShare)
+      },
+    }
+  }
+
+  return {
+    async reserve(call) {
+      const wanted = sharesOf(call)
+      if (wanted.length === 0) return undefined
+      const asked = await outage.ask(() => count(wanted))
+      if (!('value' in asked)) {
+        observe({ kind: 'fail_open' })
+        return undefined
+      }
+      const { shares, result } = asked.value
+      observeUse(shares, result.sums)
+      if (!result.ok) throw refusal(asked.value)
+      for (const [i, { quota }] of shares.entries())
+        if (quota.action === 'warn' && (result.sums[i] ?? 0) > quota.limit)
+          observe({ kind: 'exceeded', quota, enforced: false })
+      return reservation(asked.value)
+    },
+    settled: () => writing,
+  }
+}
+
+function shareOf(
+  quota: Quota,
+  period: Period,
+  { holder, add, nowMs }: { readonly holder: string; readonly add: number; readonly nowMs: number },
+): Share {
+  const { name, unit, per, action, limit } = quota
+  return {
+    quota,
+    period,
+    counter: {
+      key: `${name}:${unit}:${period.label}:${holder}`,
+      add,
+      limit: action === 'block' ? limit : undefined,
+      ttlMs: period.endMs - nowMs + lateMs,
+      // How many users there are is up to others; how many quotas there are is not.
+      yields: per !== 'server' && holder !== overflowHolder,
+    },
+  }
+}
+
+/** Those of the whole server as they are, and one budget for each other quota. */
+function overflowing(shares: readonly Share[], nowMs: number): readonly Share[] {
+  const shared = shares.map((share) => {
+    const { quota, period, counter } = share
+    if (quota.per === 'server') return share
+    return shareOf(quota, period, { holder: overflowHolder, add: counter.add, nowMs })
+  })
+  return [...new Map(shared.map((share) => [share.counter.key, share])).values()]
+}
+
+/** What is counted before it is known what a call brings. */
+function addedBefore({ unit }: Quota, costs: Costs, { backend, tool }: QuotaCall): number {
+  if (unit === 'calls') return 1
+  return unit === 'cost' ? priceOf(costs, backend, tool) : 0
+}
+
+function addedAfter({ quota, counter }: Share, { sent, bytes, cost }: QuotaUse): number {
+  if (!sent) return 0 - counter.add
+  if (quota.unit === 'resultBytes') return bytes
+  return quota.unit === 'cost' && cost !== undefined ? cost - counter.add : 0
+}
+
+function isOver({ add, limit }: Counter, sum: number): boolean {
+  return limit !== undefined && (sum >= limit || sum + add > limit)
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'STORE_FULL'
+}
+
+function stateOf({ quota, period }: Share, sum: number): QuotaState {
+  const { name, per, unit, window, limit } = quota
+  return {
+    quota: name,
+    per,
+    unit,
+    window,
+    limit,
+    remaining: Math.max(0, limit - sum),
+    resetsAt: new Date(period.endMs).toISOString(),
+  }
+}
+
+/** JSON-RPC 429 with the state of the budget. */
+function exceededError(state: QuotaState, { endMs }: Period, nowMs: number): GatehouseError {
+  const { quota, remaining, limit, unit, resetsAt } = state
+  const retryAfterSeconds = Math.max(1, Math.ceil((endMs - nowMs) / 1_000))
+  return new GatehouseError('QUOTA_EXCEEDED', {
+    detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}`,
+    data: { ...state, retryAfterSeconds },
+    headers: { 'retry-after': String(retryAfterSeconds) },
+  })
+}

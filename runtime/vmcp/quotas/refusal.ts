@@ -1,0 +1,28 @@
+/**
+ * How clients are told that a quota is used up: as of rate limits, a result that a model can read in the session era, an error
+ * with code 429 in the stateless era. Both say what is left, until when, and after how many seconds that is over.
+ */
+import { errors, GatehouseError } from '../../../schemas/index.ts'
+import { annotateDenial, quotaDenial } from '../../observe/index.ts'
+import { type Middleware, resultOutcome } from '../pipeline/operation.ts'
+
+/** `quotas` undefined: there are none. */
+export function readableQuotas(quotas: () => unknown): Middleware {
+  return async function readableQuotas(operation, next) {
+    const { method, client } = operation
+    if (method !== 'tools/call' || client.era === 'stateless' || !quotas()) return next()
+    try {
+      return await next()
+    } catch (error) {
+      if (!(error instanceof GatehouseError) || error.code !== 'QUOTA_EXCEEDED') throw error
+      const { message, data } = error
+      // The response looks like a result of the tool.
+      annotateDenial(quotaDenial)
+      return resultOutcome({
+        content: [{ type: 'text', text: message }],
+        structuredContent: { code: errors.QUOTA_EXCEEDED.rpc, message, data },
+        isError: true,
+      })
+    }
+  }
+}
