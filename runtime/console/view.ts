@@ -13,7 +13,7 @@ import type {
   ShownTool,
 } from '../observe/index.ts'
 import type { DescribedPolicies } from '../policy/index.ts'
-import type { CallResultKind, Health, TryRequest } from './api.ts'
+import type { CallResultKind, DeniedBy, Health, TryRequest } from './api.ts'
 
 export interface ConsoleBackend {
   readonly name: string
@@ -41,6 +41,8 @@ export interface Tried {
   readonly backend: string
   readonly ms: number
   readonly outcome: CallResultKind
+  /** What refused it, if anything. */
+  readonly denied?: DeniedBy | undefined
   /** Undefined where no policy was asked. */
   readonly policy: PolicyRecord | undefined
   readonly error?: { readonly code?: number; readonly message: string }

@@ -236,14 +236,15 @@ function limitSteps({ limits }: Snapshot, name: string): ExplainedStep[] {
     .map(({ text }) => note('limits', text))
 }
 
-/** Counters are not read: what is left depends on the moment. */
 function quotaSteps(
-  { quotas, costs }: Snapshot,
+  { quotas, costs, quotaShares }: Snapshot,
   { action, backend, original }: ExplainedItem,
 ): ExplainedStep[] {
   if (action !== 'call_tool' || quotas.length === 0) return []
   if (backend === '') return [note('quota', 'quotas count the calls of its steps, and not the workflow')]
-  return explainQuotas(quotas, costs, { backend, tool: original }).map((text) => note('quota', text))
+  return explainQuotas({ quotas, costs, shares: quotaShares }, { backend, tool: original }).map((text) =>
+    note('quota', text),
+  )
 }
 
 function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {

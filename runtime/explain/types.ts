@@ -59,6 +59,8 @@ export interface Snapshot {
   readonly quotas: readonly Quota[]
   /** In micro-units, by backend/tool or backend. */
   readonly costs: Readonly<Record<string, number>>
+  /** What the fullest budget of a quota has used of it, by its name; empty where nothing counts. */
+  readonly quotaShares: Readonly<Record<string, number>>
   /** True when clients see the tools of a search in place of all others. */
   readonly searchOnly: boolean
   /** Begins the names of each backend, where names tell their backend. */

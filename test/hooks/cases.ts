@@ -558,6 +558,31 @@ const configs: Record<string, () => Request> = {
   'VirtualMCPServer/console': () => door(world(virtual({ config: { console: console() } })).ready()),
   'VirtualMCPServer/console-secret-missing': () =>
     door(world(virtual({ config: { console: console('nowhere') } })).ready()),
+  'VirtualMCPServer/quotas': () =>
+    door(
+      world(
+        oidcConfig(),
+        entry('search'),
+        virtual({
+          incomingAuth: oidc,
+          replicas: 2,
+          config: {
+            quotas: [
+              {
+                name: 'searches',
+                match: { backend: 'search', tool: 'find' },
+                per: 'user',
+                window: 'day',
+                limit: 9,
+              },
+              { name: 'spending', per: 'group', window: 'month', unit: 'cost', limit: 1000, action: 'warn' },
+              { name: 'nobodys', match: { backend: 'serch' }, per: 'server', window: 'hour', limit: 1 },
+            ],
+            costs: { 'search/find': 25, gone: 1 },
+          },
+        }),
+      ).ready(),
+    ),
   'VirtualMCPServer/tool-locks': () =>
     world(entry('search'), toolLock(), virtual({ config: { pinning: {} } }))
       .ready()

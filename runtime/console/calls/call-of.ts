@@ -18,7 +18,7 @@ const clientLeft = 499
 const maxName = 512
 const maxPolicies = 20
 
-const deniedBy: Partial<Record<ErrorCode, DeniedBy>> = {
+const byError: Partial<Record<ErrorCode, DeniedBy>> = {
   FORBIDDEN: 'policy',
   RATE_LIMITED: 'rate_limit',
   QUOTA_EXCEEDED: 'quota',
@@ -37,7 +37,7 @@ export function callOf(
 ): CallView {
   const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy } = record
   const session = req.headers['mcp-session-id']
-  const by = record.denial === undefined ? errorCode && deniedBy[errorCode] : kindOf(record.denial)
+  const by = deniedBy(record.denial, errorCode)
   const name = clientText(client)
   const origin = policy?.origin()
   // Written member by member: this runs for every call, and spreads cost more than all the rest.
@@ -85,7 +85,9 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
   return shown
 }
 
-function kindOf(denial: string): DeniedBy {
+/** What refused a call: by the code of the denial, else by that of its error. Undefined: nothing has. */
+export function deniedBy(denial: string | undefined, error: ErrorCode | undefined): DeniedBy | undefined {
+  if (denial === undefined) return error && byError[error]
   if (denial === limitedDenial) return 'rate_limit'
   if (denial === quotaDenial) return 'quota'
   return denial.startsWith('webhook_') ? 'webhook' : 'pin'

@@ -183,13 +183,12 @@ function resultOf(outcome: CallView['outcome']): 'ok' | 'failed' | 'denied' {
   return outcome === 'denied' || outcome === 'unauthenticated' ? 'denied' : 'failed'
 }
 
-const limitedCode = 429
-
-function deniedOf({ outcome, policy, error }: Tried): CallView['denied'] {
-  if (outcome !== 'denied') return undefined
-  return error?.code === limitedCode
-    ? { by: 'rate_limit' }
-    : { by: 'policy', ...given('policies', policy && denyingPolicies(policy)) }
+function deniedOf({ denied, policy }: Tried): CallView['denied'] {
+  if (denied === undefined) return undefined
+  return {
+    by: denied,
+    ...given('policies', denied === 'policy' && policy ? denyingPolicies(policy) : undefined),
+  }
 }
 
 /** Texts need at most two bytes a character. */

@@ -7,6 +7,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Ask, type AskReply, JsonObject } from '../../mcp/index.ts'
 import { type PolicyRecord, redactText } from '../../observe/index.ts'
 import type { AskAnswer, CallResultKind, TryEvent, TryRequest } from '../api.ts'
+import { deniedBy } from '../calls/call-of.ts'
 import { given } from '../data/texts.ts'
 import type { ConsoleView, Tried } from '../view.ts'
 import type { Visitor } from '../access/visitor.ts'
@@ -41,7 +42,7 @@ export class Attempt {
     const limit = setTimeout(() => this.cancel('the try took longer than 15 minutes'), maxMs).unref()
     this.#awake()
     this.ended = this.#run(view, visitor, request)
-      .then((end) => {
+      .then(({ denied, ...end }) => {
         const ms = Math.round((performance.now() - this.#startedAt) * 10) / 10
         this.#isDone = true
         this.#push({ type: 'done', ms, ...end })
@@ -51,6 +52,7 @@ export class Attempt {
           backend: this.#backend,
           policy: this.#policy,
           ms,
+          denied,
           ...end,
         })
       })
@@ -93,7 +95,7 @@ export class Attempt {
 
   async #run(view: ConsoleView, visitor: Visitor, request: TryRequest): Promise<End> {
     try {
-      const { kind, json } = await view.call({
+      const { kind, json, denial } = await view.call({
         caller: visitor.caller,
         tool: request.name,
         toolArguments: Buffer.from(request.arguments),
@@ -108,8 +110,10 @@ export class Attempt {
       if (kind === 'error') return { outcome: 'failure', error: errorIn(json) }
       const text = json.toString('utf8', 0, maxResultText)
       const isTruncated = json.length > maxResultText
-      const outcome = new JsonObject(json).value('isError') === true ? 'failure' : 'success'
-      return { outcome, result: text, ...(isTruncated ? { truncated: true } : {}) }
+      const result = { result: text, ...(isTruncated ? { truncated: true } : {}) }
+      const denied = deniedBy(denial, undefined)
+      if (denied) return { outcome: 'denied', denied, ...result }
+      return { outcome: new JsonObject(json).value('isError') === true ? 'failure' : 'success', ...result }
     } catch (error) {
       if (this.#controller.signal.aborted) return { outcome: 'cancelled' }
       return failureOf(error)
@@ -192,7 +196,8 @@ export class Attempt {
   }
 }
 
-type End = Pick<Extract<TryEvent, { type: 'done' }>, 'outcome' | 'result' | 'truncated' | 'error'>
+type End = Pick<Extract<TryEvent, { type: 'done' }>, 'outcome' | 'result' | 'truncated' | 'error'> &
+  Pick<Tried, 'denied'>
 
 function errorIn(json: Buffer): { code?: number; message: string } {
   const error = new JsonObject(json)
@@ -203,11 +208,9 @@ function errorIn(json: Buffer): { code?: number; message: string } {
   }
 }
 
-const deniedCodes: ReadonlySet<string> = new Set(['FORBIDDEN', 'RATE_LIMITED', 'QUOTA_EXCEEDED'])
-
 function failureOf(error: unknown): End {
   if (!(error instanceof GatehouseError)) return { outcome: 'error', error: { message: 'the call failed' } }
-  const isDenied = deniedCodes.has(error.code)
-  const outcome: CallResultKind = isDenied ? 'denied' : error.status < 500 ? 'failure' : 'error'
-  return { outcome, error: { code: error.rpcCode, message: error.message } }
+  const denied = deniedBy(undefined, error.code)
+  const outcome: CallResultKind = denied ? 'denied' : error.status < 500 ? 'failure' : 'error'
+  return { outcome, denied, error: { code: error.rpcCode, message: error.message } }
 }

@@ -26,4 +26,6 @@ export interface DirectCall {
 export interface DirectResult {
   readonly kind: 'result' | 'error'
   readonly json: Buffer
+  /** Why the gateway refused the call, as a code, where its result says so. */
+  readonly denial?: string | undefined
 }

@@ -1,4 +1,4 @@
-/** Which quotas count a call, for operators. Counters are not read. */
+/** Which quotas count a call, for operators. The budget of a caller is not read: only how full the fullest of each quota is. */
 import type { Quota } from '../../../schemas/index.ts'
 import { type Costs, matchesQuota, priceOf } from './matching.ts'
 
@@ -14,10 +14,16 @@ const effects: Readonly<Record<Quota['action'], string>> = {
   warn: 'calls over it go on',
 }
 
+export interface ExplainedQuotas {
+  readonly quotas: readonly Quota[]
+  readonly costs: Costs
+  /** What the fullest budget of a quota has used of it in this window, by its name; where nothing counts, none. */
+  readonly shares: Readonly<Record<string, number>>
+}
+
 /** One line for each, in their order. */
 export function explainQuotas(
-  quotas: readonly Quota[],
-  costs: Costs,
+  { quotas, costs, shares }: ExplainedQuotas,
   call: { readonly backend: string; readonly tool: string },
 ): readonly string[] {
   return quotas
@@ -27,6 +33,12 @@ export function explainQuotas(
         unit === 'cost'
           ? `, of which this call is counted with ${priceOf(costs, call.backend, call.tool)} unless the backend reports another cost`
           : ''
-      return `${name}: ${holders[per]} has ${limit} ${unit} a ${window}${price}; ${effects[action]}`
+      return `${name}: ${limit} ${unit} a ${window} for ${holders[per]}${price}; ${effects[action]}${fullest(shares, name)}`
     })
+}
+
+function fullest(shares: ExplainedQuotas['shares'], name: string): string {
+  const share = Object.hasOwn(shares, name) ? shares[name] : undefined
+  if (share === undefined) return ''
+  return `; the fullest budget is used to ${Math.min(100, Math.floor(share * 100))} % in this window`
 }

@@ -11,9 +11,9 @@
  * Source: docs/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool call".
  */
 import { errors } from '../../../schemas/index.ts'
-import { annotateDenial, limitedDenial } from '../../observe/index.ts'
+import { limitedDenial } from '../../observe/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
-import { type Middleware, type Operation, type Outcome, resultOutcome } from '../pipeline/operation.ts'
+import { type Middleware, type Operation, type Outcome, refusedOutcome } from '../pipeline/operation.ts'
 
 export interface RateLimitOptions {
   /** The limiter in force; undefined: nothing is limited. Read for each operation, because a reload may replace it. */
@@ -31,17 +31,11 @@ export function rateLimit({ limiter, callable }: RateLimitOptions): Middleware {
     const refusal = await present.take(client.caller, method, params)
     if (!refusal) return next()
     if (client.era === 'stateless') throw rateLimitError(refusal)
-    // The response looks like a result of the tool.
-    annotateDenial(limitedDenial)
     return readableRefusal(refusal)
   }
 }
 
 function readableRefusal({ retryAfterSeconds }: LimitRefusal): Outcome {
   const { text, rpc } = errors.RATE_LIMITED
-  return resultOutcome({
-    content: [{ type: 'text', text }],
-    structuredContent: { code: rpc, message: text, data: { retryAfterSeconds } },
-    isError: true,
-  })
+  return refusedOutcome(limitedDenial, { code: rpc, message: text, data: { retryAfterSeconds } })
 }

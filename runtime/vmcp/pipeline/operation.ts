@@ -8,7 +8,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import type { PolicyRecord } from '../../observe/index.ts'
+import { annotateDenial, type PolicyRecord } from '../../observe/index.ts'
 import type { Origin } from '../../policy/index.ts'
 
 /** What the client declared that it can do, reduced to what decides whether a backend may ask it. */
@@ -103,7 +103,12 @@ export interface Operation {
 
 /** How an operation ended. Errors of the gateway itself are thrown as GatehouseError instead. */
 export type Outcome =
-  | { readonly kind: 'result'; readonly result: Buffer }
+  | {
+      readonly kind: 'result'
+      readonly result: Buffer
+      /** Why the gateway refused the call, as a code, where it tells that as a result of the tool. */
+      readonly denial?: string
+    }
   /** A JSON-RPC error object of the backend, passed on as it is. */
   | { readonly kind: 'error'; readonly error: Buffer }
   /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
@@ -123,6 +128,19 @@ export type Middleware = (
 
 export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
+}
+
+/** A refusal that a model can read: it looks like a result of the tool. */
+export function refusedOutcome(denial: string, { code, message, data }: RefusalTold): Outcome {
+  annotateDenial(denial)
+  const told = { content: [{ type: 'text', text: message }], structuredContent: { code, message, data } }
+  return { kind: 'result', result: Buffer.from(JSON.stringify({ ...told, isError: true })), denial }
+}
+
+interface RefusalTold {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
 }
 
 /** The result of a tool that failed: text that a model can read, not an error of the protocol. */

@@ -3,8 +3,8 @@
  * with code 429 in the stateless era. Both say what is left, until when, and after how many seconds that is over.
  */
 import { errors, GatehouseError } from '../../../schemas/index.ts'
-import { annotateDenial, quotaDenial } from '../../observe/index.ts'
-import { type Middleware, resultOutcome } from '../pipeline/operation.ts'
+import { quotaDenial } from '../../observe/index.ts'
+import { type Middleware, refusedOutcome } from '../pipeline/operation.ts'
 
 /** `quotas` undefined: there are none. */
 export function readableQuotas(quotas: () => unknown): Middleware {
@@ -16,13 +16,7 @@ export function readableQuotas(quotas: () => unknown): Middleware {
     } catch (error) {
       if (!(error instanceof GatehouseError) || error.code !== 'QUOTA_EXCEEDED') throw error
       const { message, data } = error
-      // The response looks like a result of the tool.
-      annotateDenial(quotaDenial)
-      return resultOutcome({
-        content: [{ type: 'text', text: message }],
-        structuredContent: { code: errors.QUOTA_EXCEEDED.rpc, message, data },
-        isError: true,
-      })
+      return refusedOutcome(quotaDenial, { code: errors.QUOTA_EXCEEDED.rpc, message, data })
     }
   }
 }

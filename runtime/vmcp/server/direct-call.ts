@@ -55,7 +55,8 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
     if (answered.kind === 'input')
       throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asks without end' })
     ended = answered
-    return { kind: ended.kind, json: ended.kind === 'result' ? ended.result : ended.error }
+    if (ended.kind === 'error') return { kind: 'error', json: ended.error }
+    return { kind: 'result', json: ended.result, denial: ended.denial }
   } catch (error) {
     failure = error
     throw error

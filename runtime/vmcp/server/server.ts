@@ -169,6 +169,7 @@ class Vmcp implements VmcpServer {
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
     })
     this.#engine.apply(config, options.excluded)
+    const quotas = () => this.#parts.guards.quotas?.usage() ?? []
     this.view = viewOf({
       config: () => this.#parts.config,
       engine: this.#engine,
@@ -178,13 +179,14 @@ class Vmcp implements VmcpServer {
       accountsUrl: options.authServer?.accountsUrl,
       perform,
       audit: observation.audit,
+      quotas,
     })
     observeServer(observation.telemetry.metrics, {
       version: options.version ?? '0.0.0',
       sessions: () => this.#sessions.size,
       backends: () => this.#engine.states(),
       server: config.name,
-      quotas: () => this.#parts.guards.quotas?.usage() ?? [],
+      quotas,
     })
   }
 

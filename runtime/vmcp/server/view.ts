@@ -28,6 +28,7 @@ import type { SessionTable } from '../sessions/table.ts'
 import type { VmcpEngine } from './engine.ts'
 import { directCall } from './direct-call.ts'
 import { hiddenBy } from '../view/hidden.ts'
+import type { QuotaUsage } from '../quotas/guard.ts'
 import { type ServerSnapshot, snapshotOf } from '../view/snapshot.ts'
 
 /** How long backends may take to list their tools for whoever looks. */
@@ -79,6 +80,7 @@ export interface ViewParts {
   readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
   readonly config: () => VmcpConfig
   readonly events: Pick<Events, 'problems' | 'recent'>
+  readonly quotas: () => readonly QuotaUsage[]
 }
 
 export function viewOf(parts: ViewParts): ServerView {
@@ -116,7 +118,7 @@ export function viewOf(parts: ViewParts): ServerView {
     async snapshot(caller) {
       const catalog = await known(engine.core, caller)
       const listed = new Set(catalog.listings.map(({ backend }) => backend))
-      return snapshotOf({ config: config(), catalog, states: engine.states(), listed })
+      return snapshotOf({ config: config(), catalog, states: engine.states(), listed, used: parts.quotas() })
     },
     async tools(caller) {
       const { tools, aliases } = await known(engine.core, caller)

@@ -12,6 +12,7 @@ import { checkItem } from '../catalog/items/check.ts'
 import { noErrors } from '../catalog/items/errors.ts'
 import { callableTool } from '../catalog/items/mirrored.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
+import type { QuotaUsage } from '../quotas/guard.ts'
 import { hiddenBy } from './hidden.ts'
 
 export type ServerSnapshot = ReturnType<typeof snapshotOf>
@@ -24,9 +25,11 @@ export interface SnapshotParts {
   readonly listed: ReadonlySet<string>
   /** True: what backends offer was given, and was not compared with their locks. */
   readonly offline?: boolean
+  /** How full quotas are; not given: nothing counts. */
+  readonly used?: readonly QuotaUsage[]
 }
 
-export function snapshotOf({ config, catalog, states, listed, offline = false }: SnapshotParts) {
+export function snapshotOf({ config, catalog, states, listed, offline = false, used = [] }: SnapshotParts) {
   const { authz } = config.incomingAuth
   return {
     server: config.name,
@@ -54,6 +57,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false }:
     limits: limitsOf(config),
     quotas: config.quotas ?? [],
     costs: config.costs ?? {},
+    quotaShares: Object.fromEntries(used.map(({ quota, share }) => [quota.name, share])),
     searchOnly: config.optimizer !== undefined,
     prefixes: prefixesOf(
       config,

@@ -2,6 +2,7 @@
 import { authServerTables } from './auth-server.ts'
 import { externalAuthTables } from './external-auth.ts'
 import { otherKindTables } from './other-kinds.ts'
+import { quotaTables } from './quotas.ts'
 import type { Table } from './table.ts'
 import { virtualServerTables } from './virtual-server.ts'
 import { vmcpConfigTables } from './vmcp-config.ts'
@@ -12,6 +13,7 @@ export const allTables: readonly Table[] = [
   ...authServerTables,
   ...virtualServerTables,
   ...vmcpConfigTables,
+  ...quotaTables,
   ...workflowTables,
   ...otherKindTables,
 ]

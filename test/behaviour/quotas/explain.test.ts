@@ -1,0 +1,73 @@
+/** `gatehouse explain` about a call that a quota refuses: which quotas count it, and how full they are. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startTestConsole } from '../../helpers/console/console.ts'
+import { runGatehouse } from '../../helpers/gatehouse.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { stateless } from '../../helpers/mcp/wire.ts'
+import { refusalOf } from '../../helpers/vmcp/quota-rig.ts'
+
+t.setTimeout(120_000)
+
+const settings = {
+  quotas: [
+    { name: 'searches', match: { backend: 'web', tool: 'search' }, per: 'server', window: 'day', limit: 2 },
+    { name: 'spending', per: 'server', window: 'month', unit: 'cost', limit: 1_000, action: 'warn' },
+    { name: 'elsewhere', match: { backend: 'other' }, per: 'server', window: 'hour', limit: 1 },
+  ],
+  costs: { 'web/search': 25 },
+}
+
+t.test('of a running server: the quota that refused a call, and how full the others are', async (t) => {
+  const backend = await startRawBackend({
+    tools: () => ['{"name":"search","inputSchema":{"type":"object"}}'],
+    responses: { 'tools/call': () => textResult('found') },
+  })
+  const console = await startTestConsole({ web: backend.url }, settings)
+  t.teardown(() => Promise.all([console.close(), backend.close()]))
+  const tokenFile = join(t.testdir({}), 'token')
+  writeFileSync(tokenFile, console.token)
+  const call = () => stateless(console.vmcp.url, 'tools/call', { name: 'web_search', arguments: {} })
+  const explain = () =>
+    runGatehouse(['explain', '--url', console.url, '--token-file', tokenFile, '--tool', 'web_search'])
+  t.equal(refusalOf(await call()), undefined)
+  t.match((await explain()).stdout, /searches: .* is used to 50 % in this window/)
+  t.equal(refusalOf(await call()), undefined)
+  t.match(refusalOf(await call()), { quota: 'searches' })
+  const { stdout } = await explain()
+  t.match(
+    stdout,
+    /note quota +searches: 2 calls a day for all callers together; calls over it are refused; the fullest budget is used to 100 % in this window/,
+  )
+  t.match(
+    stdout,
+    /spending: 1000 cost a month for all callers together, of which this call is counted with 25 unless the backend reports another cost; calls over it go on; the fullest budget is used to 5 % in this window/,
+  )
+  t.notMatch(stdout, 'elsewhere')
+})
+
+t.test('of a file: nothing counts, so nothing is said of how full a quota is', async (t) => {
+  const folder = t.testdir({
+    'vmcp.json': JSON.stringify({
+      name: 'team',
+      groupRef: 'g',
+      incomingAuth: { type: 'anonymous' },
+      outgoingAuth: { source: 'inline' },
+      aggregation: {
+        conflictResolution: 'prefix',
+        conflictResolutionConfig: { prefixFormat: '{workload}_' },
+      },
+      backends: [{ name: 'web', url: 'http://127.0.0.1:9/mcp', transport: 'streamable-http' }],
+      ...settings,
+    }),
+    'state.yaml': 'backends: {web: {tools: [search], health: healthy}}\n',
+  })
+  const args = ['-f', join(folder, 'vmcp.json'), '--state', join(folder, 'state.yaml')]
+  const { stdout, stderr } = await runGatehouse(['explain', ...args, '--tool', 'web_search'])
+  t.match(
+    stdout,
+    /note quota +searches: 2 calls a day for all callers together; calls over it are refused\n/,
+    stderr,
+  )
+})

@@ -1,0 +1,53 @@
+/** A try of the console that a limit refuses: it is denied, by a quota or by a rate limit, in both eras. */
+import t from 'tap'
+import { startTestConsole } from '../../helpers/console/console.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { missingRedis, startRedis } from '../../helpers/redis.ts'
+import { daily } from '../../helpers/vmcp/quota-rig.ts'
+
+const eras = ['2025-11-25', '2026-07-28'] as const
+
+async function rig(t: import('tap').Test, settings: Readonly<Record<string, unknown>>) {
+  const backend = await startRawBackend({
+    tools: () => ['{"name":"echo","inputSchema":{"type":"object"}}'],
+    responses: { 'tools/call': () => textResult('done') },
+  })
+  const console = await startTestConsole({ raw: backend.url }, settings)
+  t.teardown(() => Promise.all([console.close(), backend.close()]))
+  return {
+    async attempt(era: string): Promise<Record<string, unknown>> {
+      const { json } = await console.api('tries', {
+        method: 'POST',
+        body: { name: 'raw_echo', arguments: '{}', era },
+      })
+      const events = await console.events(`tries/${String(json['id'])}/events`)
+      return (await events.next('done')).data
+    },
+    latest: async (): Promise<unknown> => ((await console.api('calls')).json['items'] as unknown[])[0],
+  }
+}
+
+for (const era of eras)
+  t.test(`era ${era}: refused by a quota`, async (t) => {
+    const { attempt, latest } = await rig(t, { quotas: [daily({ per: 'server', limit: 1 })] })
+    t.match(await attempt(era), { outcome: 'success' })
+    t.match(await latest(), { outcome: 'success', denied: undefined })
+    const done = await attempt(era)
+    t.match(done, { outcome: 'denied' })
+    t.match(JSON.stringify(done), /Quota exceeded: daily has 0 of 1 calls left until /)
+    t.match(await latest(), { name: 'raw_echo', outcome: 'denied', denied: { by: 'quota' } })
+  })
+
+t.test('refused by a rate limit', { skip: missingRedis }, async (t) => {
+  const redis = await startRedis()
+  t.teardown(() => redis.stop())
+  for (const era of eras) {
+    const { attempt, latest } = await rig(t, {
+      sessionStorage: { provider: 'redis', address: redis.addr, keyPrefix: `tries-${era}:` },
+      rateLimiting: { shared: { maxTokens: 1, refillPeriod: '24h' } },
+    })
+    t.match(await attempt(era), { outcome: 'success' }, era)
+    t.match(await attempt(era), { outcome: 'denied' }, era)
+    t.match(await latest(), { outcome: 'denied', denied: { by: 'rate_limit' } }, era)
+  }
+})
