@@ -48,6 +48,7 @@ const programs: readonly Program[] = [
       main: 'runtime/cli/main.ts',
       'script-worker': 'runtime/vmcp/codemode/worker.ts',
       'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
+      'lock-worker': 'runtime/cli/lock/worker.ts',
     },
     servesConsole: true,
   },

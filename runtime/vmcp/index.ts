@@ -3,6 +3,7 @@ export { checkAll, checkStart, checkToolLocks, startWarnings } from './server/st
 export type { StartOptions, VmcpServer } from './server/options.ts'
 export { startVmcp } from './server/server.ts'
 export { type GivenState, snapshotOffline } from './view/snapshot.ts'
+export type { LockKeeper } from './catalog/pinning/first-seen.ts'
 export type { PinDetail } from './catalog/pinning/report.ts'
 export { compareWithLocks, type LockComparison, type Surveyed, surveyBackends } from './survey/survey.ts'
 export { sessionRedis } from './sessions/storage.ts'

@@ -586,7 +586,7 @@ export type Pinning = Omit<filled.Pinning, "onChanged" | "onNew" | "onRemoved" |
   readonly onChanged?: "observe" | "warn" | "freeze" | "block"
   readonly onNew?: "observe" | "warn" | "block"
   readonly onRemoved?: "observe" | "warn"
-  readonly noLock?: "allow" | "block"
+  readonly noLock?: "allow" | "block" | "pin"
 }
 
 export type PrometheusConfig = Omit<filled.PrometheusConfig, "enabled"> & {

@@ -62,6 +62,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
     or(() => not(has(self, "compositeToolRefs")), () => equal(size(select(self, "compositeToolRefs")), 0n)),
+  "!has(self.config) || !has(self.config.pinning) || !has(self.config.pinning.noLock) || self.config.pinning.noLock != 'pin'": (self) =>
+    or(() => not(has(self, "config")), () => not(has(select(self, "config"), "pinning")), () => not(has(select(select(self, "config"), "pinning"), "noLock")), () => notEqual(select(select(select(self, "config"), "pinning"), "noLock"), "pin")),
   "!has(self.config) || !has(self.config.quotas) || self.incomingAuth.type == 'oidc' || self.config.quotas.all(q, q.per == 'server')": (self) =>
     or(() => not(has(self, "config")), () => not(has(select(self, "config"), "quotas")), () => equal(select(select(self, "incomingAuth"), "type"), "oidc"), () => all(select(select(self, "config"), "quotas"), (q) => equal(select(q, "per"), "server"))),
   "!has(self.config) || !has(self.config.rateLimiting) || !has(self.config.rateLimiting.perUser) || self.incomingAuth.type == 'oidc'": (self) =>

@@ -1706,8 +1706,8 @@ export type Pinning = {
   readonly onNew: "observe" | "warn" | "block"
   /** How it is told that a backend does not offer an approved item. */
   readonly onRemoved: "observe" | "warn"
-  /** What becomes of a backend that has no lock. allow: it is served as without pinning; block: nothing of it is offered but resources. */
-  readonly noLock: "allow" | "block"
+  /** What becomes of a backend that has no lock. allow: it is served as without pinning; block: nothing of it is offered but resources; pin: what it offers when it is first seen is approved, and its lock written to a folder of this machine, so not on a cluster. */
+  readonly noLock: "allow" | "block" | "pin"
 }
 
 /** Metrics at /metrics of the port that serves MCP. */

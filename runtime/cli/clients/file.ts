@@ -122,7 +122,8 @@ export function removeFile({ target }: FileOnDisk): void {
   flushFolder(dirname(target))
 }
 
-function writeDurably(path: string, bytes: Uint8Array, stats: Stats | undefined): void {
+/** A new file, flushed. */
+export function writeDurably(path: string, bytes: Uint8Array, stats?: Stats): void {
   const file = openSync(path, 'wx', 0o600)
   try {
     if (stats) restorePermissions(file, stats)
@@ -158,20 +159,30 @@ async function rename(from: string, to: string): Promise<void> {
   }
 }
 
-function create(temporary: string, target: string): boolean {
+/** Gives a file its name; false when the name is taken. */
+export function create(temporary: string, target: string, link = linkSync): boolean {
   try {
-    linkSync(temporary, target)
+    link(temporary, target)
     return true
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') return false
-    // A file system without hard links.
-    renameSync(temporary, target)
-    return true
+    if (isTaken(error)) return false
   }
+  // A file system without hard links: the name is taken by an empty file first.
+  try {
+    closeSync(openSync(target, 'wx', 0o600))
+  } catch (error) {
+    if (isTaken(error)) return false
+    throw error
+  }
+  renameSync(temporary, target)
+  return true
 }
 
-function flushFolder(folder: string): void {
+function isTaken(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EEXIST'
+}
+
+export function flushFolder(folder: string): void {
   try {
     const handle = openSync(folder, 'r')
     fsyncSync(handle)

@@ -27,6 +27,10 @@ export function addDevCommand(program: Command): void {
       parseSeconds,
       30,
     )
+    .option(
+      '--pin-first <folder>',
+      'trust on first use: what a backend is first seen to offer is approved, its lock written to this folder, and enforced',
+    )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +

@@ -4,7 +4,7 @@
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { stopSignal } from '../stop.ts'
 import type { LocalObject } from '../local/objects.ts'
@@ -31,6 +31,7 @@ export interface DevOptions extends ProcessLogs {
   readonly filename: readonly string[]
   readonly port: number
   readonly startTimeout: number
+  readonly pinFirst?: string
 }
 
 /** How often the running servers are asked for the health of their backends. */
@@ -48,6 +49,10 @@ export async function runDev(options: DevOptions): Promise<number> {
     printError(first.problems)
     return exitCode.failed
   }
+  if (options.pinFirst !== undefined && !first.docs.some(({ kind }) => kind === 'VirtualMCPServer'))
+    failure(
+      '--pin-first: pins backends of virtual servers, and there is no VirtualMCPServer among the manifests',
+    )
   await refuseTakenPort(first.docs, options.port)
   const folder = sessionFolder()
   const startedAt = performance.now()
@@ -68,6 +73,7 @@ export async function runDev(options: DevOptions): Promise<number> {
     hooks,
     port: options.port,
     runtimeImage,
+    pinFirst: options.pinFirst === undefined ? undefined : resolve(options.pinFirst),
     folder,
     startMs: options.startTimeout * 1000,
     ...localEnvironment(options.logLevel),

@@ -5,6 +5,7 @@
  * the command in the annotation `gatehouse.dev/local-command` of the resource that owns it, in place of image and args;
  * `$(NAME)` in it stands for a variable of the container.
  */
+import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import type { LocalObject } from '../local/objects.ts'
@@ -39,6 +40,8 @@ export interface PlanContext {
   readonly runtimeImage: string
   /** Command that runs this program: `node path/to/gatehouse`. */
   readonly self: readonly string[]
+  /** Folder for locks of backends that have none. */
+  readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Whoever shows it may use the consoles of this session. */
   readonly consoleToken: string
@@ -110,7 +113,7 @@ function commandOf(
   if (container.image === context.runtimeImage) {
     const args = (container.args ?? []).map((arg) => localPaths(localise(expand(arg, env)), mounts))
     return {
-      argv: [...context.self, ...listenLocally(args, port)],
+      argv: [...context.self, ...listenLocally(args, port), ...pinningOf(parent, context)],
       ownWords: context.self.length,
       stdio: false,
     }
@@ -121,6 +124,13 @@ function commandOf(
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
   const argv = words.map((word) => expand(word, env))
   return { argv, ownWords: 0, stdio: parent.spec?.['transport'] === 'stdio' }
+}
+
+/** Backends of the same name in two namespaces are two backends. */
+function pinningOf({ kind, metadata }: LocalObject, { pinFirst }: PlanContext): string[] {
+  if (kind !== 'VirtualMCPServer' || pinFirst === undefined) return []
+  const { namespace = 'default' } = metadata
+  return [`--pin-first=${namespace === 'default' ? pinFirst : join(pinFirst, namespace)}`]
 }
 
 interface CommandInput {

@@ -22,6 +22,8 @@ export interface SessionOptions {
   readonly port: number
   readonly runtimeImage: string
   readonly self: readonly string[]
+  /** Folder for locks of backends that have none. */
+  readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Private folder for rendered files. */
   readonly folder: string
@@ -181,13 +183,14 @@ export class DevSession {
   }
 
   async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
-    const { folder, runtimeImage, self, baseEnv } = this.#options
+    const { folder, runtimeImage, self, baseEnv, pinFirst } = this.#options
     const context: PlanContext = {
       objects: this.cluster.objects,
       addresses: this.#addresses,
       folder: join(folder, `${workload.metadata.namespace}_${workload.kind}_${workload.metadata.name}`),
       runtimeImage,
       self,
+      pinFirst,
       baseEnv,
       consoleToken: this.#consoleToken,
     }

@@ -13,7 +13,7 @@ import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
 import { type CheckedLock, checkBackend, checkJson, checkText, isInSync } from './check.ts'
-import { lockSpec, manifestText } from './manifest.ts'
+import { lockSpec, manifestText, offeredIn } from './manifest.ts'
 import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
@@ -130,7 +130,7 @@ async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]
   for (const [target, listing] of listed) {
     const second = again.find(({ backend }) => backend === target.name)?.listing
     if (!second) continue
-    const { drift } = await checkBackend(target, second, [lockSpec(target, listing, undefined)])
+    const { drift } = await checkBackend(target, second, [lockSpec(target, offeredIn(listing), undefined)])
     for (const { name, parts } of drift)
       printError(
         `${target.name}: ${name || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants of MCPToolLock`,
@@ -144,7 +144,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     const own = locks.find(
       ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
     )
-    const spec = lockSpec(target, listing, own)
+    const spec = lockSpec(target, offeredIn(listing), own)
     const text = manifestText(target, spec)
     const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
     const told = `${listing.tools.length} tools, about ${tokens} tokens in a list`

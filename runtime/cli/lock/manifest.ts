@@ -8,12 +8,36 @@ import type { LockTarget } from './targets.ts'
 
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 type Listing = NonNullable<Surveyed['listing']>
-type Listed = Listing['prompts'][number]
+
+/** An item of a list: its name, and its JSON. */
+interface Listed {
+  readonly key: string
+  readonly text: string
+}
+
+/** What of a listing a lock holds. Can be handed to another thread. */
+export interface LockableItems {
+  readonly instructions: string | undefined
+  readonly tools: readonly Listed[]
+  readonly prompts: readonly Listed[]
+  readonly templates: readonly Listed[]
+}
+
+export function offeredIn({ server, tools, prompts, templates }: Listing): LockableItems {
+  const listed = (items: readonly { readonly key: string; readonly json: Buffer }[]): Listed[] =>
+    items.map(({ key, json }) => ({ key, text: json.toString() }))
+  return {
+    instructions: server.instructions,
+    tools: listed(tools),
+    prompts: listed(prompts),
+    templates: listed(templates),
+  }
+}
 
 /** The specification of a lock. Settings, notes and variants of the lock before stay where they still fit. */
 export function lockSpec(
   target: LockTarget,
-  listing: Listing,
+  offered: LockableItems,
   before: ToolLockSpec | undefined,
 ): ToolLockSpec {
   const {
@@ -26,16 +50,16 @@ export function lockSpec(
   } = before ?? {
     scheme: pinScheme,
   }
-  const { instructions } = listing.server
+  const { instructions } = offered
   const told = { ...server, ...(instructions === undefined ? {} : { instructions }) }
   if (instructions === undefined) delete told.instructions
   return {
     backendRef: { kind: target.kind, name: target.name },
     ...settings,
     ...(Object.keys(told).length > 0 ? { server: told } : {}),
-    ...list('tools', listing.tools, tools),
-    ...list('prompts', listing.prompts, prompts),
-    ...list('resourceTemplates', listing.templates, resourceTemplates),
+    ...list('tools', offered.tools, tools),
+    ...list('prompts', offered.prompts, prompts),
+    ...list('resourceTemplates', offered.templates, resourceTemplates),
   }
 }
 
@@ -46,11 +70,11 @@ function list(name: string, items: readonly Listed[], before: readonly Item[] = 
   return { [name]: sorted.map((item) => lockedItem(item, known.get(item.key))) }
 }
 
-function lockedItem({ key, json }: Listed, before: Item | undefined): Item {
+function lockedItem({ key, text }: Listed, before: Item | undefined): Item {
   const forms = before ? [before, ...(before.variants ?? [])] : []
-  const isKnown = forms.some((form) => canonical(textOf(form)) === canonical(json.toString()))
+  const isKnown = forms.some((form) => canonical(textOf(form)) === canonical(text))
   if (before && isKnown) return before
-  const form = plainForm(json.toString())
+  const form = plainForm(text)
   return { name: key, ...form, ...(before?.note === undefined ? {} : { note: before.note }) }
 }
 

@@ -26,8 +26,8 @@ const extensions = /\.(ya?ml|json)$/
 /** Reads all documents behind the given paths. Throws GatehouseError INVALID_CONFIG naming file and line. */
 export function readManifests(paths: readonly string[], stdin: () => string): Manifest[] {
   return paths.flatMap((path) => {
-    if (path === '-') return parse('-', stdin())
-    return manifestFiles(path).flatMap((file) => parse(file, readFileSync(file, 'utf8')))
+    if (path === '-') return parseManifests('-', stdin())
+    return manifestFiles(path).flatMap((file) => parseManifests(file, readFileSync(file, 'utf8')))
   })
 }
 
@@ -56,7 +56,8 @@ function walk(folder: string): string[] {
     })
 }
 
-function parse(file: string, text: string): Manifest[] {
+/** All documents of a text. Throws GatehouseError INVALID_CONFIG naming file and line. */
+export function parseManifests(file: string, text: string): Manifest[] {
   const { documents, violations } = readYaml(text)
   const [failure] = violations
   if (failure) {

@@ -59,6 +59,7 @@ export interface ProxyInput {
   readonly tokenExchangeSubjectTokenType?: string
   readonly config?: string
   readonly toolLock?: string
+  readonly pinFirst?: string
   readonly metricsPort?: string
   readonly workers?: string
 }
@@ -215,6 +216,14 @@ export const proxyFlags = {
     value: 'file',
     group: running,
     help: 'MCPToolLock of the target: clients get the tools that were approved, and no others',
+    added: true,
+  },
+  pinFirst: {
+    flag: '--pin-first',
+    kind: 'string',
+    value: 'file',
+    group: running,
+    help: 'trust on first use: as --tool-lock, and where the file is not there, what the target is first seen to offer is approved and written to it',
     added: true,
   },
   metricsPort: {

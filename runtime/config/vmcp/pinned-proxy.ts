@@ -31,6 +31,7 @@ const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'remoteForwardHeaders',
   'remoteForwardHeadersSecret',
   'toolLock',
+  'pinFirst',
 ])
 /** Flags that count beside the file of a proxy that reads every message. */
 const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
@@ -39,6 +40,7 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'port',
   'allowedOrigins',
   'toolLock',
+  'pinFirst',
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
@@ -53,7 +55,7 @@ export function pinnedProxyFile(
   input: ProxyInput,
   env: Environment,
 ): { readonly file: ProxyFile; readonly env: Environment } {
-  refuse(input, supported, 'cannot be combined with --tool-lock')
+  refuse(input, supported, 'cannot be combined with --tool-lock or --pin-first')
   const settings = resolveProxyConfig(name, input, env)
   const { remote, oidc } = settings
   if (oidc?.clientSecret)

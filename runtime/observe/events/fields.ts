@@ -83,6 +83,13 @@ export interface EventFields {
     readonly in_force: boolean
     readonly missing: boolean
   }
+  /** What a backend offered when it was first seen counts as approved. */
+  readonly tool_lock_written: {
+    readonly backend: string
+    readonly tools: number
+    readonly prompts: number
+    readonly templates: number
+  }
   /** A call of something that is not as it was approved was refused. */
   readonly pin_refused: {
     readonly backend: string

@@ -179,6 +179,10 @@ export const eventTable: EventTable = {
       open: failure === undefined ? undefined : lockProblem(backend, failure, missing),
     }),
   },
+  tool_lock_written: {
+    message: 'what a backend offered first counts as approved: its tool lock was written',
+    level: 'info',
+  },
   ...callRows,
   ...quotaRows,
   config_reloaded: {

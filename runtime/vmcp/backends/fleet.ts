@@ -12,7 +12,7 @@ import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import { certificatesIn, type Configured, type DeclaredBackend } from './backend-settings.ts'
 import type { Listing } from '../catalog/listing.ts'
-import { pinRules } from '../catalog/pinning/rules.ts'
+import { pinRules } from '../catalog/pinning/book.ts'
 import { Listings } from '../catalog/listings.ts'
 import type { AggregatedBackend } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
@@ -31,8 +31,8 @@ export interface FleetOptions {
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
   readonly available: (name: string) => boolean
-  /** Settles once what is read of a backend can be compared with what was approved. */
-  readonly pinsReady: (name: string) => Promise<void>
+  /** Settles once what is read of a backend can be compared with what was approved; false: it is to be read again soon. */
+  readonly pinsReady: (name: string, listing: Listing) => Promise<boolean>
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
 }
 
@@ -107,7 +107,7 @@ export class Fleet {
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
       onDropped: this.#options.onDropped,
-      pinsReady: () => this.#options.pinsReady(settings.name),
+      pinsReady: (listing) => this.#options.pinsReady(settings.name, listing),
     })
     return { backend, listings, available: () => available(settings.name) }
   }

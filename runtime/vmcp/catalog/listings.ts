@@ -53,8 +53,8 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Settles once what was read can be compared with what was approved. */
-  readonly pinsReady?: () => Promise<void>
+  /** Settles once what was read can be compared with what was approved; false: it is to be read again soon. */
+  readonly pinsReady?: (listing: Listing) => Promise<boolean>
 }
 
 export interface ViewOptions {
@@ -72,6 +72,8 @@ export class Listings {
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
   readonly #told: ListsTold
+  /** Good for as short a time as a failure. */
+  readonly #provisional = new WeakSet<Listing>()
   #closed = false
 
   constructor(backend: Backend, options: ListingsOptions) {
@@ -253,7 +255,8 @@ export class Listings {
     cached.staleSince = undefined
     this.#told.read(listing.violations, this.state)
     cached.retries = 0
-    cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodFor(listing)
+    const goodForMs = this.#provisional.has(listing) ? failureMs : goodFor(listing)
+    cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodForMs
     this.#options.onState()
     if (present !== before) {
       this.#unused(before)
@@ -334,7 +337,7 @@ export class Listings {
       pins: backend.settings.pins,
       measured: (request, work) => backend.measured(request, work),
     })
-    await this.#options.pinsReady?.()
+    if ((await this.#options.pinsReady?.(listing)) === false) this.#provisional.add(listing)
     return listing
   }
 

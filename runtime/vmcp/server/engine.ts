@@ -14,6 +14,7 @@ import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
+import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
@@ -59,6 +60,8 @@ export interface EngineOptions {
   readonly webhooks: () => WebhookChain | undefined
   /** Count each call of a backend's tool. */
   readonly quotas: () => Quotas | undefined
+  /** Stores locks of backends that have none, where `pinning.noLock` is pin. */
+  readonly lockKeeper?: LockKeeper | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
 }
 
@@ -90,6 +93,7 @@ export class VmcpEngine {
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
     this.#pins = new Pins({
       events: options.events,
+      keeper: options.lockKeeper,
       members: () => this.#fleet.members,
       onChange: () => {
         this.core.parts.views.reset()
@@ -177,7 +181,7 @@ export class VmcpEngine {
         events.emit('lists_changed', { backend: name })
         this.#notifier.notify()
       },
-      pinsReady: (name) => this.#pins.book.ready(name),
+      pinsReady: (name, listing) => this.#pins.book.ready(name, listing),
       onState: () => {
         this.core.parts.views.changed()
         this.#pins.changed()
@@ -252,7 +256,9 @@ export class VmcpEngine {
    * being served.
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
-    this.#pins.replace(config)
+    // What is offered is to be written down first, so it is asked for now, not when the list in use is old.
+    for (const name of this.#pins.replace(config))
+      if (config.pinning?.noLock === 'pin') this.#fleet.members.get(name)?.listings.expire()
     const { added, removed, excluded } = this.#fleet.apply(config)
     if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
     this.#invalid = invalid

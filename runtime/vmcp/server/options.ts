@@ -4,6 +4,7 @@ import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
+import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
 import type { Clock } from '../clock.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import type { ClusterApi } from '../../kube/index.ts'
@@ -50,6 +51,8 @@ export interface StartOptions {
   readonly graceMs?: number | undefined
   /** What clients are told that this server has. Default everything, because backends come and go. */
   readonly advertise?: 'everything' | 'backends' | undefined
+  /** Stores locks of backends that have none; without it `pinning.noLock` must not be pin. */
+  readonly lockKeeper?: LockKeeper | undefined
 }
 
 /** The file that a changed configuration came from. */

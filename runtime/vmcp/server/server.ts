@@ -31,7 +31,7 @@ import { sessionRecords } from '../sessions/records.ts'
 import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
-import { checkStart, checkStartWithLocks, startWarnings } from './start-check.ts'
+import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
 import { statusReport } from '../status/status.ts'
 import { type ServerView, viewOf } from './view.ts'
 
@@ -46,6 +46,7 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
   const { upstreamTokens, excluded, recorder } = options
+  requireKeeper(config, options.lockKeeper)
   await checkStartWithLocks(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
   for (const warning of startWarnings(config)) log.warn(warning)
   const events = options.events ?? makeEvents(clock.now)
@@ -120,6 +121,7 @@ class Vmcp implements VmcpServer {
       watchers: () => this.#watchers(),
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
+      lockKeeper: options.lockKeeper,
       webhooks: () => this.#parts.guards.webhooks,
       quotas: () => this.#parts.guards.quotas?.quotas,
       observation,
@@ -217,6 +219,7 @@ class Vmcp implements VmcpServer {
   #reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
     const { upstreamTokens, authServer } = this.#options
     const config = withPrimary(given, authServer?.config)
+    requireKeeper(config, this.#options.lockKeeper)
     checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
     for (const warning of startWarnings(config)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)

@@ -173,6 +173,14 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
   await checkToolLocks(given[0])
 }
 
+/** Throws INVALID_CONFIG when locks would have to be written, and there is nowhere to write them. */
+export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
+  if (pinning?.noLock === 'pin' && keeper === undefined)
+    throw invalidConfig([
+      'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER',
+    ])
+}
+
 /** Locks of backends that do not exist, one line each. */
 function lockProblems({ toolLocks = [], backends = [] }: VmcpConfig, excluded: readonly ExcludedBackend[]) {
   const names = new Set([...backends, ...excluded].map(({ name }) => name))

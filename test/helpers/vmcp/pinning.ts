@@ -5,7 +5,7 @@ import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
 import type { ObservedEvent } from '../../../runtime/observe/events/stream.ts'
 import type { StartOptions } from '../../../runtime/vmcp/index.ts'
-import { bareNames, startTestVmcp } from './vmcp.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from './vmcp.ts'
 
 export const approved =
   '{"name":"read","description":"Reads a file","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"annotations":{"readOnlyHint":true}}'
@@ -59,6 +59,8 @@ export const workflow = {
 
 export interface Pinned {
   readonly url: string
+  /** Hands the server a file with another configuration. */
+  reload(config: object): void
   readonly events: readonly ObservedEvent[]
   /** The JSON of `/status`. */
   status(): Promise<Status>
@@ -108,6 +110,8 @@ export async function startPinned(
   t.teardown(() => server.close())
   return {
     url: server.url,
+    reload: (changed) =>
+      server.reload(vmcpConfig(backends, { aggregation: bareNames(...Object.keys(backends)), ...changed })),
     events: seen,
     status: async () => (await (await fetch(`${server.origin}/status`)).json()) as Status,
     async event(type, wanted = () => true) {

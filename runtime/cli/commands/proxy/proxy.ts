@@ -40,6 +40,8 @@ import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../
 import { version } from '../../version.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
+import type { LockKeeper } from '../../../vmcp/index.ts'
+import type { LockPlace } from '../../lock/stored-locks.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
 import { addProxyFlags, bindError, environmentHelp, loginFailed } from './shared.ts'
 import { stopSignal } from '../../stop.ts'
@@ -55,6 +57,8 @@ const maxUpstreams = 1
 /** A configuration file that asks for more than forwarding, as the file of a virtual server. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
+  /** Stores the lock of the target, where it has none. */
+  readonly lockKeeper?: LockKeeper | undefined
   /** Sections of the file that ask for it. */
   readonly sections: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
@@ -109,47 +113,67 @@ async function run(
   features: ProxyFeatures,
 ): Promise<number> {
   const env = environment()
-  const locks =
-    input.toolLock === undefined
-      ? []
-      : (await import('../../lock/proxy-locks.ts')).proxyLocks(input.toolLock, name)
+  const pins = await pinsOf(input, name)
   if (input.config === undefined) {
-    if (locks.length === 0) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+    if (!pins) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
     const pinned = pinnedProxyFile(name, input, env)
     return serveDeep(pinned.file, {
       input,
       env: pinned.env,
-      locks,
-      sections: ['--tool-lock'],
+      pins,
+      sections: [pins.flag],
       debug,
       features,
     })
   }
   const file = loadProxyFile(input.config)
   const isStdio = file.stdio !== undefined || file.attach !== undefined
-  if (isStdio && locks.length > 0)
+  if (isStdio && pins)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: '--tool-lock: the target must be a URL, not a program',
+      detail: `${pins.flag}: the target must be a URL, not a program`,
     })
   if (isStdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
-  const deep = [...needsVirtualServer(file), ...(locks.length > 0 ? ['--tool-lock'] : [])]
+  const deep = [...needsVirtualServer(file), ...(pins ? [pins.flag] : [])]
   if (deep.length === 0) {
     const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
     return serve(config, authServerFile)
   }
   requireNoOtherFlags(input, deep)
-  if (locks.length > 0 && file.name !== name)
+  if (pins && file.name !== name)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `--tool-lock: the file is that of ${file.name}, not of ${name}`,
+      detail: `${pins.flag}: the file is that of ${file.name}, not of ${name}`,
     })
-  return serveDeep(file, { input, env, locks, sections: deep, authServerFile, debug, features })
+  return serveDeep(file, { input, env, pins, sections: deep, authServerFile, debug, features })
+}
+
+/** What the target is compared with. */
+interface ProxyPins {
+  readonly flag: '--tool-lock' | '--pin-first'
+  readonly locks: readonly RuntimeToolLock[]
+  /** Where the lock is written, when there is none. */
+  readonly place?: LockPlace
+}
+
+/** Undefined: nothing is compared. Throws INVALID_CONFIG. */
+async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise<ProxyPins | undefined> {
+  if (toolLock !== undefined && pinFirst !== undefined)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--pin-first: cannot be combined with --tool-lock; it reads the lock of its file as well',
+    })
+  if (toolLock !== undefined) {
+    const { proxyLocks } = await import('../../lock/proxy-locks.ts')
+    return { flag: '--tool-lock', locks: proxyLocks(toolLock, name) }
+  }
+  if (pinFirst === undefined) return undefined
+  const { lockFile } = await import('../../lock/stored-locks.ts')
+  return { flag: '--pin-first', locks: [], place: lockFile(pinFirst, name) }
 }
 
 interface DeepOptions {
   readonly input: ProxyInput
   readonly env: Readonly<Record<string, string | undefined>>
-  readonly locks: readonly RuntimeToolLock[]
+  readonly pins: ProxyPins | undefined
   /** What asks for it. */
   readonly sections: readonly string[]
   readonly authServerFile?: string | undefined
@@ -159,13 +183,14 @@ interface DeepOptions {
 
 /** Serves a proxy that must understand every message. */
 function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
-  const { input, env, locks, sections, authServerFile, debug, features } = options
+  const { input, env, pins, sections, authServerFile, debug, features } = options
   if (!features.virtualServer) {
     throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
   }
-  const { config, env: extended } = virtualServerOf(file, env, locks)
+  const { config, env: extended } = virtualServerOf(file, env, pins?.locks)
   return features.virtualServer({
-    config,
+    config: pins?.place ? pins.place.with(config) : config,
+    lockKeeper: pins?.place,
     sections,
     env: extended,
     host: input.host ?? file.host,

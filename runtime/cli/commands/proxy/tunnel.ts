@@ -38,6 +38,7 @@ const notHere: ReadonlySet<string> = new Set([
   '--workers',
   '--config',
   '--tool-lock',
+  '--pin-first',
 ])
 
 export function addProxyTunnelCommand(proxy: Command): void {

@@ -21,6 +21,7 @@ import {
   checkAll,
   checkStart,
   checkToolLocks,
+  type LockKeeper,
   type StartOptions,
   startVmcp,
   type VmcpServer,
@@ -93,6 +94,8 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
+  /** Stores locks of backends that have none. */
+  readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
@@ -116,7 +119,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
   }
   await withAuthServer(authServerFile, parts, async (authServer) => {
-    const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions } = options
+    const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions, lockKeeper } = options
     const console = await prepareConsole({ env, config: read.config, events, log })
     const start = {
       host,
@@ -129,6 +132,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
       sessionTtlMs,
       maxSessions,
       graceMs,
+      lockKeeper,
       authServer,
       recorder: console?.recorder,
     }

@@ -16,7 +16,7 @@ const maxUpstreams = 1
 
 /** Serves a proxy's file as a virtual server with one backend; resolves with the exit code. */
 export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
-  const { env, host, port, allowedOrigins, authServerFile } = request
+  const { env, host, port, allowedOrigins, authServerFile, lockKeeper } = request
   const { config } = await readChecked(
     {
       read: () => ({
@@ -42,6 +42,7 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
       env,
       allowedOrigins,
       advertise: 'backends',
+      lockKeeper,
       ...(authServer && { authServer }),
     })
     const stop = new AbortController()

@@ -29,6 +29,7 @@ interface ServeOptions extends ServeFlags {
   readonly backend: string[]
   readonly enableAudit: boolean
   readonly optimizer: boolean
+  readonly pinFirst?: string
 }
 
 interface InitOptions {
@@ -98,6 +99,10 @@ function addServe(vmcp: Command): void {
       'clients see find_tool and call_tool in place of all tools, with search by words, when the file does not say otherwise',
       false,
     )
+    .option(
+      '--pin-first <folder>',
+      'trust on first use: what a backend is first seen to offer is approved, its lock written to this folder, and enforced',
+    )
     .option('--allowed-origins <origin>', 'browser origin that may connect; repeatable', collect, [])
     .addHelpText(
       'after',
@@ -162,8 +167,16 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
   const env = environment()
   const settings = serveSettings(options, env)
+  const place =
+    options.pinFirst === undefined
+      ? undefined
+      : (await import('../../lock/stored-locks.ts')).lockFolder(options.pinFirst)
   process.exitCode = await serveVmcp({
-    read: () => readConfig(options),
+    read: () => {
+      const read = readConfig(options)
+      return place ? { ...read, config: place.with(read.config) } : read
+    },
+    lockKeeper: place,
     path: options.config,
     authServerFile: authServerFileBeside(options.config),
     env,

@@ -28,7 +28,7 @@ export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): P
 
 /** Why nothing of a backend is offered; undefined when its items are looked at one by one, or not at all. */
 export function closedBy(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
-  if (!lock) return settings.noLock === 'block' ? 'no_lock' : undefined
+  if (!lock) return settings.noLock === 'allow' ? undefined : 'no_lock'
   const enforces =
     settings.onChanged === 'freeze' || settings.onChanged === 'block' || settings.onNew === 'block'
   return settings.invalid && enforces ? 'lock_invalid' : undefined

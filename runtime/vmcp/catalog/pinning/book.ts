@@ -10,9 +10,19 @@ import type { Listing } from '../listing.ts'
 import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
 import { evaluate, type Evaluation, offeredBy } from './evaluate.ts'
-import type { PinKind } from './parts.ts'
+import type { PinKind, PinRules } from './parts.ts'
+import { FirstSeen, type LockKeeper } from './first-seen.ts'
 import { detailOf, gather, type PinDetail, type PinReport } from './report.ts'
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
+
+export interface BookParts {
+  /** A changed lock is in force. */
+  readonly onReady: (backend: string) => void
+  /** Stores locks of backends that have none, where `noLock` is pin. */
+  readonly keeper?: LockKeeper | undefined
+  /** Told when such a lock was written. */
+  readonly onWritten?: (backend: string, listing: Listing) => void
+}
 
 export interface PinningConfig {
   readonly pinning?: Pinning | undefined
@@ -46,6 +56,7 @@ interface KnownReport {
 
 export class PinBook {
   readonly #onReady: (backend: string) => void
+  readonly #firstSeen: FirstSeen
   #pinning: Pinning | undefined
   readonly #locks = new Map<string, Held>()
   readonly #compiling = new Map<string, { readonly digest: string; readonly done: Promise<void> }>()
@@ -53,26 +64,30 @@ export class PinBook {
   readonly #evaluations = new WeakMap<Listing, Known>()
   readonly #reports = new Map<string, KnownReport>()
 
-  /** `onReady`: a changed lock is in force. */
-  constructor(onReady: (backend: string) => void) {
+  constructor({ onReady, keeper, onWritten = () => {} }: BookParts) {
     this.#onReady = onReady
+    this.#firstSeen = new FirstSeen(keeper, onWritten)
   }
 
   get enabled(): boolean {
     return this.#pinning !== undefined
   }
 
-  /** Takes a configuration; changed locks are compiled. */
-  replace({ pinning, toolLocks = [] }: PinningConfig): void {
+  /** Takes a configuration; changed locks are compiled. Returns the backends that have no lock any more. */
+  replace({ pinning, toolLocks = [] }: PinningConfig): readonly string[] {
     this.#pinning = pinning
-    const wanted = Map.groupBy(pinning ? toolLocks : [], ({ backend }) => backend)
-    for (const name of new Set([...this.#locks.keys(), ...this.#compiling.keys()])) {
-      if (wanted.has(name)) continue
+    const given = new Set(toolLocks.map(({ backend }) => backend))
+    const stored = this.#firstSeen.locks.filter(({ backend }) => !given.has(backend))
+    const wanted = Map.groupBy(pinning ? [...toolLocks, ...stored] : [], ({ backend }) => backend)
+    const known = new Set([...this.#locks.keys(), ...this.#compiling.keys()])
+    const unlocked = [...known].filter((name) => !wanted.has(name))
+    for (const name of unlocked) {
       this.#locks.delete(name)
       this.#compiling.delete(name)
       this.#reports.delete(name)
     }
     for (const [backend, locks] of wanted) this.#compile(backend, locks)
+    return unlocked
   }
 
   #compile(backend: string, locks: readonly RuntimeToolLock[]): void {
@@ -88,8 +103,21 @@ export class PinBook {
     this.#compiling.set(backend, { digest, done })
   }
 
-  /** Settles once the lock of a backend can be applied for the first time. */
-  async ready(backend: string): Promise<void> {
+  /**
+   * Settles once the lock of a backend can be applied for the first time. Where locks are made of what is seen first, that of
+   * this listing is made now; false: that failed, and what is read next may do better.
+   */
+  async ready(backend: string, listing: Listing): Promise<boolean> {
+    await this.#compiled(backend)
+    if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
+    const locks = await this.#firstSeen.keep(backend, listing)
+    // A lock of the configuration may have come meanwhile: it goes before.
+    if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
+    await this.#compiled(backend)
+    return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined
+  }
+
+  async #compiled(backend: string): Promise<void> {
     while (!this.#locks.has(backend)) {
       const compiling = this.#compiling.get(backend)
       if (!compiling) return
@@ -128,17 +156,23 @@ export class PinBook {
     const { backend, listings, perCaller } = seen
     const lock = this.#locks.get(backend)?.lock
     const known = this.#reports.get(backend)
-    if (known && known.lock === lock && known.pinning === pinning && isSame(known.seen, seen))
+    if (
+      known &&
+      known.lock === lock &&
+      known.pinning === pinning &&
+      !this.#firstSeen.failureOf(backend) &&
+      isSame(known.seen, seen)
+    )
       return known.report
     const settings = settingsFor(pinning, lock)
-    const failure = lock?.failure
+    const failure = lock ? lock.failure : this.#firstSeen.failureOf(backend)
     const found = gather(backend, this.#evaluationsOf(seen), { perCaller })
     const report: PinReport = {
       backend,
-      lock: !lock ? 'missing' : failure === undefined ? 'ok' : 'invalid',
+      lock: failure !== undefined ? 'invalid' : lock ? 'ok' : 'missing',
       locks: lock?.names ?? [],
       failure,
-      closed: closedBy(settings, lock) === 'no_lock' && !this.#compiling.has(backend),
+      closed: pinning.noLock === 'block' && !lock && !this.#compiling.has(backend),
       observed: listings.length > 0,
       quiet: isQuiet(settings, found.counts),
       ...found,
@@ -188,4 +222,11 @@ function digestOf(locks: readonly RuntimeToolLock[]): string {
   const hash = createHash('sha256')
   for (const lock of locks) hash.update(JSON.stringify(lock))
   return hash.digest('base64')
+}
+
+/** How the items of a backend are digested; undefined while pinning is off. */
+export function pinRules({ pinning, toolLocks = [] }: PinningConfig, backend: string): PinRules | undefined {
+  if (!pinning) return undefined
+  const own = toolLocks.filter((lock) => lock.backend === backend)
+  return { ignore: [...new Set(own.flatMap(({ ignore = [] }) => ignore))].sort() }
 }

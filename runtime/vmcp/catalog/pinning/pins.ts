@@ -5,6 +5,7 @@
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../listing.ts'
+import type { LockKeeper } from './first-seen.ts'
 import { PinBook, type PinningConfig, type SeenBackend } from './book.ts'
 import type { PinKind } from './parts.ts'
 import type { PinDetail, PinReport } from './report.ts'
@@ -22,6 +23,8 @@ export interface PinsOptions {
   readonly members: () => ReadonlyMap<string, PinnedMember>
   /** A changed lock is in force: clients may see something else. */
   readonly onChange: () => void
+  /** Stores locks of backends that have none, where `noLock` is pin. */
+  readonly keeper?: LockKeeper | undefined
 }
 
 const settleMs = 50
@@ -36,17 +39,28 @@ export class Pins {
   constructor(options: PinsOptions) {
     this.#options = options
     this.#told = new PinsTold(options.events)
-    this.book = new PinBook(() => {
-      if (this.#closed) return
-      options.onChange()
-      this.changed()
+    this.book = new PinBook({
+      onReady: () => {
+        if (this.#closed) return
+        options.onChange()
+        this.changed()
+      },
+      keeper: options.keeper,
+      onWritten: (backend, { tools, prompts, templates }) =>
+        options.events.emit('tool_lock_written', {
+          backend,
+          tools: tools.length,
+          prompts: prompts.length,
+          templates: templates.length,
+        }),
     })
   }
 
-  /** Takes a configuration. */
-  replace(config: PinningConfig): void {
-    this.book.replace(config)
+  /** Takes a configuration. Returns the backends that have no lock any more. */
+  replace(config: PinningConfig): readonly string[] {
+    const unlocked = this.book.replace(config)
     this.changed()
+    return unlocked
   }
 
   /** Listings or locks changed. */

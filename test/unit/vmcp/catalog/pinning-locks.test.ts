@@ -126,9 +126,9 @@ t.test('what differs is quiet exactly where its sort is only observed', async (t
   const options = { changed: 'onChanged', new: 'onNew', removed: 'onRemoved' } as const
   for (const [sort, tools] of Object.entries(differing)) {
     for (const [other, option] of Object.entries(options)) {
-      const book = new PinBook(() => {})
+      const book = new PinBook({ onReady: () => {} })
       book.replace({ pinning: { ...observe, [option]: 'warn' }, toolLocks: [lock] })
-      await book.ready('b')
+      await book.ready('b', emptyListing)
       const items = await Promise.all(
         tools.map(async (one) => {
           const json = Buffer.from(text(one))

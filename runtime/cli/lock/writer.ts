@@ -1,0 +1,61 @@
+/** Has locks written by a thread, one after the other: the thread that serves requests waits for none of it. */
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import type { LockTask, WrittenLock } from './lock-file.ts'
+
+/** Longer than a lock of the greatest size takes. */
+const deadlineMs = 60_000
+/** What is written has at most 8 MiB. */
+const heapMb = 512
+
+export type WriterOutcome =
+  | { readonly kind: 'done'; readonly lock: WrittenLock }
+  | { readonly kind: 'failed'; readonly message: string }
+
+let last: Promise<unknown> = Promise.resolve()
+
+/** Rejects with an error that tells why there is no lock. */
+export function writeLockAside(task: LockTask): Promise<WrittenLock> {
+  const written = last.then(() => run(task))
+  last = written.catch(() => {})
+  return written
+}
+
+async function run(task: LockTask): Promise<WrittenLock> {
+  const thread = new Worker(programFile(), {
+    workerData: task,
+    argv: [],
+    execArgv: [],
+    env: {},
+    name: 'lock-worker',
+    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: 16 },
+  })
+  thread.unref()
+  const { promise, resolve, reject } = Promise.withResolvers<WrittenLock>()
+  const deadline = setTimeout(() => reject(new Error('writing its lock takes too long')), deadlineMs)
+  thread.on('message', (outcome: WriterOutcome) => {
+    if (outcome.kind === 'done') resolve(outcome.lock)
+    else reject(new Error(outcome.message))
+  })
+  thread.on('error', (cause: NodeJS.ErrnoException) =>
+    reject(
+      cause.code === 'ERR_WORKER_OUT_OF_MEMORY'
+        ? new Error('what it offers is too large for a lock', { cause })
+        : new Error(`its lock cannot be written: ${cause.message}`, { cause }),
+    ),
+  )
+  thread.on('exit', () => reject(new Error('its lock cannot be written: the thread ended')))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(deadline)
+    await thread.terminate()
+  }
+}
+
+/** In a build it stands beside the program. */
+function programFile(): URL {
+  const isSource = extname(fileURLToPath(import.meta.url)) === '.ts'
+  return new URL(isSource ? './worker.ts' : './lock-worker.js', import.meta.url)
+}

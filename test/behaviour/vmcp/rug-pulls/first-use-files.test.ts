@@ -1,0 +1,223 @@
+/** Trust on first use, misused: hostile definitions, hostile names, folders that others share, files that are in the way. */
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { create } from '../../../../runtime/cli/clients/file.ts'
+import { lockFile, lockFolder } from '../../../../runtime/cli/lock/stored-locks.ts'
+import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import {
+  approved,
+  bothEras,
+  called,
+  listed,
+  lockOf,
+  other,
+  startChanging,
+  startPinned,
+} from '../../../helpers/vmcp/pinning.ts'
+
+const nowhere = 'http://127.0.0.1:9/mcp'
+
+function folderOf(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-first-use-'))
+  t.teardown(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** What a backend offers, as far as a lock holds it. */
+function listingOf(tools: readonly string[], instructions?: string): never {
+  const items = tools.map((json) => ({ key: JSON.parse(json).name as string, json: Buffer.from(json) }))
+  return { tools: items, prompts: [], templates: [], server: { instructions } } as never
+}
+
+const toolOf = (name: string, more: object = {}): string =>
+  JSON.stringify({ name, description: 'x', inputSchema: { type: 'object' }, ...more })
+
+function nested(depth: number): string {
+  return `{"name":"deep","inputSchema":{"type":"object"},"_meta":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`
+}
+
+async function start(t: Test, folder: string, backends: Readonly<Record<string, string>>) {
+  const place = lockFolder(folder)
+  const { pinning, toolLocks } = place.with(vmcpConfig(backends))
+  const vmcp = await startPinned(t, backends, { pinning, toolLocks }, { lockKeeper: place })
+  return { vmcp, clients: await bothEras(vmcp.url) }
+}
+
+async function names(clients: Awaited<ReturnType<typeof bothEras>>) {
+  const lists = await Promise.all(clients.map(listed))
+  return lists.map((tools) => tools.map(({ name }) => name).sort())
+}
+
+t.test('a lock of many tools is written beside the thread that serves requests', async (t) => {
+  const path = join(folderOf(t), 'files.lock.yaml')
+  const many = Array.from({ length: 300 }, (_, i) => toolOf(`tool_${i}`))
+  let turns = 0
+  const state = { done: false }
+  const counting = (async () => {
+    for (; !state.done; turns++) await turn()
+  })()
+  const { locks, written } = await lockFile(path, 'files').keep('files', listingOf(many))
+  state.done = true
+  await counting
+  t.equal(written, true)
+  t.equal(locks[0]?.tools?.length, 300)
+  t.ok(turns > 100, `${turns} turns of the event loop meanwhile`)
+})
+
+t.test('what no reader would take is not written: the next start finds no broken file', async (t) => {
+  const folder = folderOf(t)
+  const rows: readonly (readonly [never, RegExp])[] = [
+    [listingOf([nested(150)]), /nested more than 100 levels deep/],
+    [listingOf(Array.from({ length: 10_000 }, (_, i) => toolOf(`t${i}`))), /fits into no lock: spec\.tools/],
+    [listingOf([toolOf('big', { description: 'x'.repeat(9 << 20) })]), /larger than 8 MiB|fits into no lock/],
+    [listingOf([approved], 'x'.repeat(300_000)), /fits into no lock: spec\.server\.instructions/],
+  ]
+  for (const [listing, message] of rows) {
+    await t.rejects(lockFolder(folder).keep('files', listing), message)
+    t.same(readdirSync(folder), [])
+  }
+})
+
+t.test('what is written is read again as it was: odd names, texts and numbers', async (t) => {
+  const odd = [
+    '{"name":"__proto__","inputSchema":{"type":"object"},"_meta":{"__proto__":{"a":1},"constructor":2}}',
+    '{"name":"big","inputSchema":{"type":"object","properties":{"n":{"const":12345678901234567890}}}}',
+    toolOf('---\n- a: &x *x', { description: '\u202e\u0000\u2028#: {}[]!!js/function \r\n \t' }),
+    toolOf('lone', { description: '\ud800' }),
+    toolOf('yes', { description: '0x1F', annotations: { title: '~' } }),
+  ]
+  const folder = folderOf(t)
+  const place = lockFolder(folder)
+  const { locks } = await place.keep('files', listingOf(odd, 'lone \ud800 surrogate'))
+  t.same(
+    new Map(locks[0]?.tools?.map(({ name, definition }) => [name, JSON.parse(definition)])),
+    new Map(odd.map((json) => [JSON.parse(json).name, JSON.parse(json)])),
+  )
+  t.equal(locks[0]?.instructions, 'lone \ud800 surrogate')
+  t.same(lockFolder(folder).with(vmcpConfig({ files: nowhere })).toolLocks, locks)
+})
+
+t.test('who did not write the lock does not say so', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const servers = [
+    await start(t, folder, { files: backend.url }),
+    await start(t, folder, { files: backend.url }),
+  ]
+  for (const { clients } of servers) t.same(await names(clients), [['read'], ['read']])
+  const told = servers.flatMap(({ vmcp }) => vmcp.events.filter(({ type }) => type === 'tool_lock_written'))
+  t.equal(told.length, 1)
+})
+
+t.test('files of backends of other servers are none of our business', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  await lockFolder(folder).keep('elsewhere', listingOf([other]))
+  writeFileSync(join(folder, 'broken.lock.yaml'), '{')
+  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  t.same(await names(clients), [['read'], ['read']])
+  t.same((await vmcp.status()).problems, [])
+})
+
+t.test('a lock that could not be written is tried again with the next lists', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  rmSync(folder, { recursive: true })
+  writeFileSync(folder, '')
+  t.same(await names(clients), [[], []])
+  await vmcp.event('tool_lock', ({ failure }) => failure !== undefined)
+  rmSync(folder)
+  mkdirSync(folder)
+  for (const client of clients) while ((await listed(client)).length === 0) await turn()
+  t.equal(await called(clients[0] as never, 'read'), '{"path":"x"}')
+  await vmcp.event('tool_lock', ({ failure }) => failure === undefined)
+  t.same(readdirSync(folder), ['files.lock.yaml'])
+})
+
+t.test('a backend whose lock leaves the configuration is pinned as it is seen next, at once', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved, other])
+  const place = lockFolder(folder)
+  const toolLocks = [lockOf('files', [approved], { scheme: 'gatehouse.pin.v1' })]
+  const urls = { files: backend.url }
+  const { pinning } = place.with(vmcpConfig(urls))
+  const vmcp = await startPinned(t, urls, { pinning, toolLocks }, { lockKeeper: place })
+  const clients = await bothEras(vmcp.url)
+  t.same(await names(clients), [['read'], ['read']])
+  vmcp.reload({ pinning, toolLocks: [] })
+  for (const client of clients) while ((await listed(client)).length !== 2) await turn()
+  t.same(await names(clients), [
+    ['list', 'read'],
+    ['list', 'read'],
+  ])
+  t.same(readdirSync(folder), ['files.lock.yaml'])
+})
+
+t.test('what is in the way of the file is an error at the start', async (t) => {
+  const folder = folderOf(t)
+  const path = (name: string) => join(folder, name)
+  mkdirSync(path('folder'))
+  symlinkSync('/nowhere/at/all', path('dangling'))
+  execFileSync('mkfifo', [path('fifo')])
+  const rows: readonly (readonly [string, RegExp])[] = [
+    ['', /"" is not the path of a file/],
+    ['-', /"-" is not the path of a file/],
+    [`${path('new')}/`, /is not the path of a file/],
+    [path('folder'), /is a folder, not a file/],
+    [path('dangling'), /is a symbolic link that leads nowhere/],
+    [path('fifo'), /is no regular file/],
+    ['/nowhere/at/all.yaml', /cannot be written/],
+  ]
+  for (const [file, message] of rows) t.throws(() => lockFile(file, 'files'), message, file)
+  t.throws(() => lockFolder(''), /"" is not the path of a folder/)
+  mkdirSync(path('files.lock.yaml'))
+  symlinkSync('/nowhere/at/all', path('notes.lock.yaml'))
+  const config = vmcpConfig({ files: nowhere, notes: nowhere })
+  t.throws(
+    () => lockFolder(folder).with(config),
+    /files\.lock\.yaml is a folder[^]*notes\.lock\.yaml is a symb/,
+  )
+})
+
+t.test('names that are no safe names of files are refused at the start', async (t) => {
+  const folder = folderOf(t)
+  for (const name of ['../up', 'a/b', '..', '.hidden', 'UPPER', 'with space', 'a'.repeat(250), 'nul\0']) {
+    const config = vmcpConfig({ [name]: nowhere })
+    t.throws(() => lockFolder(folder).with(config), /the name of its file would be no safe one/, name)
+    const toolLocks = [{ backend: name, tools: [], scheme: 'gatehouse.pin.v1' as const }]
+    t.doesNotThrow(() => lockFolder(folder).with({ ...config, toolLocks }), `${name} with a lock of its own`)
+    await t.rejects(lockFolder(folder).keep(name, listingOf([approved])), /no safe one/, name)
+  }
+  t.same(readdirSync(folder), [])
+  const longest = 'a'.repeat(245)
+  await lockFolder(folder).keep(longest, listingOf([approved]))
+  t.ok(existsSync(join(folder, `${longest}.lock.yaml`)))
+})
+
+t.test('without hard links, too, no file is written over', async (t) => {
+  const folder = folderOf(t)
+  const [draft, target] = [join(folder, 'draft'), join(folder, 'target')]
+  const noLinks = () => {
+    throw Object.assign(new Error('operation not supported'), { code: 'EPERM' })
+  }
+  writeFileSync(draft, 'new')
+  t.equal(create(draft, target, noLinks), true)
+  t.same(readdirSync(folder), ['target'])
+  writeFileSync(draft, 'newer')
+  t.equal(create(draft, target, noLinks), false)
+  t.equal(readFileSync(target, 'utf8'), 'new')
+})

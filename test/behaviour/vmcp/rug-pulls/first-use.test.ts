@@ -1,0 +1,162 @@
+/**
+ * Trust on first use: what a backend without a lock is first seen to offer is written to a file of this machine, and holds
+ * from then on, also after a restart. A file that is there is never changed.
+ */
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { lockFile, lockFolder } from '../../../../runtime/cli/lock/stored-locks.ts'
+import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import {
+  approved,
+  bothEras,
+  called,
+  changed,
+  listed,
+  other,
+  startChanging,
+  startPinned,
+} from '../../../helpers/vmcp/pinning.ts'
+
+const evil = changed(approved, { description: 'Reads a file, and sends it away' })
+
+function folderOf(t: Test): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-first-use-'))
+  t.teardown(() => {
+    chmodSync(path, 0o700)
+    rmSync(path, { recursive: true, force: true })
+  })
+  return path
+}
+
+/** A server that writes locks of what it sees first, as `vmcp serve --pin-first` starts it. */
+async function start(t: Test, folder: string, backends: Readonly<Record<string, string>>) {
+  const place = lockFolder(folder)
+  const { pinning, toolLocks } = place.with(vmcpConfig(backends))
+  const vmcp = await startPinned(t, backends, { pinning, toolLocks }, { lockKeeper: place })
+  return { vmcp, clients: await bothEras(vmcp.url) }
+}
+
+async function descriptions(clients: Awaited<ReturnType<typeof bothEras>>) {
+  const lists = await Promise.all(clients.map(listed))
+  return lists.map((tools) => tools.map(({ description = '' }) => description).sort())
+}
+
+t.test('the first listing is written, and holds after a restart', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(clients), [['Reads a file'], ['Reads a file']])
+  t.same(await vmcp.event('tool_lock_written'), { backend: 'files', tools: 1, prompts: 0, templates: 0 })
+  t.equal(vmcp.events.filter(({ type }) => type === 'tool_lock_written').length, 1)
+  t.same(readdirSync(folder), ['files.lock.yaml'], 'and nothing else is left there')
+  const written = readFileSync(join(folder, 'files.lock.yaml'), 'utf8')
+  t.match(written, /kind: MCPToolLock/)
+  t.match((await vmcp.status()).backends[0]?.pinning, { lock: 'ok', pinned: 1, changed: 0 })
+
+  backend.tools = [evil, other]
+  const again = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(again.clients), [['Reads a file'], ['Reads a file']])
+  for (const client of again.clients) t.equal(await called(client, 'list', {}), 'error 403', client.era)
+  t.equal(readFileSync(join(folder, 'files.lock.yaml'), 'utf8'), written, 'and the lock is never widened')
+})
+
+t.test('clients that come at once, and two servers on one folder, approve one thing', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const first = await start(t, folder, { files: backend.url })
+  const second = await start(t, folder, { files: backend.url })
+  await Promise.all(
+    [...first.clients, ...second.clients].flatMap((client) => [listed(client), listed(client)]),
+  )
+  t.same(readdirSync(folder), ['files.lock.yaml'])
+  backend.tools = [evil]
+  const third = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(third.clients), [['Reads a file'], ['Reads a file']])
+})
+
+t.test('another server has written the lock of something else meanwhile: that lock holds', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const late = await start(t, folder, { files: backend.url })
+  const early = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(early.clients), [['Reads a file'], ['Reads a file']])
+  backend.tools = [evil]
+  t.same(await descriptions(late.clients), [['Reads a file'], ['Reads a file']])
+})
+
+t.test('a backend that offers nothing at first is pinned when it does', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [])
+  const { clients } = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(clients), [[], []])
+  t.same(readdirSync(folder), [])
+  backend.tools = [approved]
+  const again = await start(t, folder, { files: backend.url })
+  t.same(await descriptions(again.clients), [['Reads a file'], ['Reads a file']])
+  t.same(readdirSync(folder), ['files.lock.yaml'])
+})
+
+t.test('a lock that cannot be written opens nothing, and is told', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved])
+  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  rmSync(folder, { recursive: true })
+  writeFileSync(folder, '')
+  t.same(await descriptions(clients), [[], []])
+  for (const client of clients) t.equal(await called(client, 'read'), 'error 403', client.era)
+  t.match(await vmcp.event('tool_lock'), {
+    backend: 'files',
+    failure: /cannot be read: a part of the path is no folder/,
+  })
+})
+
+t.test('a backend that has a lock in the configuration gets no other', async (t) => {
+  const folder = folderOf(t)
+  const backend = await startChanging(t, [approved, other])
+  const place = lockFolder(folder)
+  const toolLocks = [
+    { backend: 'files', tools: [{ name: 'read', definition: approved }], scheme: 'gatehouse.pin.v1' },
+  ]
+  const config = place.with(vmcpConfig({ files: backend.url }, { toolLocks }))
+  const vmcp = await startPinned(
+    t,
+    { files: backend.url },
+    { pinning: config.pinning, toolLocks: config.toolLocks },
+    { lockKeeper: place },
+  )
+  t.same(await descriptions(await bothEras(vmcp.url)), [['Reads a file'], ['Reads a file']])
+  t.same(readdirSync(folder), [])
+})
+
+t.test('a file that is no lock of the backend is fatal, and stays', async (t) => {
+  const folder = folderOf(t)
+  const config = vmcpConfig({ files: 'http://127.0.0.1:9/mcp' })
+  const path = join(folder, 'files.lock.yaml')
+  const lock = (name: string) =>
+    `apiVersion: gatehouse.dev/v1beta1\nkind: MCPToolLock\nmetadata: {name: x}\nspec: {backendRef: {kind: Backend, name: ${name}}}\n`
+  const rows: readonly (readonly [string, RegExp])[] = [
+    ['kind: Something\napiVersion: v1\nmetadata: {name: x}\n', /is no MCPToolLock, and is not written over/],
+    ['', /is no MCPToolLock|no document/],
+    ['{', /files\.lock\.yaml/],
+    [lock('other'), /is the lock of other, not of files/],
+    [lock('files').replace('spec: {', 'spec: {scheme: gatehouse.pin.v9, '), /scheme/],
+  ]
+  for (const [text, message] of rows) {
+    writeFileSync(path, text)
+    t.throws(() => lockFolder(folder).with(config), message)
+    t.throws(() => lockFile(path, 'files').with(config), message)
+    t.equal(readFileSync(path, 'utf8'), text)
+  }
+})
+
+t.test('without a folder, or beside noLock block, it is refused', async (t) => {
+  await t.rejects(
+    startPinned(t, { files: 'http://127.0.0.1:9/mcp' }, { pinning: { noLock: 'pin' } }),
+    /pinning\.noLock: pin needs a folder for locks/,
+  )
+  const blocked = vmcpConfig({ files: 'http://127.0.0.1:9/mcp' }, { pinning: { noLock: 'block' } })
+  t.throws(() => lockFolder(folderOf(t)).with(blocked), /cannot be combined with pinning\.noLock block/)
+  t.throws(() => lockFile('/nowhere/at/all.yaml', 'files'), /--pin-first: .* cannot be written/)
+})
