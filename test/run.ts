@@ -3,8 +3,9 @@
  *
  * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
  * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments
- * are handed to tap (globs, --jobs); without any, all tests run, those that need a Kubernetes control plane last. With
- * GATEHOUSE_TEST_KUBE=build the control plane is built meanwhile, at low priority, where this machine has Go and none yet.
+ * are handed to tap (globs, --jobs); without any, all tests run on the built programs, those that need a Kubernetes control
+ * plane last, and a few files that failed once more (unsteady.ts). With GATEHOUSE_TEST_KUBE=build the control plane is built
+ * meanwhile, at low priority, where this machine has Go and none yet.
  * Exit code 1 when anything failed, or when nothing ran.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
@@ -16,6 +17,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { findKubeAssets } from './helpers/kube/assets.ts'
+import { type FailedFile, readFailedFile, runAgain, type Counts, type Run } from './unsteady.ts'
 
 /** Files between two lines of progress. */
 const step = 10
@@ -23,12 +25,6 @@ const step = 10
 const slowest = 15
 /** Since the start: the control plane that is not built by then is not waited for. */
 const buildLimitMs = 24 * 60_000
-
-interface Counts {
-  readonly passed: number
-  readonly failed: number
-  readonly skipped: number
-}
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
 /** What test/quiet.ts leaves: a folder for what failed files wrote to stderr, one for what was skipped, one for times. */
@@ -58,9 +54,9 @@ async function runAll(): Promise<Counts[]> {
   const build = buildControlPlane()
   const files = execFileSync('tap', ['list'], { encoding: 'utf8' }).trim().split('\n')
   const needsControlPlane = (file: string) => readFileSync(file, 'utf8').includes('helpers/kube/apiserver')
-  const first = await runTap(files.filter((file) => !needsControlPlane(file)))
+  const first = await runSteady(files.filter((file) => !needsControlPlane(file)))
   await build?.end()
-  return [first, await runTap(files.filter(needsControlPlane))]
+  return [first, await runSteady(files.filter(needsControlPlane))]
 }
 
 function buildControlPlane(): { end(): Promise<void> } | undefined {
@@ -90,19 +86,35 @@ function stopGroup({ pid }: ChildProcess): void {
   }
 }
 
-async function runTap(args: readonly string[]): Promise<Counts> {
+async function runSteady(files: readonly string[]): Promise<Counts> {
+  const first = await runTap(files)
+  return runAgain(
+    first,
+    (again) => runTap(['--jobs=1', ...again]),
+    (line) => process.stdout.write(`${line}\n`),
+  )
+}
+
+async function runTap(args: readonly string[]): Promise<Run> {
   const quiet = new URL('quiet.ts', import.meta.url).href
   const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, TEST_NOTES: notes, TMPDIR: temporary, NODE_COMPILE_CACHE: compiled },
+    env: {
+      ...(given.length === 0 && { GATEHOUSE_TEST_DIST: 'dist' }),
+      ...process.env,
+      ...{ TEST_NOTES: notes, TMPDIR: temporary, NODE_COMPILE_CACHE: compiled },
+    },
   })
   const closed = once(tap, 'close')
+  const failedFiles: FailedFile[] = []
   let asserts = ''
   let progress = 0
   let blank = true
   for await (const raw of createInterface({ input: tap.stdout })) {
     const line = stripVTControlCharacters(raw)
     const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
+    const failedFile = readFailedFile(line)
+    if (failedFile) failedFiles.push(failedFile)
     if (line.startsWith('Asserts:')) asserts = line
     else if (suites) progress = showProgress(progress, Number(suites[1]), Number(suites[2]))
     else if (!/^# (?:No coverage|\{ total|time=)/.test(line) && (line.trim() !== '' || !blank)) {
@@ -114,7 +126,8 @@ async function runTap(args: readonly string[]): Promise<Counts> {
   const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
   const [passed, skipped] = [count('pass'), count('skip') + count('todo')]
   // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
-  return { passed, failed: Math.max(count('fail'), passed + skipped === 0 || code !== 0 ? 1 : 0), skipped }
+  const failed = Math.max(count('fail'), passed + skipped === 0 || code !== 0 ? 1 : 0)
+  return { passed, failed, skipped, failedFiles }
 }
 
 /** Where the time of a long run goes. */

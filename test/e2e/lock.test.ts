@@ -6,10 +6,9 @@ import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { approved, changed, other, startChanging } from '../helpers/vmcp/pinning.ts'
+import { program } from '../helpers/gatehouse.ts'
 
 t.setTimeout(300_000)
-
-const main = resolve(import.meta.dirname, '../../runtime/cli/main.ts')
 
 interface Ended {
   readonly code: number | null
@@ -18,7 +17,7 @@ interface Ended {
 }
 
 function gatehouse(...args: string[]): Promise<Ended> {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [program, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   const text = { out: '', err: '' }
   child.stdout.on('data', (chunk: Buffer) => void (text.out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => void (text.err += chunk.toString()))

@@ -7,6 +7,7 @@ import t from 'tap'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../helpers/kube/apiserver.ts'
 import { proves } from '../helpers/proves.ts'
 import { rpc, startUpstream } from '../helpers/proxy/rig.ts'
+import { program } from '../helpers/gatehouse.ts'
 
 proves('1.command.stdio', '1.command.tunnel')
 
@@ -15,7 +16,7 @@ t.setTimeout(180_000)
 const root = resolve(import.meta.dirname, '../../manifests')
 
 async function run(kubeconfig: string, args: readonly string[], input = '') {
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', 'proxy', ...args], {
+  const child = spawn(process.execPath, [program, 'proxy', ...args], {
     stdio: 'pipe',
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
   })

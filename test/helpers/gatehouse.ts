@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { resolve } from 'node:path'
 
 export interface RunningGatehouse {
   readonly child: ChildProcess
@@ -23,10 +24,18 @@ interface Waiter {
 }
 
 /**
- * The program under test: from source, because the tests of the bundle are their own. GATEHOUSE_TEST_PROGRAM names another
- * one, such as that of an installed package.
+ * The folder of the built programs under test: `dist`, which a run of all tests builds first, or that of an installed
+ * package. Without it the programs run from source, so a test file run by hand needs no build.
  */
-export const program = process.env['GATEHOUSE_TEST_PROGRAM'] ?? 'runtime/cli/main.ts'
+const dist = process.env['GATEHOUSE_TEST_DIST']
+
+/** `gatehouse`, the program under test. */
+export const program = resolve(dist === undefined ? 'runtime/cli/main.ts' : `${dist}/gatehouse.js`)
+
+/** `gatehouse-hooks`, the program under test. */
+export const hooksProgram = resolve(
+  dist === undefined ? 'hooks/server/main.ts' : `${dist}/gatehouse-hooks.js`,
+)
 
 /** Starts `gatehouse` with arguments. */
 export function startGatehouse(

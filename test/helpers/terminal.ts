@@ -1,6 +1,7 @@
 /** `gatehouse` on a terminal, by `script` of util-linux: what it prints, and what somebody types. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { program } from './gatehouse.ts'
 
 /** Why there is no terminal to be had; false when there is. */
 export const missingTerminal: string | false =
@@ -20,7 +21,7 @@ export interface Terminal {
 }
 
 export function startOnTerminal(args: readonly string[], env: NodeJS.ProcessEnv = process.env): Terminal {
-  const line = [process.execPath, 'runtime/cli/main.ts', ...args].map(quoted).join(' ')
+  const line = [process.execPath, program, ...args].map(quoted).join(' ')
   const child = spawn('script', ['-q', '-e', '-c', line, '/dev/null'], {
     stdio: 'pipe',
     env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' },

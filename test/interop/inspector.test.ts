@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { freePort } from '../helpers/gatehouse.ts'
+import { freePort, program } from '../helpers/gatehouse.ts'
 import { bareNames, startTestVmcp } from '../helpers/vmcp/vmcp.ts'
 import { startRig } from '../helpers/proxy/rig.ts'
 
@@ -54,7 +54,7 @@ for (const [transport, path, flag] of [
 
 t.test('inspector: starts proxy stdio as its server', { timeout: 90_000 }, async (t) => {
   const url = await startEverything(t, 'streamableHttp')
-  const command = [process.execPath, 'runtime/cli/main.ts', 'proxy', 'stdio', `${url}/mcp`]
+  const command = [process.execPath, program, 'proxy', 'stdio', `${url}/mcp`]
   t.match(await inspect([...command, ...callEcho]), { code: 0, output: /Echo: inspected/ })
 })
 

@@ -16,13 +16,14 @@ import t, { type Test } from 'tap'
 import { startEverything } from '../helpers/mcp/everything.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../helpers/proves.ts'
+import { program } from '../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
 
 function command(url: string, ...more: string[]) {
   return {
     command: process.execPath,
-    args: ['runtime/cli/main.ts', 'proxy', 'stdio', ...more, url],
+    args: [program, 'proxy', 'stdio', ...more, url],
     stderr: 'pipe' as const,
   }
 }

@@ -14,6 +14,7 @@ import {
   eraOperations,
 } from '../helpers/mcp/era-operations.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
+import { program } from '../helpers/gatehouse.ts'
 
 t.setTimeout(300_000)
 
@@ -97,7 +98,7 @@ for (const [kind, era] of [
     const fixture = await startFixture({ era })
     const client = await connectToProgram(kind, {
       command: process.execPath,
-      args: ['runtime/cli/main.ts', 'proxy', 'stdio', fixture.url],
+      args: [program, 'proxy', 'stdio', fixture.url],
     })
     t.teardown(async () => {
       await client.close()

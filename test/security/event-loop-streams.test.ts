@@ -1,12 +1,13 @@
 /**
  * Hostile event streams of backends, of either era, and large results for clients that have an event stream: no turn of
- * the server's event loop is long; see watched.ts.
+ * the server's event loop is long; see watched.ts. Clients of the two eras take turns; each stream goes to both with
+ * `make fuzz`.
  */
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { openSession, post, statelessRequest } from '../helpers/mcp/wire.ts'
 import { bareNames } from '../helpers/vmcp/vmcp.ts'
-import { startWatched } from '../helpers/vmcp/watched.ts'
+import { startWatched, takes } from '../helpers/vmcp/watched.ts'
 
 t.setTimeout(Number(process.env['FC_RUNS'] ?? 300) > 300 ? 1_800_000 : 400_000)
 
@@ -83,24 +84,28 @@ t.test('event loop: no event stream of a backend keeps the server from others', 
     },
     200,
   )
-  for (const name of Object.keys(streams)) {
+  for (const [input, name] of Object.keys(streams).entries()) {
     const params = (n: number) => ({ name, arguments: { n }, _meta: { progressToken: 'p' } })
-    await row(
-      name,
-      (n) =>
-        send(
-          session.headers,
-          JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: params(n) }),
-        ),
-      200,
-    )
-    await row(
-      `${name}, for a stateless client`,
-      (n) => {
-        const { headers, body } = statelessRequest('tools/call', params(n), { meta: { progressToken: 'p' } })
-        return send(headers, body)
-      },
-      200,
-    )
+    if (takes(input, 0, 2))
+      await row(
+        name,
+        (n) =>
+          send(
+            session.headers,
+            JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: params(n) }),
+          ),
+        200,
+      )
+    if (takes(input, 1, 2))
+      await row(
+        `${name}, for a stateless client`,
+        (n) => {
+          const { headers, body } = statelessRequest('tools/call', params(n), {
+            meta: { progressToken: 'p' },
+          })
+          return send(headers, body)
+        },
+        200,
+      )
   }
 })

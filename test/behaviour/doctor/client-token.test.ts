@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { sendJson, startBare } from '../../helpers/doctor/staged.ts'
-import { runGatehouse } from '../../helpers/gatehouse.ts'
+import { program, runGatehouse } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(120_000)
 
@@ -64,11 +64,9 @@ await t.test('the named entry gets it, in place of its own, and no other is aske
 await t.test('an entry of that name in several files is refused', async (t) => {
   mkdirSync(join(folder, '.cursor'))
   writeFileSync(join(folder, '.cursor/mcp.json'), file({ one: { url: two.url } }))
-  const before = process.cwd()
-  const main = join(before, 'runtime/cli/main.ts')
   const args = ['doctor', '--client', 'cursor', '--entry', 'one', '--token-file', join(home, 'token.txt')]
   const { spawnSync } = await import('node:child_process')
-  const ran = spawnSync(process.execPath, [main, ...args], { cwd: folder, env, encoding: 'utf8' })
+  const ran = spawnSync(process.execPath, [program, ...args], { cwd: folder, env, encoding: 'utf8' })
   t.match(ran, { status: 2, stderr: /--token-file: one stands in several files, .*--client FILE/ })
   t.same([...one.seen], [])
 })

@@ -8,6 +8,7 @@ import { makeAudit } from '../../../runtime/observe/index.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
+import { program } from '../../helpers/gatehouse.ts'
 
 const settings = {
   enabled: true,
@@ -73,7 +74,7 @@ await t.test('audit on standard output: nothing but lines of JSON, apart from th
       aggregation: { conflictResolution: 'prefix' },
     }),
   )
-  const args = ['runtime/cli/main.ts', 'vmcp', 'serve', '--config', file, '--port', '0', '--enable-audit']
+  const args = [program, 'vmcp', 'serve', '--config', file, '--port', '0', '--enable-audit']
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => child.kill('SIGKILL'))
   let out = ''

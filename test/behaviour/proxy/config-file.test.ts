@@ -14,7 +14,7 @@ import {
 } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { runProxy } from '../../../runtime/proxy/index.ts'
-import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import { program, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
 import { startRedis } from '../../helpers/redis.ts'
@@ -257,7 +257,7 @@ await t.test('file: it forwards as a command, with flags that win over it', asyn
   const path = write({ name: 'demo', targetUri: target.url, host: '0.0.0.0', port: 1 })
   const child = spawn(
     process.execPath,
-    ['runtime/cli/main.ts', 'proxy', `--config=${path}`, '--host=127.0.0.1', '--port=0', 'demo'],
+    [program, 'proxy', `--config=${path}`, '--host=127.0.0.1', '--port=0', 'demo'],
     { stdio: 'pipe' },
   )
   const [line] = await once(child.stdout.setEncoding('utf8'), 'data')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { makeClientHome } from '../../helpers/clients/client-home.ts'
 import { untyped } from '../../helpers/untyped.ts'
+import { program } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(120_000)
 
@@ -34,9 +35,8 @@ await t.test('client add: in a project, and where another place of the client wi
     join(project, '.cursor/mcp.json'),
     '{"mcpServers": {"gatehouse": {"url": "https://theirs.example"}}}',
   )
-  const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
   const inProject = (...args: string[]) => {
-    return spawnSync(process.execPath, [main, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
+    return spawnSync(process.execPath, [program, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
   }
   t.equal(inProject('add', 'cursor').status, 0)
   t.match(inProject('status', 'cursor').stdout, /shadowed .*\n.*has another entry of that name, which wins/)
@@ -92,8 +92,7 @@ await t.test('client status: of an entry that was not written here, only the hos
 await t.test(
   'client status: in the home folder, where a project’s file is the user’s, there is one row',
   (t) => {
-    const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
-    const { stdout } = spawnSync(process.execPath, [main, 'client', 'status', 'cursor', '-o', 'json'], {
+    const { stdout } = spawnSync(process.execPath, [program, 'client', 'status', 'cursor', '-o', 'json'], {
       cwd: home,
       env,
       encoding: 'utf8',
@@ -146,9 +145,8 @@ await t.test('client remove and undo: dry runs write nothing, a changed entry wa
   const project = join(home, 'undone')
   mkdirSync(project)
   const words = ['undo', 'gemini', '--scope', 'project']
-  const main = join(import.meta.dirname, '../../../runtime/cli/main.ts')
   const run = (...args: string[]) =>
-    spawnSync(process.execPath, [main, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
+    spawnSync(process.execPath, [program, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
   t.equal(run('add', 'gemini', '--scope', 'project').status, 0)
   t.match(run(...words), { status: 0, stdout: /Removed, for it was made for the entry/ })
   t.notOk(existsSync(join(project, '.gemini/settings.json')))

@@ -7,15 +7,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { group, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
-import { descendantsOf, freePort, isAlive, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import {
+  descendantsOf,
+  freePort,
+  isAlive,
+  program,
+  runGatehouse,
+  startGatehouse,
+} from '../../helpers/gatehouse.ts'
 
-const program = 'node test/helpers/clients/argv-server.ts'
+const argvServer = 'node test/helpers/clients/argv-server.ts'
 const stdio = {
   transport: 'stdio',
   podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
 }
-const listening = server('web', `${program} --listen {port}`)
-const talking = server('talk', program, stdio)
+const listening = server('web', `${argvServer} --listen {port}`)
+const talking = server('talk', argvServer, stdio)
 
 async function takenPort(t: { teardown: (end: () => void) => void }): Promise<number> {
   const taken = createServer().listen(0, '127.0.0.1')
@@ -160,7 +167,7 @@ await t.test('dev: files that cannot be written are told, and nothing waits for 
   const port = String(await freePort())
   // The system refuses every write to a file, as it does when the disk is full. What tap loads into each Node through
   // NODE_OPTIONS would write one at its end.
-  const line = `unset NODE_OPTIONS; ulimit -f 0; exec '${process.execPath}' runtime/cli/main.ts dev -f '${folder}' --port ${port}`
+  const line = `unset NODE_OPTIONS; ulimit -f 0; exec '${process.execPath}' ${program} dev -f '${folder}' --port ${port}`
   const child = spawn('bash', ['-c', line], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill())
   let text = ''

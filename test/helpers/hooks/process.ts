@@ -2,11 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
-
-const main = resolve(import.meta.dirname, '../../../hooks/server/main.ts')
+import { hooksProgram } from '../gatehouse.ts'
 
 export interface HooksProcess {
   readonly port: number
@@ -34,7 +33,7 @@ export async function startHooksProcess(
     folder === undefined
       ? []
       : ['--tls-cert-file', join(folder, 'tls.crt'), '--tls-key-file', join(folder, 'tls.key')]
-  const args = [...nodeOptions, main, '--host', '127.0.0.1', '--port', '0', ...files, ...flags]
+  const args = [...nodeOptions, hooksProgram, '--host', '127.0.0.1', '--port', '0', ...files, ...flags]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const stop = () => end(child)
   t.teardown(stop)

@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { program } from '../gatehouse.ts'
 
 /** Longest turn, and what the yardstick of turn-watch.ts costs on the machine for which that is said; microseconds. */
 const longestTurnUs = 50_000
@@ -23,6 +24,10 @@ const roundSizes = [
   1,
   ...Array.from({ length: sizeSteps - 1 }, (_, i) => Math.round((i + 1) * (20 / sizeSteps)) / 10),
 ]
+
+/** Whether a row stands for its neighbours: one combination of each input in the tests, all of them with `make fuzz`. */
+export const takes = (input: number, combination: number, combinations: number): boolean =>
+  sizeSteps > 1 || (input + combination) % combinations === 0
 
 /** Sends one input, `size` times as large as the row says, and gives its HTTP status. */
 export type Send = (size: number) => Promise<number>
@@ -52,7 +57,7 @@ export async function startWatchedProgram(
   urlOf: (output: string) => string | undefined,
 ): Promise<Watched> {
   const watch = ['--import', './test/helpers/turn-watch.ts', '--trace-warnings']
-  const child = spawn(process.execPath, [...watch, 'runtime/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [...watch, program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   let log = ''

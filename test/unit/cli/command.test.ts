@@ -5,7 +5,7 @@ import t from 'tap'
 import { Option } from 'commander'
 import { CliCommand } from '../../../runtime/cli/command.ts'
 import { candidates } from '../../../runtime/cli/complete.ts'
-import { runGatehouse } from '../../helpers/gatehouse.ts'
+import { program, runGatehouse } from '../../helpers/gatehouse.ts'
 
 const paths = [
   ['proxy'],
@@ -111,7 +111,6 @@ t.test('completion: commands, options, and values of options', async (t) => {
 })
 
 await t.test('completion: the scripts work in the shells that are here', async (t) => {
-  const program = join(import.meta.dirname, '../../../runtime/cli/main.ts')
   const bash = await runGatehouse(['completion', 'bash'])
   t.equal(bash.code, 0)
   const typed = `gatehouse() { "${process.execPath}" "${program}" "$@"; }

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t, { type Test } from 'tap'
-import { runGatehouse } from '../../../helpers/gatehouse.ts'
+import { program, runGatehouse } from '../../../helpers/gatehouse.ts'
 import { startOidcProvider, walk } from '../../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { rpc, startUpstream, type Upstream } from '../../../helpers/proxy/rig.ts'
@@ -80,7 +80,7 @@ await t.test(
     const transport = new StdioClientTransport({
       command: process.execPath,
       args: [
-        'runtime/cli/main.ts',
+        program,
         'proxy',
         'stdio',
         '--remote-auth',

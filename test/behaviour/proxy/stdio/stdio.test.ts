@@ -12,7 +12,7 @@ import { runStdio } from '../../../../runtime/proxy/index.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { rpc, startUpstream, type Upstream } from '../../../helpers/proxy/rig.ts'
-import { runGatehouse } from '../../../helpers/gatehouse.ts'
+import { program, runGatehouse } from '../../../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
 
@@ -52,7 +52,7 @@ await t.test('stdio: an SDK client lists and calls tools through it', async (t) 
   t.teardown(() => fixture.close())
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: ['runtime/cli/main.ts', 'proxy', 'stdio', fixture.url],
+    args: [program, 'proxy', 'stdio', fixture.url],
     stderr: 'pipe',
   })
   const client = new Client({ name: 'test', version: '1' })
@@ -212,7 +212,7 @@ await t.test('stdio: a signal ends it', async (t) => {
     res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
   })
   t.teardown(() => target.close())
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', 'proxy', 'stdio', `${target.url}/mcp`], {
+  const child = spawn(process.execPath, [program, 'proxy', 'stdio', `${target.url}/mcp`], {
     stdio: ['pipe', 'pipe', 'ignore'],
   })
   child.stdin.write(`${rpc(1, 'ping')}\n`)

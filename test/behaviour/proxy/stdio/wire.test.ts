@@ -7,6 +7,7 @@ import { proves } from '../../../helpers/proves.ts'
 import { rpc, type Seen, startRig, startUpstream } from '../../../helpers/proxy/rig.ts'
 import { initialize, startStdio, statelessMeta } from '../../../helpers/proxy/stdio-rig.ts'
 import { untyped } from '../../../helpers/untyped.ts'
+import { program } from '../../../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
 
@@ -312,7 +313,7 @@ await t.test('command: a reader that goes away ends it, quietly', async (t) => {
     res.once('close', () => clearInterval(timer))
   })
   t.teardown(() => target.close())
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', 'proxy', 'stdio', `${target.url}/mcp`], {
+  const child = spawn(process.execPath, [program, 'proxy', 'stdio', `${target.url}/mcp`], {
     stdio: 'pipe',
   })
   let errors = ''

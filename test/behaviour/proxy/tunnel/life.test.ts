@@ -8,7 +8,7 @@ import t from 'tap'
 import { type ProxyInput, resolveProxyConfig } from '../../../../runtime/config/index.ts'
 import { silentLog } from '../../../../runtime/net/index.ts'
 import { makeTunnelProvider, runTunnel } from '../../../../runtime/proxy/index.ts'
-import { isAlive, startGatehouse } from '../../../helpers/gatehouse.ts'
+import { isAlive, program, startGatehouse } from '../../../helpers/gatehouse.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import { proves } from '../../../helpers/proves.ts'
 import { rawRequest, startUpstream } from '../../../helpers/proxy/rig.ts'
@@ -21,7 +21,7 @@ const dir = mkdtempSync(join(tmpdir(), 'tunnel-life-'))
 let scripts = 0
 
 /** A tunnel program of a few lines; `dir` is known to it. */
-function program(source: string): readonly string[] {
+function script(source: string): readonly string[] {
   const path = join(dir, `program-${++scripts}.mjs`)
   writeFileSync(
     path,
@@ -55,7 +55,7 @@ function open(command: readonly string[], { env = {}, input = {}, ...more }: Opt
 }
 
 await t.test('program: it sees none of our variables, and what it started ends with it', async (t) => {
-  const command = program(`
+  const command = script(`
     fs.writeFileSync(dir + '/env', JSON.stringify(process.env))
     const child = spawn('sleep', ['1000'], { stdio: 'ignore' })
     fs.writeFileSync(dir + '/pid', String(child.pid))
@@ -74,9 +74,7 @@ await t.test('program: it sees none of our variables, and what it started ends w
 })
 
 await t.test('program: one that never says its URL, and a stop meanwhile', async (t) => {
-  const silent = program(
-    `fs.writeFileSync(dir + '/silent', String(process.pid)); setInterval(() => {}, 1000)`,
-  )
+  const silent = script(`fs.writeFileSync(dir + '/silent', String(process.pid)); setInterval(() => {}, 1000)`)
   await t.rejects(open(silent, { upWithinMs: 400 }), { message: /did not come up within 0.4s/ })
   const stop = new AbortController()
   const opening = open(silent, { signal: stop.signal })
@@ -88,7 +86,7 @@ await t.test('program: one that never says its URL, and a stop meanwhile', async
 await t.test('url: another one after a restart is the resource from then on', async (t) => {
   const idp = await startLoopback(() => ({ body: { active: false } }))
   t.teardown(() => idp.close())
-  const command = program(`
+  const command = script(`
     const first = !fs.existsSync(dir + '/restarted')
     fs.writeFileSync(dir + '/restarted', '')
     console.log('url=https://' + (first ? 'one' : 'two') + '.example')
@@ -117,7 +115,7 @@ await t.test('url: another one after a restart is the resource from then on', as
 await t.test('url: --resource-url stays what it is', async (t) => {
   const idp = await startLoopback(() => ({ body: { active: false } }))
   t.teardown(() => idp.close())
-  const command = program(`console.log('url=https://one.example'); setInterval(() => {}, 1000)`)
+  const command = script(`console.log('url=https://one.example'); setInterval(() => {}, 1000)`)
   const proxy = await open(command, {
     input: {
       oidcIntrospectionUrl: `${idp.url}/i`,
@@ -133,7 +131,7 @@ await t.test('url: --resource-url stays what it is', async (t) => {
 })
 
 await t.test('command: standard output has the URL alone; a signal ends it and its program', async (t) => {
-  const command = program(`
+  const command = script(`
     fs.writeFileSync(dir + '/command', String(process.pid))
     console.log('url=https://demo.example/')
     setInterval(() => {}, 1000)`)
@@ -147,7 +145,7 @@ await t.test('command: standard output has the URL alone; a signal ends it and i
     'exec',
   ]
   const settings = JSON.stringify({ command, 'url-pattern': 'url=(\\S+)' })
-  const child = spawn(process.execPath, ['runtime/cli/main.ts', ...args, '--provider-args', settings], {
+  const child = spawn(process.execPath, [program, ...args, '--provider-args', settings], {
     stdio: 'pipe',
   })
   child.stderr.resume()

@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import t from 'tap'
 import { runsInThread, startThread } from '../../../../runtime/cli/dev/processes/thread.ts'
-import { freePort } from '../../../helpers/gatehouse.ts'
+import { freePort, program } from '../../../helpers/gatehouse.ts'
 
-const own = [process.execPath, resolve('runtime/cli/main.ts')]
+const own = [process.execPath, program]
 const cwd = process.cwd()
 const spec = (args: readonly string[], env: Readonly<Record<string, string>> = {}) => ({
   argv: [...own, ...args],

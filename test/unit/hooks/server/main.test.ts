@@ -14,6 +14,7 @@ import { createInterface } from 'node:readline'
 import { connect as tlsConnect } from 'node:tls'
 import t, { type Test } from 'tap'
 import { issue } from '../../../../hooks/certificates/issue.ts'
+import { hooksProgram } from '../../../helpers/gatehouse.ts'
 import { makeCertificates } from '../../../helpers/redis.ts'
 import { secret, testSettings, World } from '../../../hooks/world.ts'
 import { virtual, group } from '../../../hooks/resources.ts'
@@ -26,7 +27,7 @@ interface Running {
 }
 
 async function start(t: Test, args: string[], env: Record<string, string> = {}): Promise<Running> {
-  const child = spawn(process.execPath, ['hooks/server/main.ts', '--port', '0', ...args], {
+  const child = spawn(process.execPath, [hooksProgram, '--port', '0', ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -69,7 +70,7 @@ async function run(
   args: string[],
   env: Record<string, string> = {},
 ): Promise<{ code: number | null; text: string }> {
-  const child = spawn(process.execPath, ['hooks/server/main.ts', ...args], {
+  const child = spawn(process.execPath, [hooksProgram, ...args], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
