@@ -1,5 +1,4 @@
 /** This program in a thread of `gatehouse dev`: when it runs there, how it ends, and what it prints. */
-import { resolve } from 'node:path'
 import t from 'tap'
 import { runsInThread, startThread } from '../../../../runtime/cli/dev/processes/thread.ts'
 import { freePort, program } from '../../../helpers/gatehouse.ts'
