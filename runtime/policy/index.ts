@@ -19,6 +19,7 @@ export {
 export { explainQuotas } from './quotas/explain.ts'
 export { makeQuotas, nearShare } from './quotas/quotas.ts'
 export type { QuotaEvent, Quotas, QuotaState, QuotaUse, Reservation } from './quotas/types.ts'
+export type { Period } from './quotas/window.ts'
 export { type AccessRequest, accessRequestsOf, type Facts, hintsIn, type Origin } from './requests.ts'
 export {
   type DecisionExplanation,

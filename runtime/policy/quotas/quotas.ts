@@ -56,14 +56,16 @@ export function makeQuotas(options: QuotaOptions): Quotas {
 
   function sharesOf(call: QuotaCall): readonly Share[] {
     const nowMs = now()
+    const known = new Map<Quota['per'], readonly string[]>()
     return quotas
       .filter((quota) => matchesQuota(quota, call))
       .flatMap((quota) => {
         const period = periodOf(quota.window, nowMs)
         const add = addedBefore(quota, costs, call)
-        return holdersOf(quota.per, call.caller, groupClaimName).map((holder) =>
-          shareOf(quota, period, { holder, add, nowMs }),
-        )
+        // A token may name thousands of groups.
+        const holders = known.get(quota.per) ?? holdersOf(quota.per, call.caller, groupClaimName)
+        known.set(quota.per, holders)
+        return holders.map((holder) => shareOf(quota, period, { holder, add, nowMs }))
       })
   }
 
@@ -87,16 +89,25 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     const states = shares
       .map((share, i) => ({ share, sum: sums[i] ?? 0 }))
       .filter(({ share: { counter }, sum }) => isOver(counter, sum))
-    const strictest = states.reduce((a, b) => (b.share.period.endMs > a.share.period.endMs ? b : a))
-    observe({ kind: 'exceeded', quota: strictest.share.quota, enforced: true })
-    return exceededError(stateOf(strictest.share, strictest.sum), strictest.share.period, now())
+    const { share, sum } = states.reduce((a, b) => (b.share.period.endMs > a.share.period.endMs ? b : a))
+    observeUse(shares, sums)
+    observe({ kind: 'exceeded', quota: share.quota, enforced: true })
+    return exceededError(share, stateOf(share, sum), now())
   }
 
   /** Adds without anybody waiting. What one process sends arrives in that order. */
   function addLater(counters: readonly Counter[]): void {
     if (counters.length === 0) return
     const before = writing
-    const added = outage.ask(() => store.count(counters))
+    const added = outage.ask(async () => {
+      try {
+        await store.count(counters)
+      } catch (error) {
+        // No outage: what comes next may have its counters already.
+        if (!isFull(error)) throw error
+        observe({ kind: 'full' })
+      }
+    })
     writing = before.then(async () => {
       if (!('value' in (await added))) observe({ kind: 'fail_open' })
     })
@@ -111,10 +122,13 @@ export function makeQuotas(options: QuotaOptions): Quotas {
         addLater(
           shares.flatMap(({ counter: { key, ttlMs } }, i) => (more[i] ? [{ key, add: more[i], ttlMs }] : [])),
         )
-        if (more.some((add) => add > 0)) observeUse(shares, sums)
-        return shares
-          .map((share, i) => stateOf(share, sums[i] ?? 0))
-          .filter(({ limit, remaining }) => (limit - remaining) / limit >= nearShare)
+        // What is taken back was never used.
+        if (use.sent) observeUse(shares, sums)
+        return shares.flatMap((share, i) => {
+          const { limit, action } = share.quota
+          const sum = sums[i] ?? 0
+          return action === 'block' && sum / limit >= nearShare ? [stateOf(share, sum)] : []
+        })
       },
     }
   }
@@ -129,7 +143,6 @@ export function makeQuotas(options: QuotaOptions): Quotas {
         return undefined
       }
       const { shares, result } = asked.value
-      observeUse(shares, result.sums)
       if (!result.ok) throw refusal(asked.value)
       for (const [i, { quota }] of shares.entries())
         if (quota.action === 'warn' && (result.sums[i] ?? 0) > quota.limit)
@@ -150,7 +163,7 @@ function shareOf(
     quota,
     period,
     counter: {
-      key: `${name}:${unit}:${period.label}:${holder}`,
+      key: `${name}:${per}:${unit}:${period.label}:${holder}`,
       add,
       limit: action === 'block' ? limit : undefined,
       ttlMs: period.endMs - nowMs + lateMs,
@@ -204,12 +217,14 @@ function stateOf({ quota, period }: Share, sum: number): QuotaState {
 }
 
 /** JSON-RPC 429 with the state of the budget. */
-function exceededError(state: QuotaState, { endMs }: Period, nowMs: number): GatehouseError {
+function exceededError({ period, counter }: Share, state: QuotaState, nowMs: number): GatehouseError {
   const { quota, remaining, limit, unit, resetsAt } = state
-  const retryAfterSeconds = Math.max(1, Math.ceil((endMs - nowMs) / 1_000))
+  const retryAfterSeconds = Math.max(1, Math.ceil((period.endMs - nowMs) / 1_000))
+  const needed = unit === 'cost' ? counter.add : undefined
+  const needs = needed === undefined ? '' : `, and the call needs ${needed}`
   return new GatehouseError('QUOTA_EXCEEDED', {
-    detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}`,
-    data: { ...state, retryAfterSeconds },
+    detail: `Quota exceeded: ${quota} has ${remaining} of ${limit} ${unit} left until ${resetsAt}${needs}`,
+    data: { ...state, ...(needed === undefined ? {} : { needed }), retryAfterSeconds },
     headers: { 'retry-after': String(retryAfterSeconds) },
   })
 }

@@ -49,7 +49,7 @@ export interface QuotaState {
 export interface Reservation {
   /** True when what the backend reports as cost counts. */
   readonly readsCost: boolean
-  /** To be called once. The budgets that are used to 80 % and more by now. */
+  /** To be called once. The budgets that block and are used to 80 % and more by now. */
   settle(use: QuotaUse): readonly QuotaState[]
 }
 

@@ -7,7 +7,7 @@
 import type { Quota } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { annotateQuota, type Events, type Instruments } from '../../observe/index.ts'
-import { makeQuotas, nearShare, type QuotaEvent, type Quotas } from '../../policy/index.ts'
+import { makeQuotas, nearShare, type Period, type QuotaEvent, type Quotas } from '../../policy/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { Clock } from '../clock.ts'
 
@@ -126,24 +126,28 @@ export class QuotaGuard {
   }
 
   #follow({ quota, share, period }: Extract<QuotaEvent, { kind: 'used' }>): void {
-    if (this.#closed) return
+    const followed = this.#followedIn(quota, period)
+    if (!followed || share <= followed.share) return
+    followed.share = share
+    if (share >= 1) this.#setLevel(quota, followed, 'exhausted')
+    else if (share >= nearShare && followed.level === 'below') this.#setLevel(quota, followed, 'near')
+  }
+
+  /** Undefined for a period that is over: calls may end late. */
+  #followedIn(quota: Quota, period: Period): Followed | undefined {
+    if (this.#closed || period.endMs <= this.#parts.clock.now()) return undefined
     let followed = this.#followed.get(quota.name)
     if (followed?.label !== period.label) {
       if (followed) this.#setLevel(quota, followed, 'below')
       followed = { label: period.label, endMs: period.endMs, share: 0, level: 'below' }
       this.#followed.set(quota.name, followed)
     }
-    if (share <= followed.share) return
-    followed.share = share
-    if (share >= 1) this.#setLevel(quota, followed, 'exhausted')
-    else if (share >= nearShare && followed.level === 'below') this.#setLevel(quota, followed, 'near')
+    return followed
   }
 
   #exceeded({ quota, enforced }: Extract<QuotaEvent, { kind: 'exceeded' }>): void {
     const { name, per, unit, action } = quota
     const { telemetry, events } = this.#parts
-    const followed = this.#followed.get(name)
-    if (followed && !this.#closed) this.#setLevel(quota, followed, 'exhausted')
     annotateQuota({ name, enforced })
     events.emit('quota_exceeded', { quota: name, per, unit, enforced })
     telemetry.metrics.quotaExceeded(1, { server: this.#server, quota: name, per, action })

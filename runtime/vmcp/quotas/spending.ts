@@ -81,7 +81,7 @@ export class Spending {
     // It was not carried out, and is made again.
     if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
     const { length: bytes } = outcome.kind === 'error' ? outcome.error : outcome.result
-    if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes(costKey)) return { sent, bytes }
+    if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes('"_meta"')) return { sent, bytes }
     const cost = (await metaOf(outcome.result))?.value(costKey)
     if (cost === undefined) return { sent, bytes }
     if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0 && cost <= maxCost)

@@ -56,9 +56,9 @@ t.test('Redis', { skip: missingRedis }, async (t) => {
     t.strictSame(
       keys.map((key) => key.replace(/[\w-]{43}$/, 'HASH')),
       [
-        'keys:quota:{team:front}:g:calls:2026-11:HASH',
-        'keys:quota:{team:front}:q:calls:2026-11-23:HASH',
-        'keys:quota:{team:front}:s:calls:2026-11-23:all',
+        'keys:quota:{team:front}:g:group:calls:2026-11:HASH',
+        'keys:quota:{team:front}:q:user:calls:2026-11-23:HASH',
+        'keys:quota:{team:front}:s:server:calls:2026-11-23:all',
       ],
     )
     t.notMatch(keys.join(), /ada|dev|idp/)

@@ -1,0 +1,103 @@
+/** Quotas where things go wrong: calls that end late or not at all, backends that report oddly, budgets that change their owner. */
+import t from 'tap'
+import { textResult } from '../../helpers/mcp/raw-backend.ts'
+import { daily, leftIn, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
+
+type Rig = Awaited<ReturnType<typeof startQuotaRig>>
+
+async function levels(rig: Rig): Promise<readonly string[]> {
+  const { problem_details: problems } = JSON.parse(await rig.status()) as {
+    problem_details: { type: string; message: string }[]
+  }
+  return problems.filter(({ type }) => type === 'quota_level').map(({ message }) => message)
+}
+
+t.test('a call that is taken back leaves no problem behind', async (t) => {
+  const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
+  const ada = await rig.as('stateless', 'ada')
+  await ada.request('tools/list', {})
+  await rig.backend.close()
+  t.equal(refusalOf(await ada.call()), undefined)
+  t.strictSame(await levels(rig), [], 'nobody has used anything')
+  t.match(await rig.metrics(), 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="daily",per="user"} 0')
+})
+
+t.test('a call that ends after its window says nothing about the next one', async (t) => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  let arrived = 0
+  const rig = await startQuotaRig(
+    t,
+    { quotas: [daily({ unit: 'resultBytes', limit: 100 })] },
+    {
+      start: '2026-11-23T23:59:30Z',
+      backend: {
+        responses: {
+          'tools/call': async ({ body }) => {
+            arrived++
+            if (JSON.stringify(body).includes('"late"')) await released
+            return textResult('x'.repeat(200))
+          },
+        },
+      },
+    },
+  )
+  const [ada, bob] = await Promise.all([rig.as('stateless', 'ada'), rig.as('stateless', 'bob')])
+  const late = ada.call('echo', { late: true })
+  while (arrived < 1) await new Promise((resolve) => setImmediate(resolve))
+  rig.clock.moveTo('2026-11-24T00:00:10Z')
+  await bob.call()
+  const now = await levels(rig)
+  t.match(now, [/daily is used up.*until 2026-11-25/])
+  release()
+  await late
+  t.strictSame(await levels(rig), now, 'still that of today')
+  t.match(await rig.metrics(), /gatehouse_quota_usage_ratio\{[^}]*\} [1-9]/)
+})
+
+for (const era of quotaEras) {
+  t.test(`${era}: a quota that only warns is told to operators alone`, async (t) => {
+    const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1, action: 'warn' })] })
+    const ada = await rig.as(era, 'ada')
+    t.equal(leftIn(await ada.call()), undefined)
+    t.equal(leftIn(await ada.call()), undefined)
+    t.match(await levels(rig), [/calls go on/])
+  })
+
+  t.test(`${era}: a refusal says what the call would have cost`, async (t) => {
+    const rig = await startQuotaRig(t, {
+      quotas: [daily({ unit: 'cost', limit: 100 })],
+      costs: { raw: 60 },
+    })
+    const ada = await rig.as(era, 'ada')
+    await ada.call()
+    const refused = await ada.call()
+    t.match(refusalOf(refused), { remaining: 40, needed: 60 })
+    t.strictSame(await levels(rig), [], 'and the budget is not used up')
+    t.match(refused.text, /daily has 40 of 100 cost left until [^,"]+, and the call needs 60/)
+  })
+}
+
+t.test('a reported cost is read however the backend writes its name', async (t) => {
+  const rig = await startQuotaRig(
+    t,
+    { quotas: [daily({ unit: 'cost', limit: 100 })], costs: { raw: 1 } },
+    {
+      backend: {
+        responses: { 'tools/call': () => String.raw`{"content":[],"_meta":{"gatehouse.dev\/cost":100}}` },
+      },
+    },
+  )
+  const ada = await rig.as('stateless', 'ada')
+  await ada.call()
+  t.match(refusalOf(await ada.call()), { remaining: 0 })
+})
+
+t.test('another owner of a budget begins with none, also with the same name', async (t) => {
+  const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
+  const dev = await rig.as('stateless', 'dev')
+  await dev.call()
+  rig.reload({ quotas: [daily({ limit: 1, per: 'group' })] })
+  const ada = await rig.as('stateless', 'ada', { groups: ['dev'] })
+  t.equal(refusalOf(await ada.call()), undefined, 'the group dev is not the user dev')
+  t.match(refusalOf(await ada.call()), { per: 'group' })
+})

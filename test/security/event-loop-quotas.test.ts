@@ -1,0 +1,40 @@
+/**
+ * Tokens with thousands of groups, where each group has budgets in every quota that there can be. No turn of the server's
+ * event loop is long; see watched.ts.
+ */
+import t from 'tap'
+import { startTokenIssuer } from '../helpers/authserver/token-issuer.ts'
+import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { stateless } from '../helpers/mcp/wire.ts'
+import { startWatched } from '../helpers/vmcp/watched.ts'
+
+t.setTimeout(240_000)
+
+t.test('event loop: groups of a token and their budgets keep nobody from the server', async (t) => {
+  const issuer = await startTokenIssuer()
+  const backend = await startRawBackend({ responses: { 'tools/call': () => '{"content":[]}' } })
+  t.teardown(() => Promise.all([backend.close(), issuer.close()]))
+  const units = ['calls', 'resultBytes', 'cost'] as const
+  const { url, row } = await startWatched(t, {
+    incomingAuth: issuer.incomingAuth,
+    quotas: Array.from({ length: 32 }, (_, i) => ({
+      name: `q${i}`,
+      per: 'group',
+      window: 'month',
+      unit: units[i % 3],
+      limit: 1_000_000,
+    })),
+    costs: { raw: 1 },
+    backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
+  })
+  const callWith = async (groups: number): Promise<number> => {
+    const names = Array.from({ length: groups }, (_, i) => `group-${i}`)
+    const headers = { authorization: `Bearer ${await issuer.token('ada', { groups: names })}` }
+    const { status } = await stateless(url, 'tools/call', { name: 'raw_echo', arguments: {} }, { headers })
+    return status
+  }
+  await callWith(1)
+  for (const groups of [256, 1_000])
+    await row(`${groups} groups`, (size) => callWith(Math.floor(groups * size)), 200)
+  await row('a token that is too long for its groups to be read', () => callWith(10_000), 401)
+})

@@ -1,0 +1,48 @@
+/** Quotas under attack: many calls at once, many groups, a memory that is full. */
+import t from 'tap'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
+import { callerOf, quota, quotasOn } from './rig.ts'
+
+t.test('a thousand calls in flight at the last unit: one is made', async (t) => {
+  const { call, reserve } = quotasOn(makeMemoryStore(), [quota({ limit: 10 })])
+  for (let i = 0; i < 9; i++) await call()
+  const all = await Promise.allSettled(Array.from({ length: 1_000 }, () => reserve()))
+  t.equal(all.filter(({ status }) => status === 'fulfilled').length, 1)
+})
+
+t.test('thousands of groups are hashed once for a call, however many quotas there are', async (t) => {
+  const groups = Array.from({ length: 10_000 }, (_, i) => `group-${i}`)
+  let reads = 0
+  const claims = { sub: 'ada' }
+  Object.defineProperty(claims, 'groups', { enumerable: true, get: () => (reads++, groups) })
+  const caller = { ...callerOf('ada'), claims }
+  const quotas = Array.from({ length: 32 }, (_, i) => quota({ name: `q${i}`, per: 'group', limit: 100 }))
+  const { call } = quotasOn(makeMemoryStore(), quotas)
+  t.equal(await call({}, caller), undefined)
+  t.ok(reads <= 2, `${reads} times`)
+})
+
+/** Takes what is asked before a call, and is full for what is added afterwards. */
+function fullAfterwards(inner: Store): Store {
+  return {
+    ...inner,
+    namespace: (prefix) => fullAfterwards(inner.namespace(prefix)),
+    async count(counters) {
+      if (counters.every(({ limit }) => limit === undefined)) throw new GatehouseError('STORE_FULL')
+      return inner.count(counters)
+    },
+  }
+}
+
+t.test('a full memory is no outage: the calls that follow are counted', async (t) => {
+  const { call, settled, kinds } = quotasOn(fullAfterwards(makeMemoryStore()), [
+    quota({ limit: 1 }),
+    quota({ name: 'bytes', unit: 'resultBytes', limit: 100 }),
+  ])
+  t.equal(await call({ bytes: 5 }), undefined)
+  await settled()
+  t.ok(kinds().includes('full'))
+  t.notOk(kinds().includes('store_down'))
+  t.equal(await call(), 'QUOTA_EXCEEDED')
+})
