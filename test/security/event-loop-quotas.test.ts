@@ -12,7 +12,10 @@ t.setTimeout(240_000)
 
 t.test('event loop: groups of a token and their budgets keep nobody from the server', async (t) => {
   const issuer = await startTokenIssuer()
-  const backend = await startRawBackend({ responses: { 'tools/call': () => '{"content":[]}' } })
+  const large = (characters: number) => `{"content":[{"type":"text","text":"${'x'.repeat(characters)}"}]}`
+  const dense = (values: number) => `{"content":[],"structuredContent":{"a":[${'[],'.repeat(values)}1]}}`
+  let result = '{"content":[]}'
+  const backend = await startRawBackend({ responses: { 'tools/call': () => result } })
   t.teardown(() => Promise.all([backend.close(), issuer.close()]))
   const units = ['calls', 'resultBytes', 'cost'] as const
   const { url, row } = await startWatched(t, {
@@ -27,14 +30,27 @@ t.test('event loop: groups of a token and their budgets keep nobody from the ser
     costs: { raw: 1 },
     backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
   })
+  let tells = false
   const callWith = async (groups: number): Promise<number> => {
     const names = Array.from({ length: groups }, (_, i) => `group-${i}`)
     const headers = { authorization: `Bearer ${await issuer.token('ada', { groups: names })}` }
-    const { status } = await stateless(url, 'tools/call', { name: 'raw_echo', arguments: {} }, { headers })
-    return status
+    const answer = await stateless(url, 'tools/call', { name: 'raw_echo', arguments: {} }, { headers })
+    tells = answer.text.includes('gatehouse.dev/quota')
+    return answer.status
   }
   await callWith(1)
   for (const groups of [256, 1_000])
     await row(`${groups} groups`, (size) => callWith(Math.floor(groups * size)), 200)
+  // One call has used all of this budget but 20 %: from then on each result says what is left.
+  result = '{"content":[],"_meta":{"gatehouse.dev/cost":800000}}'
+  await callWith(1)
+  for (const [what, text] of [
+    ['large', large(30_000_000)],
+    ['dense', dense(200_000)],
+  ] as const) {
+    result = text
+    await row(`a ${what} result that says what is left`, () => callWith(1), 200)
+    t.ok(tells)
+  }
   await row('a token that is too long for its groups to be read', () => callWith(10_000), 401)
 })

@@ -39,8 +39,14 @@ const pauseMs = 1_000
 export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }: OutageOptions): Outage {
   let downUntil: number | undefined
 
+  function isPausing(): boolean {
+    const leftMs = downUntil === undefined ? 0 : downUntil - now()
+    // More than the pause: the clock went back.
+    return leftMs > 0 && leftMs <= pauseMs
+  }
+
   function answered(startedAt: number): void {
-    observe({ kind: 'checked', milliseconds: now() - startedAt })
+    observe({ kind: 'checked', milliseconds: Math.max(0, now() - startedAt) })
     if (downUntil === undefined) return
     downUntil = undefined
     observe({ kind: 'store_up' })
@@ -54,7 +60,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
 
   return {
     async ask(work) {
-      if (downUntil !== undefined && now() < downUntil) return { error: undefined }
+      if (isPausing()) return { error: undefined }
       const startedAt = now()
       try {
         const value = await atMost(timeoutMs, work(), () => {

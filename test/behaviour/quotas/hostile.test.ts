@@ -24,7 +24,7 @@ t.test('a call that is taken back leaves no problem behind', async (t) => {
 
 t.test('a call that ends after its window says nothing about the next one', async (t) => {
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
-  let arrived = 0
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
   const rig = await startQuotaRig(
     t,
     { quotas: [daily({ unit: 'resultBytes', limit: 100 })] },
@@ -33,7 +33,7 @@ t.test('a call that ends after its window says nothing about the next one', asyn
       backend: {
         responses: {
           'tools/call': async ({ body }) => {
-            arrived++
+            arrive()
             if (JSON.stringify(body).includes('"late"')) await released
             return textResult('x'.repeat(200))
           },
@@ -43,7 +43,7 @@ t.test('a call that ends after its window says nothing about the next one', asyn
   )
   const [ada, bob] = await Promise.all([rig.as('stateless', 'ada'), rig.as('stateless', 'bob')])
   const late = ada.call('echo', { late: true })
-  while (arrived < 1) await new Promise((resolve) => setImmediate(resolve))
+  await arrived
   rig.clock.moveTo('2026-11-24T00:00:10Z')
   await bob.call()
   const now = await levels(rig)

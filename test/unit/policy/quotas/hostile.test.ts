@@ -46,3 +46,26 @@ t.test('a full memory is no outage: the calls that follow are counted', async (t
   t.notOk(kinds().includes('store_down'))
   t.equal(await call(), 'QUOTA_EXCEEDED')
 })
+
+t.test('a clock that goes back in an outage does not keep the store from being asked', async (t) => {
+  let now = Date.parse('2026-11-23T10:00:00Z')
+  let isDown = true
+  const flaky = (inner: Store): Store => ({
+    ...inner,
+    namespace: (prefix) => flaky(inner.namespace(prefix)),
+    async count(counters) {
+      if (isDown) throw new GatehouseError('STORE_DOWN')
+      return inner.count(counters)
+    },
+  })
+  const { call, kinds, events } = quotasOn(flaky(makeMemoryStore()), [quota({ limit: 1 })], {
+    now: () => now,
+  })
+  t.equal(await call(), undefined)
+  isDown = false
+  now -= 86_400_000
+  events.length = 0
+  t.equal(await call(), undefined)
+  t.equal(await call(), 'QUOTA_EXCEEDED', 'the one before was counted')
+  t.ok(kinds().includes('store_up'))
+})
