@@ -1,0 +1,110 @@
+/** The list of commands: a name, a line for the help, and how the command is loaded when it is asked for. */
+import type { Command } from 'commander'
+
+export interface CommandRow {
+  readonly summary: string
+  readonly hidden?: boolean
+  readonly load: () => Promise<unknown>
+}
+
+/**
+ * Every command by name. `load` puts the whole command into the program; `loadCommand` does that for a name, which
+ * completion needs.
+ */
+export function commandsOf(
+  program: Command,
+  loadCommand: (name: string) => Promise<void>,
+): Readonly<Record<string, CommandRow>> {
+  return {
+    proxy: {
+      summary: 'a transparent proxy in front of one MCP server',
+      load: async () =>
+        (await import('./commands/proxy/proxy.ts')).addProxyCommand(program, {
+          virtualServer: async (request) =>
+            (await import('./commands/vmcp/virtual-server.ts')).serveAsVirtualServer(request),
+        }),
+    },
+    vmcp: {
+      summary: 'many MCP servers behind one address',
+      load: async () => (await import('./commands/vmcp/vmcp.ts')).addVmcpCommand(program),
+    },
+    relay: {
+      summary: 'the public end of tunnels',
+      load: async () => (await import('./commands/proxy/relay.ts')).addRelayCommand(program),
+    },
+    validate: {
+      summary: 'check manifests offline',
+      load: async () => (await import('./commands/validate.ts')).addValidateCommand(program),
+    },
+    render: {
+      summary: 'print the child objects of manifests, offline',
+      load: async () => (await import('./commands/render.ts')).addRenderCommand(program),
+    },
+    lock: {
+      summary: 'write or check what was approved of backends (MCPToolLock)',
+      load: async () => (await import('./lock/command.ts')).addLockCommand(program),
+    },
+    dev: {
+      summary: 'run manifests here, without a cluster',
+      load: async () => (await import('./commands/dev.ts')).addDevCommand(program),
+    },
+    logs: {
+      summary: 'print the output of a server that "gatehouse dev" runs',
+      load: async () => (await import('./commands/logs.ts')).addLogsCommand(program),
+    },
+    run: {
+      summary: 'run MCP servers behind one address, without manifests',
+      load: async () => (await import('./commands/run.ts')).addRunCommand(program),
+    },
+    tools: {
+      summary: 'list and call the tools of an MCP server',
+      load: async () => (await import('./commands/shell.ts')).addToolsCommand(program),
+    },
+    resources: {
+      summary: 'list and read the resources of an MCP server',
+      load: async () => (await import('./commands/shell.ts')).addResourcesCommand(program),
+    },
+    prompts: {
+      summary: 'list and get the prompts of an MCP server',
+      load: async () => (await import('./commands/shell.ts')).addPromptsCommand(program),
+    },
+    import: {
+      summary: 'turn the servers of MCP clients, or of ToolHive, into manifests',
+      load: async () => (await import('./commands/import.ts')).addImportCommand(program),
+    },
+    client: {
+      summary: 'put the gateway into MCP clients, and take it out',
+      load: async () => (await import('./commands/client.ts')).addClientCommand(program),
+    },
+    doctor: {
+      summary: 'find out why a client cannot reach or log in to an MCP server',
+      load: async () => (await import('./commands/doctor.ts')).addDoctorCommand(program),
+    },
+    explain: {
+      summary: 'say why somebody can or cannot use a tool',
+      load: async () => (await import('./explain/command.ts')).addExplainCommand(program),
+    },
+    policy: {
+      summary: 'test, explain and replay authorization policies',
+      load: async () => (await import('./policy/command.ts')).addPolicyCommand(program),
+    },
+    version: {
+      summary: 'print the version, the platform and the protocol revisions',
+      load: async () => (await import('./commands/version.ts')).addVersionCommand(program),
+    },
+    completion: {
+      summary: 'print the script that completes commands in a shell',
+      load: async () => (await import('./commands/completion.ts')).addCompletionCommand(program),
+    },
+    __complete: {
+      summary: 'what may come next on the command line',
+      hidden: true,
+      load: async () => (await import('./commands/completion.ts')).addCompleteCommand(program, loadCommand),
+    },
+    unpack: {
+      summary: 'copy this program, to run inside another image',
+      hidden: true,
+      load: async () => (await import('./commands/unpack.ts')).addUnpackCommand(program),
+    },
+  }
+}
