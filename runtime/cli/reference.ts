@@ -56,6 +56,6 @@ function helpOf(command: Command): string {
 const content = await text()
 if (!process.argv.includes('--check')) writeFileSync(page, content)
 else if (readFileSync(page, 'utf8') !== content) {
-  console.error('docs/reference/cli.md is not current: run make schemas')
+  process.stderr.write('docs/reference/cli.md is not current: run make schemas\n')
   process.exitCode = 1
 }
