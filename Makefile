@@ -48,13 +48,13 @@ lint: $(INSTALLED) ## Format, lint, types, and that generated files are current
 	@node schemas/generate/main.ts --check
 	@node manifests/generate/main.ts --check
 	@node test/requirements/pages.ts --check
-	@node runtime/cli/reference.ts --check
+	@node runtime/cli/help/reference.ts --check
 
 schemas: $(INSTALLED) ## Write everything generated: validators, types, CRDs, manifests, reference pages
 	@node schemas/generate/main.ts
 	@node manifests/generate/main.ts
 	@node test/requirements/pages.ts
-	@node runtime/cli/reference.ts
+	@node runtime/cli/help/reference.ts
 
 format: $(INSTALLED) ## Format the sources
 	@biome format --write .

@@ -70,7 +70,7 @@ export function addCompleteCommand(program: Command, load: (name: string) => Pro
     .command('__complete', { hidden: true })
     .argument('[words...]')
     .action(async (words: string[]) => {
-      const { candidates } = await import('../complete.ts')
+      const { candidates } = await import('../help/complete.ts')
       const asked = words.slice(0, -1).find((word) => !word.startsWith('-'))
       if (asked !== undefined) await load(asked)
       const lines = candidates(program, words).map(

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Option } from 'commander'
 import { CliCommand } from '../../../runtime/cli/command.ts'
-import { candidates } from '../../../runtime/cli/complete.ts'
+import { candidates } from '../../../runtime/cli/help/complete.ts'
 import { program, runGatehouse } from '../../helpers/gatehouse.ts'
 
 const paths = [
