@@ -27,6 +27,8 @@ import { StatelessSide } from './stateless-era/side.ts'
 export interface BackendLinks {
   /** The list behind a listing connection, or of one session, has changed. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
+  /** Changes that the backend announced over this connection may not have been heard. */
+  gap(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
   /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are held back. */
   admit(backend: Backend): void
@@ -72,6 +74,7 @@ export class Backend {
       now,
       events: {
         listChanged: (kind, scope) => links.listChanged(this, kind, scope),
+        gap: (scope) => links.gap(this, scope),
         resourceUpdated: (scope, params) => links.resourceUpdated(this, scope, params),
       },
     })

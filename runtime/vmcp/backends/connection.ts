@@ -84,6 +84,8 @@ export interface ConnectionEvents {
   resourceUpdated(params: Buffer): void
   /** A log message or other notification that belongs to no request in flight. */
   notification(method: string, params: Buffer | undefined): void
+  /** What the backend said unasked may not have been heard. */
+  gap(): void
   /** The session is gone, and with it whatever the backend would have said unasked; the next request opens another. */
   lost(): void
   /** A question that belongs to no request in flight. */

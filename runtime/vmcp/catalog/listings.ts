@@ -101,7 +101,7 @@ export class Listings {
   }
 
   /** True when the client's session has a listing of its own. */
-  isForked({ session }: OperationClient): boolean {
+  isForked({ session }: Pick<OperationClient, 'session'>): boolean {
     return session !== undefined && this.#forked.size > 0 && this.#forked.has(session.id)
   }
 

@@ -166,6 +166,7 @@ export class VmcpEngine {
       observation: this.#options.observation.backends,
       links: {
         listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
+        gap: (backend, scope) => this.#mayHaveChanged(backend, scope),
         resourceUpdated: (backend, scope, params) => {
           if (scope.kind === 'session') scope.session.deliver(backend.name, updatedMethod, params)
         },
@@ -197,6 +198,15 @@ export class VmcpEngine {
     const listings = this.#fleet.members.get(backend.name)?.listings
     if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
     listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
+    this.#notifier.notify()
+  }
+
+  /** Of what all clients see the listing connections hear; a session's own only matters to lists of its own. */
+  #mayHaveChanged({ name }: Backend, scope: ConnectionScope): void {
+    const listings = this.#fleet.members.get(name)?.listings
+    if (scope.kind === 'listing') listings?.expire(scope.key)
+    else if (scope.kind === 'session' && listings?.isForked(scope)) listings.fork(scope.session.id)
+    else return
     this.#notifier.notify()
   }
 

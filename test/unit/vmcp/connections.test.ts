@@ -41,6 +41,7 @@ async function start(
       events: makeEvents(),
       links: {
         listChanged: (_backend, _kind, scope) => void changes.push(scope.kind),
+        gap: () => {},
         resourceUpdated: () => {},
         admit: () => {},
         outcome: () => {},

@@ -72,6 +72,8 @@ export interface BackendChannel {
 export interface ChannelEvents {
   /** A message that belongs to no request of ours. */
   readonly onMessage: (message: Message) => void
+  /** What was said unasked may not have been heard: the stream for it was down. */
+  readonly onGap: () => void
   /** The channel can carry nothing any more; with BackendSessionLost, responses that are due may still come. */
   readonly onLost: (error: Error) => void
 }

@@ -147,6 +147,7 @@ export class SessionConnection implements BackendConnection {
     channel = this.#options.makeChannel(
       {
         onMessage: (message) => inbound.handle(message, undefined),
+        onGap: () => this.#options.events.gap(),
         onLost: (error) => {
           // A request that is being answered may be answered yet, and was perhaps carried out: it is not sent again.
           if (error instanceof BackendSessionLost) inbound.withdrawQuestions(error)

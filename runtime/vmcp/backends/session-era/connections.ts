@@ -35,6 +35,8 @@ const maxShared = 256
 /** What connections tell the backend that they belong to. */
 export interface ConnectionsEvents {
   listChanged(kind: ListKind, scope: ConnectionScope): void
+  /** Changes of what is listed over this connection may not have been heard. */
+  gap(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
 }
 
@@ -127,6 +129,7 @@ export class Connections {
       notification: (method, params) => {
         if (scope.kind === 'session') scope.session.deliver(name, method, params)
       },
+      gap: () => events.gap(scope),
       lost: () => {
         // What it would have announced is not heard of: the lists are read again, over a new connection.
         if (scope.kind === 'listing') events.listChanged('tools', scope)

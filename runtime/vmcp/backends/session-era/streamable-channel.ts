@@ -33,6 +33,7 @@ import {
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
+import { Gaps } from './gaps.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
 const defaultRetryMs = 1_000
@@ -54,12 +55,14 @@ export class StreamableChannel implements BackendChannel {
   readonly #closed = new AbortController()
   readonly #retired = new AbortController()
   readonly #inFlight = new InFlight<ExchangeControl>()
+  readonly #gaps: Gaps
   #sessionId: string | undefined
   #version: string | undefined
 
   constructor(target: ChannelTarget, events: ChannelEvents, resume?: BackendSession) {
     this.#target = target
     this.#events = events
+    this.#gaps = new Gaps(events.onGap)
     this.#sessionId = resume?.sessionId
     this.#version = resume?.protocolVersion
   }
@@ -231,25 +234,34 @@ export class StreamableChannel implements BackendChannel {
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
+    signal.addEventListener('abort', () => this.#gaps.close(), { once: true })
     let failures = 0
+    let isMissing = false
+    const catchUp = (): void => {
+      if (isMissing) this.#gaps.note()
+      isMissing = false
+    }
     while (!signal.aborted) {
       try {
         const response = await this.#get(sender, signal, position, this.#events.onMessage, {
           onStream: () => {
             failures = 0
             settled()
+            catchUp()
           },
         })
         if (this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        if (!response.stream && response.status < 500) return
+        // It has no stream, or none any more.
+        if (!response.stream && response.status < 500 && response.status !== 429) return catchUp()
       } catch {
         // An error of the stream is no error of a call: try again below.
       }
       settled()
       failures++
+      isMissing = true
       await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), maxRetryMs), signal).catch(
         () => {},
       )

@@ -1,0 +1,84 @@
+/** The stream on which a backend announces changes goes down and comes back: what it announced meanwhile is seen all the same. */
+import type { ServerResponse } from 'node:http'
+import t from 'tap'
+import { Gaps } from '../../../../runtime/vmcp/backends/session-era/gaps.ts'
+import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { openSession } from '../../../helpers/mcp/wire.ts'
+import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+
+for (const status of [503, 429, 405]) {
+  t.test(`tools that changed while the stream was down (${status}) are told and listed`, async (t) => {
+    const streams = new Set<ServerResponse>()
+    const line = { isDown: false }
+    const fixture = await startFixture({
+      before(req, res) {
+        if (req.method !== 'GET') return false
+        if (line.isDown) {
+          // One that says that there is no stream any more is believed.
+          line.isDown = status === 405
+          res.writeHead(status).end()
+          return true
+        }
+        streams.add(res)
+        return false
+      },
+    })
+    const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
+    t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+    const session = await openSession(vmcp.url)
+    const told = await session.listen()
+    const list = async () => (await session.request('tools/list')).text.includes('extra_tool')
+    t.equal(await list(), false)
+    line.isDown = true
+    for (const stream of streams) stream.destroy()
+    fixture.state.toggleTool()
+    await told.next(({ method }) => method === 'notifications/tools/list_changed')
+    t.equal(await list(), true)
+    told.close()
+  })
+}
+
+t.test('a stream that comes and goes does not have lists read again and again', async (t) => {
+  const gets = { opened: 0 }
+  const backend = await startRawBackend({
+    before(req, res) {
+      if (req.method !== 'GET') return false
+      gets.opened++
+      res.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 20\n\n')
+      return true
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  while (gets.opened < 40) await session.request('tools/list')
+  const lists = backend.requests.filter(({ method }) => method === 'tools/list').length
+  t.ok(lists < 10, `${lists} lists for ${gets.opened} streams`)
+  t.ok(lists >= 2, 'and at least once more than without a gap')
+})
+
+t.test('gaps: the first is told, then one for all of the next half minute', async (t) => {
+  let told = 0
+  const timers: { ms: number; work: () => void }[] = []
+  const clock = {
+    now: () => 0,
+    after(ms: number, work: () => void) {
+      const timer = { ms, work }
+      timers.push(timer)
+      return () => void timers.splice(timers.indexOf(timer), 1)
+    },
+  }
+  const pass = () => timers.shift()?.work()
+  const gaps = new Gaps(() => told++, clock)
+  for (let i = 0; i < 5; i++) gaps.note()
+  t.same([told, timers.map(({ ms }) => ms)], [1, [30_000]])
+  pass()
+  t.same([told, timers.length], [2, 1], 'what came meanwhile is told at the end')
+  pass()
+  t.same([told, timers.length], [2, 0], 'nothing came: nothing is told')
+  gaps.note()
+  gaps.note()
+  gaps.close()
+  t.same([told, timers.length], [3, 0], 'a closed stream tells nothing more')
+})
