@@ -68,9 +68,12 @@ export interface ServiceOptions {
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
   readonly sessionAffinity?: 'ClientIP' | 'None'
   readonly headless?: boolean
+  /** The ports serve HTTPS. */
+  readonly secure?: boolean
 }
 
 export function service(meta: ChildMeta, options: ServiceOptions): KubeObject {
+  const rest = { protocol: 'TCP', ...(options.secure && { appProtocol: 'https' }) }
   return {
     apiVersion: 'v1',
     kind: 'Service',
@@ -80,8 +83,8 @@ export function service(meta: ChildMeta, options: ServiceOptions): KubeObject {
       ...(options.headless && { clusterIP: 'None' }),
       ...(options.sessionAffinity && { sessionAffinity: options.sessionAffinity }),
       ports: [
-        { name: 'http', port: options.port, targetPort: options.targetPort, protocol: 'TCP' },
-        ...(options.ports ?? []).map(({ name, port }) => ({ name, port, targetPort: name, protocol: 'TCP' })),
+        { name: 'http', port: options.port, targetPort: options.targetPort, ...rest },
+        ...(options.ports ?? []).map(({ name, port }) => ({ name, port, targetPort: name, ...rest })),
       ],
       selector: options.selector,
     },

@@ -58,7 +58,11 @@ export interface ContainerPort {
 }
 
 export interface Probe {
-  readonly httpGet?: { readonly path: string; readonly port: string | number }
+  readonly httpGet?: {
+    readonly path: string
+    readonly port: string | number
+    readonly scheme?: 'HTTPS'
+  }
   readonly tcpSocket?: { readonly port: string | number }
   readonly initialDelaySeconds?: number
   readonly periodSeconds?: number
@@ -108,6 +112,11 @@ export interface PodTemplateSpec {
     readonly annotations?: Readonly<Record<string, string>>
   }
   readonly spec: PodSpec
+}
+
+/** The same probe over HTTPS; the kubelet does not look at who signed the certificate. */
+export function httpsProbe(probe: Probe): Probe {
+  return probe.httpGet ? { ...probe, httpGet: { ...probe.httpGet, scheme: 'HTTPS' } } : probe
 }
 
 /** An HTTP probe on the port named `http`; numbers are seconds, then the failure count. */

@@ -5,8 +5,8 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
+import { type CertificateFiles, ServedCertificate } from '../../schemas/certificate/index.ts'
 import { shutdownOf } from './shutdown.ts'
-import { type CertificateFiles, loadCertificate, watchCertificate } from './tls.ts'
 
 /**
  * How long a request may take to arrive. Nobody who calls us waits longer for the response, and a slow unmanaged object
@@ -30,7 +30,7 @@ export interface HookPortsOptions {
   /** A new certificate is served. */
   readonly onReloaded: () => void
   /** A new certificate cannot be used; the old one stays. */
-  readonly onUnusable: () => void
+  readonly onUnusable: (reason: string) => void
 }
 
 export interface HookPorts {
@@ -48,12 +48,14 @@ export async function listen({
   onReloaded,
   onUnusable,
 }: HookPortsOptions): Promise<HookPorts> {
-  const secure = files && loadCertificate(files)
+  const certificate = files && new ServedCertificate(files, { onReloaded, onUnusable })
   const servers = ports.map(({ app }) => {
-    if (!secure) return createHttpServer(timeouts, app)
+    if (!certificate) return createHttpServer(timeouts, app)
     // Who has no certificate is refused by the route that demands one: a probe has none.
     const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
-    return createHttpsServer({ ...secure, ...asking, ...timeouts }, app)
+    const server = createHttpsServer({ ...certificate.options, ...asking, ...timeouts }, app)
+    certificate.follow(server)
+    return server
   })
   const ends = servers.map(shutdownOf)
   const listening = await Promise.allSettled(
@@ -61,23 +63,14 @@ export async function listen({
   )
   const failed = listening.find((outcome) => outcome.status === 'rejected')
   if (failed) {
+    certificate?.close()
     for (const server of servers) server.close()
     throw failed.reason
   }
-  const watching =
-    files &&
-    watchCertificate(
-      files,
-      (options) => {
-        for (const server of servers) if ('setSecureContext' in server) server.setSecureContext(options)
-        onReloaded()
-      },
-      onUnusable,
-    )
   return {
     ports: servers.map(portOf),
     async close(graceMs) {
-      watching?.close()
+      certificate?.close()
       await Promise.all(ends.map((end) => end(graceMs)))
     },
   }

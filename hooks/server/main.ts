@@ -7,6 +7,7 @@
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
+import { type CertificateFiles, certificateEndsAt } from '../../schemas/certificate/index.ts'
 import { addCertificatesCommand } from '../certificates/index.ts'
 import {
   isColoured,
@@ -29,7 +30,6 @@ import { listen } from './listeners.ts'
 import { type HookService, hooksApp } from './server.ts'
 import { type DefaultRedis, type HookSettings, hookSettings } from '../settings.ts'
 import { EvaluationWorker } from './workers.ts'
-import { type CertificateFiles, certificateEndsAt } from './tls.ts'
 import { tokenReader } from './tokens.ts'
 
 /**
@@ -191,7 +191,8 @@ async function serve(flags: Flags): Promise<void> {
     ports: portsOf(flags).map(({ port, serves }) => ({ port, app: hooksApp({ ...shared, serves }) })),
     files,
     onReloaded: () => log('info', 'the serving certificate was reloaded'),
-    onUnusable: () => log('error', 'the new serving certificate cannot be used; the old one stays'),
+    onUnusable: (reason) =>
+      log('error', 'the new serving certificate cannot be used; the old one stays', { reason }),
   })
   const [port, hooksPort] = listeners.ports
   log('info', 'listening', {

@@ -5,6 +5,7 @@
  * the API that does not exist is told only to somebody who is signed in.
  */
 import type { IncomingMessage } from 'node:http'
+import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import { GatehouseError, isFields } from '../../schemas/index.ts'
 import { Exchange, listen, type Log, pipeline, readBody, sendJson, sendProblem } from '../net/index.ts'
 import type { Acted } from './acted.ts'
@@ -22,6 +23,7 @@ export interface ConsoleServerOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  readonly certificate: ServedCertificate | undefined
   /** Path before all others, without a slash at its end; usually ''. */
   readonly basePath: string
   /** Under which address browsers reach it; undefined: under the names of this machine. */
@@ -48,7 +50,7 @@ class ConsoleExchange extends Exchange {
 
 /** Binds and starts serving. Rejects with the system's error when it cannot bind. */
 export async function serveConsole(options: ConsoleServerOptions): Promise<RunningConsole> {
-  const { host, port, basePath, publicUrl, log, access } = options
+  const { host, port, basePath, publicUrl, log, access, certificate } = options
   const assets = readAssets(options.assets, basePath)
   let origins: ReadonlySet<string> = new Set()
 
@@ -80,8 +82,8 @@ export async function serveConsole(options: ConsoleServerOptions): Promise<Runni
     },
     (req, res) => new ConsoleExchange(req, res),
   )
-  const listener = await listen({ host, port, handler, log })
-  origins = originsOf(publicUrl, listener.port)
+  const listener = await listen({ host, port, handler, log, certificate })
+  origins = originsOf(publicUrl, listener)
   const url = `${publicUrl ?? listener.url}${basePath}/`
   log.info('console listening', { url })
   return {

@@ -1,6 +1,7 @@
 /** Puts the console together: who may look, what is shown, and the listener that serves it. */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, type Fetch, isLoopbackHost, type Log } from '../net/index.ts'
 import type { Events } from '../observe/index.ts'
@@ -33,6 +34,8 @@ export interface ConsoleOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  /** Serve TLS. Whoever opened it closes it. */
+  readonly certificate?: ServedCertificate | undefined
   /** Path before all others, without a slash at its end. Default none. */
   readonly basePath?: string | undefined
   /** Origin under which browsers reach it. Default the names of this machine. */
@@ -87,6 +90,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   const served = await serveConsole({
     host,
     port,
+    certificate: options.certificate,
     basePath,
     publicUrl,
     access,

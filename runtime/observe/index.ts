@@ -31,6 +31,7 @@ export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.
 export { makeLog, type RootLog } from './log.ts'
 export { redactText } from './redact.ts'
 export { Secret } from './secret.ts'
+export { openServingCertificate } from './serving-certificate.ts'
 export { sessionHash } from './session-hash.ts'
 export type { ShownSession, ShownTool } from './shown.ts'
 export { visibleText } from './text.ts'

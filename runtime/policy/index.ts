@@ -28,6 +28,7 @@ export {
   type PolicySet,
 } from './explain.ts'
 export { type PolicyTest, type PolicyTestRun, runPolicyTests } from './fixtures.ts'
+export { followTls } from './remote/tls.ts'
 export { type Flip, type Replay, replayDecisions } from './replay.ts'
 export {
   makeWebhookChain,

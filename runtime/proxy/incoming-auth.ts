@@ -19,9 +19,9 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
-  return ({ port }) => {
-    const resource =
-      resourceUrl ?? oidc.resource ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
+  return ({ port, url }) => {
+    const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
+    const resource = resourceUrl ?? oidc.resource ?? own
     if (resourceUrl === undefined && oidc.resource === undefined) {
       log.info('no --resource-url is given, using the listening address', { resource })
     }

@@ -5,6 +5,7 @@
  * not known count as `other`. Durations are those of whole responses; streams are counted, not timed.
  * Source: docs/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
+import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import {
   histogramText,
   metricsType,
@@ -170,11 +171,24 @@ function* samplesOf(counts: ReadonlyMap<string, number>): Generator<MetricSample
   for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
 }
 
+/** When the served certificate ends; nothing without one. */
+export function certificateMetrics(certificate: ServedCertificate | undefined): string {
+  if (!certificate) return ''
+  return metricText(serverMetrics.certificateExpiry, [
+    [certificate.endsAt / 1_000, { certificate: 'serving' }],
+  ])
+}
+
+export interface MetricsAddress {
+  readonly host: string
+  readonly port: number
+  readonly certificate: ServedCertificate | undefined
+}
+
 /** Serves `/metrics` on a port of its own. Rejects with the system's error when it cannot be bound. */
 export function serveMetrics(
   metrics: { render(): string | Promise<string> },
-  host: string,
-  port: number,
+  address: MetricsAddress,
   log: Log,
 ): Promise<Listener> {
   const handler = pipeline(
@@ -188,5 +202,5 @@ export function serveMetrics(
     },
     (req, res) => new Exchange(req, res),
   )
-  return listen({ host, port, handler, log })
+  return listen({ ...address, handler, log })
 }

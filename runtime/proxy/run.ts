@@ -6,13 +6,21 @@
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type ProxySettings, vmcpEnvironment } from '../config/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { type Listener, makeDispatcher, unbracket } from '../net/index.ts'
+import { makeEvents, openServingCertificate } from '../observe/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import { incomingFor } from './incoming-auth.ts'
-import { authServerMetrics, makeProxyMetrics, secretUseMetrics, serveMetrics } from './metrics.ts'
+import {
+  authServerMetrics,
+  certificateMetrics,
+  makeProxyMetrics,
+  secretUseMetrics,
+  serveMetrics,
+} from './metrics.ts'
 import { makeRemote } from './remote.ts'
 import type { RunParts } from './run-parts.ts'
 import { type RunningProxy, startProxy } from './server.ts'
@@ -40,23 +48,30 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
   })
   const made = await makeRemote(config, parts, dispatcher)
   const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
+  const certificate =
+    config.tls && openServingCertificate(config.tls, (!parts.quiet && parts.events) || makeEvents())
   const metrics =
-    config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version, moreMetrics(parts))
+    config.metricsPort === undefined
+      ? undefined
+      : makeProxyMetrics(parts.version, moreMetrics(parts, certificate))
   const observe = metrics?.observe ?? parts.observe
   let proxy: RunningProxy
   let metricsListener: Listener | undefined
   async function release(): Promise<void> {
+    certificate?.close()
     await metricsListener?.close({ graceMs: 0 })
     await made.close()
     await sessions?.close()
     await dispatcher.destroy()
   }
   try {
-    if (metrics) metricsListener = await serveMetrics(metrics, host, config.metricsPort ?? 0, log)
+    if (metrics)
+      metricsListener = await serveMetrics(metrics, { host, port: config.metricsPort ?? 0, certificate }, log)
     proxy = await startProxy({
       target: config.target,
       host,
       port: config.port,
+      certificate,
       dispatcher,
       log,
       allowedOrigins: config.allowedOrigins,
@@ -83,6 +98,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
     await release()
     throw error
   }
+  certificate?.look()
   return {
     url: proxy.url,
     port: proxy.port,
@@ -116,10 +132,13 @@ function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
 }
 
-/** What the page of metrics says of the embedded authorization server. */
-function moreMetrics({ authServer, events }: RunParts): () => string {
+/** What the page of metrics says of the embedded authorization server, and of the served certificate. */
+function moreMetrics(
+  { authServer, events }: RunParts,
+  certificate: ServedCertificate | undefined,
+): () => string {
   const counted = events && authServer ? authServerMetrics(events) : () => ''
-  return () => secretUseMetrics(authServer?.secretUses()) + counted()
+  return () => secretUseMetrics(authServer?.secretUses()) + counted() + certificateMetrics(certificate)
 }
 
 /** Where sessions are shared between replicas, when the file says so. */

@@ -5,6 +5,7 @@
  * Source: docs/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import {
@@ -34,7 +35,7 @@ import type { TargetAddress } from './forward/target.ts'
 
 export interface ProxyAddress {
   readonly port: number
-  /** `http://host:port`. */
+  /** `http://host:port`, or https. */
   readonly url: string
 }
 
@@ -43,6 +44,8 @@ export interface ProxyOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  /** Serve TLS; whoever opened it closes it. */
+  readonly certificate?: ServedCertificate | undefined
   readonly dispatcher: Dispatcher
   readonly log: Log
   readonly allowedOrigins?: readonly string[]
@@ -94,6 +97,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const listener = await listen({
     host: options.host,
     port: options.port,
+    certificate: options.certificate,
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
     log,
@@ -134,6 +138,7 @@ function makeHandler(
   const guard = makeOriginGuard({
     host: options.host,
     port,
+    secure: options.certificate !== undefined,
     allowedOrigins,
     allowedHosts: options.allowedHosts,
   })

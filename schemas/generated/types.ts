@@ -1070,6 +1070,8 @@ export type MCPRemoteProxySpec = {
   readonly replicas?: number
   /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
+  /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
+  readonly tls?: ServingTLS
   /** Lets a HorizontalPodAutoscaler decide the number of pods. */
   readonly autoscaling?: Autoscaling
   /** Where sessions are stored. */
@@ -1231,6 +1233,8 @@ export type MCPServerSpec = {
   readonly autoscaling?: Autoscaling
   /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
+  /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
+  readonly tls?: ServingTLS
   /** Replicas of the server itself. Unset: left to an autoscaler. */
   readonly backendReplicas?: number
   /** Where sessions are stored. */
@@ -2260,6 +2264,12 @@ export type ServerAutoscaling = {
   readonly targetSessions?: number
 }
 
+/** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
+export type ServingTLS = {
+  /** Secret of type kubernetes.io/tls (tls.crt, tls.key). With ca.crt, virtual servers can have this one as a backend. */
+  readonly secretName: string
+}
+
 /** Session affinity of the Service. None suits stateless servers and balancers with their own affinity. */
 export type SessionAffinity = "ClientIP" | "None"
 
@@ -2649,6 +2659,8 @@ export type VirtualMCPServerSpec = {
   readonly replicas?: number
   /** Public address, through a Gateway or an Ingress that exists. Clients reach the server at https://<hostname> with its usual path. */
   readonly exposure?: Exposure
+  /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
+  readonly tls?: ServingTLS
   /** Lets a HorizontalPodAutoscaler decide the number of pods. */
   readonly autoscaling?: ServerAutoscaling
   /** Existing service account; one is generated when unset. */

@@ -1,5 +1,6 @@
 /** Golden cases of what servers have for several pods, and of how they are reached from outside. */
 import { redis, remote, secret, server, virtual, world } from './resources.ts'
+import { servingCertificate } from './serving-certificate.ts'
 import type { Stored, World } from './world.ts'
 
 type Request = Record<string, unknown>
@@ -20,6 +21,8 @@ const exposure = {
     annotations: { 'cert-manager.io/issuer': 'public' },
   },
 }
+const tls = { tls: { secretName: 'inside-tls' } }
+const inside = secret('inside-tls', servingCertificate)
 const certificate = secret('tools-tls', { 'tls.crt': 'c', 'tls.key': 'k' })
 
 export const dayTwo: Record<string, () => Request> = {
@@ -75,5 +78,17 @@ export const dayTwo: Record<string, () => Request> = {
     files(running(certificate, remote('crm', { exposure }), server('files', { exposure }))),
   'MCPRemoteProxy/exposed': () =>
     crm(running(remote('crm', { exposure: { hostname: 'crm.example.com', ingress: {} } }))),
+  'VirtualMCPServer/tls': () =>
+    door(running(inside, certificate, server('files', tls), remote('crm'), virtual({ ...tls, exposure }))),
+  'VirtualMCPServer/tls-secret-missing': () => {
+    const w = running(virtual())
+    return door(w.apply(virtual(tls)))
+  },
+  'MCPServer/tls': () => files(running(inside, server('files', tls))),
+  'MCPServer/tls-pair-broken': () => {
+    const w = running(inside, server('files', tls))
+    return files(w.apply(secret('inside-tls', { ...servingCertificate, 'tls.key': 'no key' })))
+  },
+  'MCPRemoteProxy/tls': () => crm(running(inside, remote('crm', tls))),
   'MCPRemoteProxy/autoscaled': () => crm(running(remote('crm', { autoscaling, ...redis }))),
 }

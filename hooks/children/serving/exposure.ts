@@ -13,9 +13,15 @@ export function publicOrigin({ hostname }: Exposure): string {
   return `https://${hostname}`
 }
 
+export interface RouteTarget {
+  readonly port: number
+  /** The Service serves HTTPS. */
+  readonly secure: boolean
+}
+
 /** Under the name of the Service that it leads to. */
-export function route(meta: ChildMeta, exposure: Exposure, port: number): KubeObject {
-  return exposure.gateway ? httpRoute(meta, exposure, port) : ingress(meta, exposure)
+export function route(meta: ChildMeta, exposure: Exposure, { port, secure }: RouteTarget): KubeObject {
+  return exposure.gateway ? httpRoute(meta, exposure, port) : ingress(meta, exposure, secure)
 }
 
 function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: number): KubeObject {
@@ -45,12 +51,18 @@ const streaming = {
   'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
 } as const
 
-function ingress(meta: ChildMeta, { hostname, ingress: own }: Exposure): KubeObject {
+/** Others than ingress-nginx take it from `appProtocol` of the Service, or have settings of their own. */
+const toHttps = { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' } as const
+
+function ingress(meta: ChildMeta, { hostname, ingress: own }: Exposure, secure: boolean): KubeObject {
   const { className, tlsSecretName, annotations } = own ?? {}
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'Ingress',
-    metadata: childMeta({ ...meta, annotations: { ...meta.annotations, ...streaming, ...annotations } }),
+    metadata: childMeta({
+      ...meta,
+      annotations: { ...meta.annotations, ...streaming, ...(secure && toHttps), ...annotations },
+    }),
     spec: {
       ...(className !== undefined && { ingressClassName: className }),
       tls: [{ hosts: [hostname], ...(tlsSecretName !== undefined && { secretName: tlsSecretName }) }],

@@ -5,7 +5,7 @@
  * Gateway or the Ingress controller decides.
  */
 import { byText, type Exposure } from '../../../schemas/index.ts'
-import { publicOrigin, route } from '../../children/serving/exposure.ts'
+import { publicOrigin, route, type RouteTarget } from '../../children/serving/exposure.ts'
 import type { ChildMeta } from '../../children/objects.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -48,10 +48,10 @@ export function exposureChildren(
   context: Context,
   exposure: Exposure | undefined,
   meta: ChildMeta,
-  port: number,
+  target: RouteTarget,
 ): KubeObject[] {
   const own = exposureOf(context, exposure)
-  return own && !refusal(context, own) ? [route(meta, own, port)] : []
+  return own && !refusal(context, own) ? [route(meta, own, target)] : []
 }
 
 /** URLs that clients are told and that must be of the host name: what each is, and the URL. */

@@ -11,6 +11,7 @@ import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { externalUrl } from '../common/exposure.ts'
+import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
 import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { checkPodTemplate, templateFailure } from '../common/pod-template.ts'
@@ -27,14 +28,15 @@ export interface BuiltRemoteProxy {
 }
 
 /** Address of the proxy with the path of its MCP endpoint. */
-export function addressOf({ name, namespace, settings, parent }: Context): string {
+export function addressOf(context: Context): string {
+  const { name, namespace, settings, parent } = context
   const base = serviceUrl(
     remoteProxyNames(name).proxy,
     namespace,
     settings.clusterDomain,
     parent.spec.proxyPort,
   )
-  return base + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
+  return servedUrl(context, base) + (parent.spec.transport === 'sse' ? '/sse' : '/mcp')
 }
 
 /** The same for clients outside the cluster; undefined where nothing leads to it. */
@@ -61,6 +63,8 @@ export function build(context: Context): BuiltRemoteProxy {
   const proxy = front(context, target, externalAddressOf(context) ?? addressOf(context), needs)
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
   const headers = checkHeaders(context, needs)
+  const tls = checkTls(context, addressOf(context))
+  addTlsFiles(context, needs)
   const built =
     proxy.file &&
     proxyChildren(proxy, needs, {
@@ -74,7 +78,9 @@ export function build(context: Context): BuiltRemoteProxy {
   checkPodTemplate(conditions, template)
   checkConfiguration(context, headers ?? configurationFailure(proxy.failures))
   const size = built?.children && sizeFailure(built.children)
-  const failures = [headers, ...proxy.failures, template, size].filter((failure) => failure !== undefined)
+  const failures = [headers, tls, ...proxy.failures, template, size].filter(
+    (failure) => failure !== undefined,
+  )
   if (failures.length > 0 || !built?.children) return { children: undefined, failures, hashes: proxy.hashes }
   return { children: built.children, failures: [], hashes: proxy.hashes }
 }

@@ -7,6 +7,7 @@ import { fieldsOf, listOf, textOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
+import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -50,6 +51,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       textOf(exposure.secret),
+      tlsSecretName(spec),
       ...secretNamesIn(spec['headerForward']),
       ...secretNamesIn(spec['authzConfig']),
     ],

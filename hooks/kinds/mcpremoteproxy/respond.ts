@@ -11,6 +11,7 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, isTerminating } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
+import { toldUrl } from '../common/serving-tls.ts'
 import { toldUrls } from '../common/proxy/references.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
@@ -39,7 +40,10 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
       phase,
       message,
       externalUrl: context.violations.length === 0 ? externalAddressOf(context) : undefined,
-      url: context.violations.length === 0 ? addressOf(context) : fieldsOf(context.stored['status'])['url'],
+      url:
+        context.violations.length === 0
+          ? toldUrl(context, addressOf(context), built.children)
+          : fieldsOf(context.stored['status'])['url'],
       replicas: proxy?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),
       ...built.hashes,

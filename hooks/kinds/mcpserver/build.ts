@@ -12,6 +12,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { type BuiltProxyConfig, front } from '../common/proxy/config.ts'
 import { externalUrl } from '../common/exposure.ts'
+import { addTlsFiles, checkTls, servedUrl } from '../common/serving-tls.ts'
 import { proxyChildren, proxyOptions } from '../common/proxy/children.ts'
 import { checkPodTemplate, mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
@@ -44,7 +45,7 @@ function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
 export function addressOf(context: Context): string {
   const { name, namespace, settings, parent } = context
   const base = serviceUrl(serverNames(name).proxy, namespace, settings.clusterDomain, parent.spec.proxyPort)
-  return base + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
+  return servedUrl(context, base) + (clientTransport(parent) === 'sse' ? '/sse' : '/mcp')
 }
 
 /** The same for clients outside the cluster; undefined where nothing leads to it. */
@@ -82,6 +83,8 @@ export function build(context: Context): BuiltServer {
   checkRateLimits(context)
   const { policy, failure: profile } = networkPolicy(context)
   const secrets = checkSecrets(context)
+  const tls = checkTls(context, addressOf(context))
+  addTlsFiles(context, needs)
   const revision = hashOf([context.secretRevision(parent.spec.secrets ?? []), bridge?.files ?? {}])
   const server = serverTemplate(context, stdio, revision)
   const template = server.violations && mergeFailure(server.violations)
@@ -95,7 +98,7 @@ export function build(context: Context): BuiltServer {
       annotations: restartAnnotations(context),
     })
   checkPodTemplate(conditions, template ?? built?.failure)
-  const all = [template, stdio.failure, profile, secrets, ...proxy.failures, built?.failure]
+  const all = [template, stdio.failure, profile, secrets, tls, ...proxy.failures, built?.failure]
   const failures = all.filter((failure) => failure !== undefined)
   if (failures.length > 0 || !server.template || !built?.children) {
     return { children: undefined, failures, hashes: proxy.hashes }

@@ -10,6 +10,7 @@ import { fieldsOf, textOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
+import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -61,6 +62,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(spec['authzConfig']),
       textOf(exposure.secret),
+      tlsSecretName(spec),
     ],
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),

@@ -15,6 +15,7 @@ import { PodNeeds } from '../../runtime-config/needs.ts'
 import { mergeFailure, templateFailure } from '../common/pod-template.ts'
 import { specFailure } from '../../references/resolve.ts'
 import { externalUrl } from '../common/exposure.ts'
+import { checkTls, servedUrl } from '../common/serving-tls.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
 import { checkBackendNames } from './config/backend-names.ts'
@@ -45,8 +46,10 @@ export interface BuiltVirtualServer {
 }
 
 /** Address of the virtual server, with the path of its MCP endpoint. */
-export function addressOf({ name, namespace, settings }: Context): string {
-  return `${serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)}/mcp`
+export function addressOf(context: Context): string {
+  const { name, namespace, settings } = context
+  const base = serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)
+  return `${servedUrl(context, base)}/mcp`
 }
 
 /** The same for clients outside the cluster; undefined where nothing leads to it. */
@@ -104,6 +107,7 @@ function check(context: Context, needs: PodNeeds) {
   const server = checkAuthServer(context, incoming)
   const password = checkSessionSecret(context, needs)
   const consoleSecret = checkConsoleSecret(context, needs)
+  const tls = checkTls(context, addressOf(context))
   checkSessions(context)
   const revisions = hashesOf(incoming, observed.hash)
   for (const [what, hash] of Object.entries(revisions)) needs.revision(what, hash)
@@ -127,6 +131,7 @@ function check(context: Context, needs: PodNeeds) {
     asked.webhooks.failure,
     password,
     consoleSecret,
+    tls,
   ]
   const broken = [group, ...parts].filter((failure) => failure !== undefined)
   const { defaultStrategy } = outgoing

@@ -22,6 +22,7 @@ import type { Fields, KubeObject, StringMap } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'
+import { addTlsFiles, serving } from '../common/serving-tls.ts'
 import { consolePorts } from './config/console.ts'
 import { app, configDirectory, configFile, container, port } from './paths.ts'
 
@@ -36,9 +37,10 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   const { spec } = parent
   const names = virtualServerNames(name)
   const selector = selectorLabels(app, name)
+  const served = serving(context)
   const debug = spec.config?.operational?.logLevel === 'debug'
   const generated: PodTemplateSpec = {
-    metadata: { labels: selector, annotations: { [restartAnnotation]: restartHash } },
+    metadata: { labels: selector, annotations: { ...served.annotations, [restartAnnotation]: restartHash } },
     spec: {
       serviceAccountName: spec.serviceAccount ?? names.account,
       enableServiceLinks: false,
@@ -47,7 +49,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
       securityContext: podSecurity(settings),
       ...pullSecrets(spec.imagePullSecrets, settings.imagePullSecrets),
       containers: [
-        {
+        served.container({
           name: container,
           image: settings.runtimeImage,
           imagePullPolicy: 'IfNotPresent',
@@ -75,7 +77,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
           lifecycle: leaving,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
-        },
+        }),
       ],
       volumes: needs.volumes,
     },
@@ -95,6 +97,7 @@ export function commonNeeds(context: Context, needs: PodNeeds): void {
   needs.literal('XDG_CONFIG_HOME', '/tmp')
   needs.configFiles('vmcp-config', configDirectory, names.config)
   needs.scratch('tmp', '/tmp')
+  addTlsFiles(context, needs)
 }
 
 /** All children, in the order in which they need each other. */
@@ -135,7 +138,12 @@ export function childrenOf(
       { name: names.server, namespace, labels },
       { kind: 'Deployment', selector, container, observed, ...spec },
     ),
-    ...exposureChildren(context, spec.exposure, { name: names.server, namespace, labels }, port),
+    ...exposureChildren(
+      context,
+      spec.exposure,
+      { name: names.server, namespace, labels },
+      { port, secure: serving(context).secure },
+    ),
     service(
       { name: names.server, namespace, labels },
       {
@@ -145,6 +153,7 @@ export function childrenOf(
         ports: consolePorts(spec),
         type: spec.serviceType,
         sessionAffinity: spec.sessionAffinity,
+        secure: serving(context).secure,
       },
     ),
   ]

@@ -7,6 +7,7 @@ import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { exposureRelated } from '../common/exposure.ts'
+import { tlsSecretName } from '../common/serving-tls.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -38,6 +39,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(authz),
       textOf(exposure.secret),
+      tlsSecretName(spec),
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],

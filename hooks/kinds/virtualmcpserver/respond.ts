@@ -12,6 +12,7 @@ import { lastAppliedChildren } from '../../sync/last-applied.ts'
 import { fieldsOf, type KubeObject, listOf } from '../../kube.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
+import { toldUrl } from '../common/serving-tls.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress } from '../../sync/progress.ts'
@@ -64,7 +65,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
     status: definedFields({
       phase,
       message,
-      url: addressOf(context),
+      url: toldUrl(context, addressOf(context), built.children),
       externalUrl: externalAddressOf(context),
       backendCount: routableCount(backends as never),
       replicas: pods?.replicas ?? 0,

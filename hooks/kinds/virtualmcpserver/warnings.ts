@@ -7,6 +7,7 @@ import { replicaFailure } from '../../runtime-config/auth-server.ts'
 import { authServerWarnings } from '../../externalauth/index.ts'
 import { unknownBackendsOf } from '../../references/backend-names.ts'
 import { policyNameWarnings } from '../common/checks/policies.ts'
+import { tlsWarnings } from '../common/serving-tls.ts'
 
 export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): readonly string[] {
   const { config } = spec
@@ -27,6 +28,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   }
   found.push(...quotaWarnings(spec))
   found.push(...policyNameWarnings(spec.incomingAuth.authzConfig))
+  found.push(...tlsWarnings(spec, virtualServerNames(metadata.name).server))
   found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
     found.push('config.optimizer.embeddingService is overridden by embeddingServerRef')

@@ -34,7 +34,22 @@ function podMonitor(): object {
           { key: 'app.kubernetes.io/component', operator: 'NotIn', values: ['server'] },
         ],
       },
-      podMetricsEndpoints: [{ port: 'http', path: '/metrics', interval: '30s' }],
+      podMetricsEndpoints: [
+        {
+          port: 'http',
+          path: '/metrics',
+          interval: '30s',
+          relabelings: [
+            {
+              sourceLabels: ['__meta_kubernetes_pod_annotation_prometheus_io_scheme'],
+              regex: '(https)',
+              targetLabel: '__scheme__',
+            },
+          ],
+          // Of servers with spec.tls: pods are reached by address, which no certificate names.
+          tlsConfig: { insecureSkipVerify: true },
+        },
+      ],
     },
   }
 }

@@ -14,6 +14,8 @@ export interface ProxyInput {
   readonly targetUri?: string
   readonly host?: string
   readonly port?: string
+  readonly tlsCertFile?: string
+  readonly tlsKeyFile?: string
   readonly allowedOrigins?: readonly string[]
   readonly resourceUrl?: string
   readonly requestTimeout?: string
@@ -91,6 +93,22 @@ export const proxyFlags = {
     default: '0',
     group: listener,
     help: 'port the proxy listens on; 0 lets the system choose a free one',
+  },
+  tlsCertFile: {
+    flag: '--tls-cert-file',
+    kind: 'string',
+    value: 'file',
+    group: listener,
+    help: 'serve HTTPS with this certificate, PEM, followed by those of its authorities; reloaded when it changes',
+    added: true,
+  },
+  tlsKeyFile: {
+    flag: '--tls-key-file',
+    kind: 'string',
+    value: 'file',
+    group: listener,
+    help: 'its private key, PEM, without a passphrase',
+    added: true,
   },
   allowedOrigins: {
     flag: '--allowed-origins',

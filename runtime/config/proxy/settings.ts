@@ -5,6 +5,7 @@
  * Half of a security setting is an error, never open access. Nothing here listens, connects or opens a browser.
  * Source: docs/specification/proxy-command.md#rules, rules 1 to 7 and the flag tables.
  */
+import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import {
   type AddressPolicy,
   isSwitchedOn,
@@ -13,6 +14,7 @@ import {
 } from '../../../schemas/index.ts'
 import type { ProxyEnvironment } from '../../net/index.ts'
 import { type Environment, proxyEnvironment, variables } from './env.ts'
+import { servingFiles } from '../common/serving-files.ts'
 import { SettingErrors, originViolation } from '../common/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
 import { oidcSettings, type IncomingOidc } from './oidc.ts'
@@ -30,6 +32,8 @@ export interface ProxySettings {
   readonly host: string
   /** 0: the system chooses. */
   readonly port: number
+  /** Undefined: plain HTTP. */
+  readonly tls?: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   readonly resourceUrl: string | undefined
   /** 0 waits for ever. */
@@ -107,6 +111,7 @@ export function resolveProxyConfig(
     target,
     host: violations.host('host') ?? '127.0.0.1',
     port: violations.integer('port', 0, 65_535) ?? 0,
+    tls: violations.attempt(() => servingFiles(input)),
     allowedOrigins: readOrigins(input, violations),
     resourceUrl: readResourceUrl(input, violations),
     requestTimeoutMs: violations.duration('requestTimeout', { zero: true }) ?? 60_000,

@@ -3,13 +3,15 @@
  * how many sessions live. A flag wins over the variable of the environment, which is for pods.
  */
 import { isIP } from 'node:net'
+import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import type { Environment } from '../proxy/env.ts'
 import { hostName, originViolation, shown } from '../common/setting-errors.ts'
+import { servingFiles, type ServingFlags } from '../common/serving-files.ts'
 import { vmcpEnvironment } from './file.ts'
 
 /** As they were typed; undefined where they were not. */
-export interface ServeFlags {
+export interface ServeFlags extends ServingFlags {
   readonly host: string
   readonly port: string
   readonly sessionTtl?: string | undefined
@@ -20,6 +22,8 @@ export interface ServeFlags {
 export interface ServeSettings {
   readonly host: string
   readonly port: number
+  /** Undefined: plain HTTP. */
+  readonly tls: CertificateFiles | undefined
   /** Undefined: the server's default. */
   readonly sessionTtlMs: number | undefined
   /** Undefined: the server's default. */
@@ -59,13 +63,23 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
     }
   }
 
+  function tlsFiles(): CertificateFiles | undefined {
+    try {
+      return servingFiles(flags)
+    } catch (error) {
+      violations.push(error instanceof Error ? error.message : String(error))
+      return undefined
+    }
+  }
+
+  const tls = tlsFiles()
   const port = whole('--port', flags.port, 0, 65_535) ?? 0
   const ttl = named('--session-ttl', flags.sessionTtl, vmcpEnvironment.sessionTtl, env)
   const sessionTtlMs = duration(ttl.name, ttl.value)
   const cap = named('--max-sessions', flags.maxSessions, vmcpEnvironment.maxSessions, env)
   const maxSessions = whole(cap.name, cap.value, 1, sessionCeiling)
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
-  return { host, port, sessionTtlMs, maxSessions, allowedOrigins }
+  return { host, port, tls, sessionTtlMs, maxSessions, allowedOrigins }
 }
 
 /** The value with the name of where it came from. */

@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Exchange } from '../../net/index.ts'
+import type { Exchange, Listener } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
 
 const csrfHeader = 'x-gatehouse-csrf'
@@ -39,10 +39,11 @@ export function setSecurityHeaders({ res }: Exchange): void {
 }
 
 /** The origins under which the console is reached: its public URL, else the names of this machine. */
-export function originsOf(publicUrl: string | undefined, port: number): ReadonlySet<string> {
+export function originsOf(publicUrl: string | undefined, listener: Listener): ReadonlySet<string> {
   if (publicUrl !== undefined) return new Set([new URL(publicUrl).origin])
+  const { protocol, port } = new URL(listener.url)
   const names = ['localhost', '127.0.0.1', '[::1]']
-  return new Set(names.map((name) => new URL(`http://${name}:${port}`).origin))
+  return new Set(names.map((name) => new URL(`${protocol}//${name}:${port}`).origin))
 }
 
 /** Throws HOST_DENIED or ORIGIN_DENIED: the way around a name that was bound to this address, and around other pages. */

@@ -2,15 +2,17 @@
  * The HTTP/1.1 listener: socket limits, answers to malformed requests, upgrades, and a graceful end. A connection that is
  * closed before its request was read completely is closed in stages.
  *
- * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Cleartext only; TLS is terminated in
- * front. The end of a listener has four steps: stop accepting, end event streams and upgraded sockets, wait for
+ * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Serves TLS when it is given a certificate,
+ * and then nothing else; a new certificate counts for new connections. The end of a listener has four steps: stop accepting, end event streams and upgraded sockets, wait for
  * requests in flight, cut what is left when the grace is over.
  * Source: docs/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { closeInStages } from './staged-close.ts'
@@ -29,10 +31,12 @@ export interface ListenOptions {
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
+  /** Serve TLS. Whoever opened it closes it. */
+  readonly certificate?: ServedCertificate | undefined
 }
 
 export interface Listener {
-  /** `http://host:port`, IPv6 in brackets. */
+  /** `http://host:port` or `https://host:port`, IPv6 in brackets. */
   readonly url: string
   readonly port: number
   /** The address that was bound. */
@@ -48,6 +52,8 @@ interface Connection {
   /** The last exchange. */
   req: IncomingMessage | undefined
   res: ServerResponse | undefined
+  /** Bytes that were received before the first one of a request: those of the TLS handshake. */
+  readonly handshakeBytes: number
 }
 
 const connections = new WeakMap<Socket, Connection>()
@@ -68,7 +74,7 @@ export function holdsStream(res: ServerResponse, end: () => void): void {
 /** Binds and starts serving. Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when it cannot bind. */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
-  const { handler, onUpgrade, log } = options
+  const { handler, onUpgrade, log, certificate } = options
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
 
@@ -81,25 +87,28 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     handler(req, res)
   }
 
-  const server = createServer(
-    {
-      maxHeaderSize: limits.maxHeaderBytes,
-      headersTimeout: limits.headersTimeoutMs,
-      requestTimeout: limits.requestTimeoutMs,
-      keepAliveTimeout: limits.keepAliveTimeoutMs,
-      connectionsCheckingInterval: limits.checkIntervalMs,
-      // Only a WebSocket takes a connection over; h2c and unknown protocols are answered as plain requests.
-      shouldUpgradeCallback: (req) => onUpgrade !== undefined && isWebSocket(req),
-    },
-    onRequest,
-  )
+  const http = {
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: limits.checkIntervalMs,
+    // Only a WebSocket takes a connection over; h2c and unknown protocols are answered as plain requests.
+    shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
+  }
+  const server = certificate
+    ? createTlsServer(
+        { ...certificate.options, ...http, handshakeTimeout: limits.headersTimeoutMs, allowHalfOpen: true },
+        onRequest,
+      )
+    : createServer(http, onRequest)
+  if ('setSecureContext' in server) certificate?.follow(server)
   server.on('connection', (socket: Socket) => {
-    sockets.add(socket)
-    connections.set(socket, { endStream: undefined, req: undefined, res: undefined })
-    const destroySoon = () => closeAfterResponse(socket)
-    socket.destroySoon = destroySoon
-    socket.once('close', () => sockets.delete(socket))
+    // With TLS, this is the connection below it, which has no requests.
+    if (certificate) track(sockets, socket)
+    else accept(sockets, socket)
   })
+  server.on('secureConnection', (socket: Socket) => accept(sockets, socket))
   // The body reader sends "100 Continue" once the request has passed every earlier stage.
   server.on('checkContinue', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
@@ -130,18 +139,42 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const bound = server.address()
   if (bound === null || typeof bound === 'string') throw new Error('the listener has no network address')
   const { address, port } = bound
-  const name = address.includes(':') ? `[${address}]` : address
+  const authority = `${address.includes(':') ? `[${address}]` : address}:${port}`
   let closing: Promise<void> | undefined
 
   return {
-    url: `http://${name}:${port}`,
+    url: `${certificate ? 'https' : 'http'}://${authority}`,
     port,
     address,
     close({ graceMs = 5_000 } = {}) {
+      if ('setSecureContext' in server) certificate?.unfollow(server)
       closing ??= shutDown(server, sockets, upgraded, graceMs)
       return closing
     },
   }
+}
+
+function track(sockets: Set<Socket>, socket: Socket): void {
+  sockets.add(socket)
+  socket.once('close', () => sockets.delete(socket))
+}
+
+/** A connection on which requests may come. */
+function accept(sockets: Set<Socket>, socket: Socket): void {
+  track(sockets, socket)
+  connections.set(socket, {
+    endStream: undefined,
+    req: undefined,
+    res: undefined,
+    handshakeBytes: socket.bytesRead,
+  })
+  const destroySoon = () => closeAfterResponse(socket)
+  socket.destroySoon = destroySoon
+}
+
+/** Whether nothing of a request has arrived. */
+function isUnused(socket: Socket): boolean {
+  return socket.bytesRead <= (connections.get(socket)?.handshakeBytes ?? 0)
 }
 
 /** In place of `destroySoon`, with which Node closes a connection after the last response on it. */
@@ -177,7 +210,7 @@ async function shutDown(
   const timer = setInterval(() => server.closeIdleConnections(), 20)
   // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
   const unused = setTimeout(() => {
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
   }, unusedMs)
   const cut = setTimeout(() => {
     for (const socket of sockets) socket.destroy()
@@ -192,7 +225,9 @@ async function shutDown(
 /** Answers what the parser refused. Fixed texts: the parser's own message is for the debug log. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
   // On a connection opened ahead of any request, a client would take a response for that to its next request.
-  if (!(socket instanceof Socket) || socket.bytesRead === 0 || !socket.writable) {
+  // Nor can a client read it whose handshake failed.
+  if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
+    if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()
     return
   }

@@ -17,6 +17,8 @@ export interface GuardOptions {
   readonly host: string
   /** The port that was really bound. */
   readonly port: number
+  /** The listener serves TLS. */
+  readonly secure?: boolean | undefined
   readonly allowedOrigins: readonly string[]
   /**
    * Further names under which a loopback bind is reached: lower case, without port and brackets. May change while the
@@ -55,9 +57,7 @@ export function parseOrigin(value: string): string | undefined {
 export function makeOriginGuard(options: GuardOptions): OriginGuard {
   const loopback = isLoopbackHost(options.host)
   const explicit = normalise(options.allowedOrigins)
-  const defaults = loopback
-    ? ['localhost', '127.0.0.1', '[::1]'].map((name) => `http://${name}${portSuffix(options.port)}`)
-    : []
+  const defaults = loopback ? ['localhost', '127.0.0.1', '[::1]'].map((name) => ownOrigin(name, options)) : []
   const list = explicit.length > 0 ? explicit : defaults
   const origins = list.length > 0 ? new Set(list) : undefined
   const hosts = loopback ? hostsOf(explicit) : undefined
@@ -92,8 +92,8 @@ export function makeOriginGuard(options: GuardOptions): OriginGuard {
   return { origins, check }
 }
 
-function portSuffix(port: number): string {
-  return port === 80 ? '' : `:${port}`
+function ownOrigin(name: string, { port, secure }: GuardOptions): string {
+  return new URL(`${secure ? 'https' : 'http'}://${name}:${port}`).origin
 }
 
 function normalise(entries: readonly string[]): string[] {

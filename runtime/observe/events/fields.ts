@@ -227,6 +227,21 @@ export interface EventFields {
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
+  /** The certificate that this server shows ends soon or has ended; without `ends`: not any more. */
+  readonly serving_certificate_expiring: {
+    /** RFC 3339 time. */
+    readonly ends?: string | undefined
+    readonly expired?: boolean | undefined
+  }
+  readonly serving_certificate_reloaded: {
+    /** RFC 3339 time. */
+    readonly ends: string
+  }
+  /**
+   * Files that have changed hold no certificate and key that can be served; without `reason`: they do again. Names files, never
+   * their content.
+   */
+  readonly serving_certificate_refused: { readonly reason?: string | undefined }
 }
 
 export type EventType = keyof EventFields

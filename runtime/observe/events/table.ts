@@ -5,6 +5,7 @@
  * come. Other events are told as they come, repeats within a minute as one line with a count.
  */
 import { callRows } from './call-rows.ts'
+import { certificateRows } from './certificate-rows.ts'
 import type { EventFields } from './fields.ts'
 import { quotaRows } from './quota-rows.ts'
 import type { EventTable } from './row.ts'
@@ -276,22 +277,5 @@ export const eventTable: EventTable = {
     level: 'info',
     condition: () => ({ id: 'audit_lost', open: undefined }),
   },
-  certificate_expiring: {
-    message: ({ ends, expired }) => {
-      if (ends === undefined) return 'no certificate of the backend ends soon any more'
-      return expired ? 'a certificate for a backend has ended' : 'a certificate for a backend ends soon'
-    },
-    level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
-    condition: ({ backend, ends, expired }) => ({
-      id: `certificate_expiring/${backend}`,
-      backend,
-      open:
-        ends === undefined
-          ? undefined
-          : {
-              message: `a certificate in the caBundle of backend ${backend} ${expired ? 'ended' : 'ends'} at ${ends}`,
-              fix: `put the certificate that follows into the CA bundle of ${backend} (caBundleRef, caBundlePath) and take the old one out; it is read with the next change of the configuration or at the next start`,
-            },
-    }),
-  },
+  ...certificateRows,
 }

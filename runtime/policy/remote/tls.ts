@@ -1,5 +1,6 @@
-/** Certificates for connections to whoever decides elsewhere: read from files, and followed when these change. */
+/** Certificates for connections to other servers: read from files, and followed when these change. */
 import { readFileSync } from 'node:fs'
+import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import { invalidConfig } from '../../../schemas/index.ts'
 import type { TlsMaterial } from '../../net/index.ts'
 
@@ -21,7 +22,7 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
   const { caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
   const read = (): TlsMaterial => ({
     insecureSkipVerify,
-    ca: pem(caBundlePath, `${field}.caBundlePath`),
+    ca: bundle(caBundlePath, `${field}.caBundlePath`),
     cert: pem(clientCertificatePath, `${field}.clientCertificatePath`),
     key: pem(clientKeyPath, `${field}.clientKeyPath`),
   })
@@ -38,6 +39,14 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
     }
     return current
   }
+}
+
+/** The content of a bundle. A broken one would trust nobody, or fail at each connection. */
+function bundle(path: string | undefined, field: string): string | undefined {
+  const text = pem(path, field)
+  const found = text === undefined ? [] : certificatesIn(text)
+  if (typeof found === 'string') throw invalidConfig(`${field}: the file ${path} ${found}`)
+  return text
 }
 
 function pem(path: string | undefined, field: string): string | undefined {

@@ -7,12 +7,14 @@
 import cluster, { type Worker } from 'node:cluster'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
 import { type Listener, makeDispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
+import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import type { TargetLogin } from '../login/login.ts'
-import { isCounts, mergedMetrics, serveMetrics } from '../metrics.ts'
+import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../metrics.ts'
 import { makeLogin, type MadeLogin } from '../remote.ts'
 import { resolveHost, type RunningCommand } from '../run.ts'
 import type { RunParts } from '../run-parts.ts'
@@ -38,20 +40,25 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   })
   const made =
     config.remote.kind === 'oauth' ? await makeLogin(config, config.remote, parts, dispatcher) : undefined
+  // Workers have their own; what becomes of the files is told once, from here.
+  const certificate = config.tls && openServingCertificate(config.tls, parts.events ?? makeEvents())
   const primary = new Primary(config, parts, made)
   try {
     const address = await primary.start()
-    const metrics = await primary.serveMetrics(host)
+    certificate?.look()
+    const metrics = await primary.serveMetrics(host, certificate)
     return {
       ...address,
       ready: primary.signIn(),
       async close(options) {
         await metrics?.close({ graceMs: 0 })
+        certificate?.close()
         await primary.close(options?.graceMs ?? 0)
         await dispatcher.destroy()
       },
     }
   } catch (error) {
+    certificate?.close()
     await primary.close(0)
     await dispatcher.destroy()
     throw error
@@ -89,7 +96,7 @@ class Primary {
     await this.#tell()
   }
 
-  async serveMetrics(host: string): Promise<Listener | undefined> {
+  async serveMetrics(host: string, certificate?: ServedCertificate): Promise<Listener | undefined> {
     const { metricsPort } = this.#config
     if (metricsPort === undefined) return undefined
     const channels = this.#workers
@@ -97,9 +104,11 @@ class Primary {
       const counts = await Promise.all(
         [...channels.values()].map((channel) => channel.call('metrics').catch(() => undefined)),
       )
-      return mergedMetrics(counts.filter(isCounts), { version: this.#parts.version, workers: channels.size })
+      const { version } = this.#parts
+      const merged = mergedMetrics(counts.filter(isCounts), { version, workers: channels.size })
+      return certificateMetrics(certificate) + merged
     }
-    return serveMetrics({ render }, host, metricsPort, this.#parts.log)
+    return serveMetrics({ render }, { host, port: metricsPort, certificate }, this.#parts.log)
   }
 
   /** Resolves when the worker listens; rejects when it cannot. */

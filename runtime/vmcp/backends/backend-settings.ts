@@ -4,8 +4,6 @@
  * What is wrong here is wrong with one backend: it is excluded and reported, and the others are served. The server asks
  * for each backend when it starts and when its file changes, `gatehouse vmcp validate` asks for all.
  */
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import {
   type AddressPolicy,
   addressViolation,
@@ -16,6 +14,8 @@ import {
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
+import type { TlsMaterial } from '../../net/index.ts'
+import { followTls } from '../../policy/index.ts'
 import { injectionViolation } from '../server/embedded-auth.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
@@ -30,8 +30,8 @@ export interface DeclaredBackend {
   readonly url: URL
   /** Where connections may lead. */
   readonly addresses: AddressPolicy
-  /** PEM certificates trusted beside the system's. */
-  readonly ca: string | undefined
+  /** PEM certificates trusted beside the system's, as they are now. */
+  readonly trust: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
   readonly timeoutMs: number
@@ -58,7 +58,7 @@ export function configuredBackend(
     }
   }
   const url = attempt(() => urlOf(backend))
-  const ca = attempt(() => bundleOf(backend))
+  const trust = attempt(() => bundleOf(backend))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
@@ -69,7 +69,7 @@ export function configuredBackend(
   const own = timeouts.perWorkload ?? {}
   const timeout = Object.hasOwn(own, backend.name) ? own[backend.name] : undefined
   const timeoutMs = timerMs(timeout ?? timeouts.default)
-  return { ready: { url, addresses: backend.addresses, ca, headers, auth, timeoutMs } }
+  return { ready: { url, addresses: backend.addresses, trust, headers, auth, timeoutMs } }
 }
 
 /** The backends of a configuration that cannot be served, with why. */
@@ -91,32 +91,8 @@ function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   return new URL(url)
 }
 
-/** The content of the bundle, which must hold certificates: a broken one would trust nobody, or fail at each call. */
-function bundleOf({ name, caBundlePath }: RuntimeBackend): string | undefined {
+/** The trust anchors of the backend: followed, for the authority of a backend may change while it runs. */
+function bundleOf({ name, caBundlePath }: RuntimeBackend): (() => TlsMaterial) | undefined {
   if (caBundlePath === undefined) return undefined
-  const field = `backends.${name}.caBundlePath`
-  let text: string
-  try {
-    text = readFileSync(caBundlePath, 'utf8')
-  } catch (cause) {
-    throw invalidConfig(`${field}: the file cannot be read`, cause)
-  }
-  const certificates = certificatesIn(text)
-  if (certificates.length === 0) throw invalidConfig(`${field}: the file holds no PEM certificate`)
-  if (!certificates.every(isCertificate))
-    throw invalidConfig(`${field}: the file holds a certificate that cannot be read`)
-  return text
-}
-
-/** The PEM certificates of a bundle. */
-export function certificatesIn(bundle: string): readonly string[] {
-  return bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    return new X509Certificate(pem).raw.length > 0
-  } catch {
-    return false
-  }
+  return followTls({ insecureSkipVerify: false, caBundlePath }, `backends.${name}`)
 }

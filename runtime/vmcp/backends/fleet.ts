@@ -2,15 +2,16 @@
  * The backends of the running configuration. A changed configuration adds, removes and replaces single backends;
  * those that did not change keep their connections and listings.
  */
-import { hash, X509Certificate } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import type { AddressPolicy, RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
-import { type Dispatcher, type Log, makeDispatcher } from '../../net/index.ts'
+import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { Backend, type BackendLinks } from './backend.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
-import { certificatesIn, type Configured, type DeclaredBackend } from './backend-settings.ts'
+import type { Configured, DeclaredBackend } from './backend-settings.ts'
 import type { Listing } from '../catalog/listing.ts'
 import { pinRules } from '../catalog/pinning/book.ts'
 import { Listings } from '../catalog/listings.ts'
@@ -113,18 +114,18 @@ export class Fleet {
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
-    const { url, addresses, ca, headers, auth, timeoutMs } = ready
+    const { url, addresses, trust, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
     const pins = pinRules(config, backend.name)
-    const settings = [backend, timeoutMs, limits, auth.fingerprint, passthrough, ca, headers, pins]
+    const settings = [backend, timeoutMs, limits, auth.fingerprint, passthrough, headers, pins]
     const fingerprint = JSON.stringify(settings)
     return {
       name: backend.name,
       transport: backend.transport,
       target: {
         url,
-        dispatcher: this.#dispatcher(ca, addresses),
+        dispatcher: this.#dispatcher(backend, trust),
         credentials: auth.credentials,
         headers,
         limits,
@@ -135,20 +136,16 @@ export class Fleet {
       fingerprint: hash('sha256', fingerprint, 'base64url'),
       authType: auth.type,
       pins,
-      caEndsAt: ca === undefined ? undefined : firstEnd(ca),
+      caEndsAt: trust && (() => firstEnd(trust())),
     }
   }
 
   /** One pool of connections for each set of trust anchors and each rule for addresses. */
-  #dispatcher(ca: string | undefined, addresses: AddressPolicy): Dispatcher {
-    const key = `${addresses} ${ca ?? ''}`
+  #dispatcher({ addresses, caBundlePath = '' }: RuntimeBackend, trust?: () => TlsMaterial): Dispatcher {
+    const key = `${addresses} ${caBundlePath}`
     const known = this.#dispatchers.get(key)
     if (known) return known
-    const dispatcher = makeDispatcher({
-      guard: addresses,
-      ...(ca === undefined ? {} : { ca }),
-      headersTimeoutMs: 0,
-    })
+    const dispatcher = makeDispatcher({ guard: addresses, tls: trust, headersTimeoutMs: 0 })
     this.#dispatchers.set(key, dispatcher)
     return dispatcher
   }
@@ -165,6 +162,9 @@ export class Fleet {
   }
 }
 
-function firstEnd(ca: string): number {
-  return Math.min(...certificatesIn(ca).map((pem) => new X509Certificate(pem).validToDate.getTime()))
+function firstEnd({ ca = '' }: TlsMaterial): number | undefined {
+  const found = certificatesIn(ca)
+  return typeof found === 'string'
+    ? undefined
+    : Math.min(...found.map(({ validToDate }) => validToDate.getTime()))
 }

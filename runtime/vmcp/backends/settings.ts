@@ -16,5 +16,5 @@ export interface BackendSettings {
   /** How its items are digested for pinning; undefined: they are not. */
   readonly pins?: PinRules | undefined
   /** When the first certificate of its bundle ends, milliseconds since the epoch; undefined without a bundle. */
-  readonly caEndsAt?: number | undefined
+  readonly caEndsAt?: (() => number | undefined) | undefined
 }

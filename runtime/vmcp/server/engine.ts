@@ -134,7 +134,7 @@ export class VmcpEngine {
         transport: settings.transport,
         authType: settings.authType,
         revision,
-        caEndsAt: settings.caEndsAt,
+        caEndsAt: settings.caEndsAt?.(),
         era,
         calls: counter.counts,
         health: this.#monitor.health(settings.name),

@@ -13,16 +13,16 @@ export interface GaugeParts {
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
+  /** When the served certificate ends, milliseconds since the epoch; undefined without one. */
+  readonly servingEndsAt: () => number | undefined
 }
 
 const healthStates = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
 const pinStates = ['pinned', 'new', 'changed', 'removed'] as const
 const circuitStates = ['closed', 'open', 'half-open'] as const
 
-export function observeServer(
-  metrics: Metrics,
-  { version, sessions, backends, server, quotas }: GaugeParts,
-): void {
+export function observeServer(metrics: Metrics, parts: GaugeParts): void {
+  const { version, sessions, backends, server, quotas, servingEndsAt } = parts
   metrics.sessions(() => [[sessions()]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
@@ -41,6 +41,8 @@ export function observeServer(
         for (const state of pinStates) yield [pins.counts[state], { ...backendLabel(name), state }]
   })
   metrics.certificateExpiry(function* ends() {
+    const served = servingEndsAt()
+    if (served !== undefined) yield [served / 1_000, { certificate: 'serving' }]
     for (const { name, caEndsAt } of backends())
       if (caEndsAt !== undefined) yield [caEndsAt / 1_000, { certificate: `caBundle of ${name}` }]
   })

@@ -1,4 +1,5 @@
 /** What a virtual server is started with, and what it answers to whoever started it. */
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -25,6 +26,8 @@ export interface StartOptions {
   readonly host?: string | undefined
   /** 0 lets the kernel choose. Default 4483. */
   readonly port?: number | undefined
+  /** Serve TLS. Whoever opened it closes it. */
+  readonly certificate?: ServedCertificate | undefined
   readonly log?: Log | undefined
   /** The event stream of this process, which somebody else writes to the log; default one of the server's own. */
   readonly events?: Events | undefined

@@ -189,6 +189,7 @@ class Vmcp implements VmcpServer {
       backends: () => this.#engine.states(),
       server: config.name,
       quotas,
+      servingEndsAt: () => options.certificate?.endsAt,
     })
   }
 
@@ -230,7 +231,7 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
+    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [], certificate } = this.#options
     const handler = makeHandler({
       authenticator: () => this.#parts.authenticator,
       originGuard: () => {
@@ -249,10 +250,11 @@ class Vmcp implements VmcpServer {
       page: () => this.view.pageFacts(),
     })
     void this.#shareSecret()
-    const listener = await listen({ host, port, handler, log: this.#log })
+    const listener = await listen({ host, port, handler, log: this.#log, certificate })
     this.#originGuard = makeOriginGuard({
       host,
       port: listener.port,
+      secure: certificate !== undefined,
       allowedOrigins,
       requestHeaders: () => this.#parts.passthroughHeaders,
     })
@@ -261,6 +263,7 @@ class Vmcp implements VmcpServer {
     const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaults.graceMs })
     this.#closeListener = closeListener
     this.#reporter = this.#makeReporter()
+    certificate?.look()
     this.#timer = setInterval(() => this.#evict(), evictMs)
     this.#timer.unref()
     this.#log.info('virtual MCP server listening', {

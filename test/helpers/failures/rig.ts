@@ -4,12 +4,13 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import { vmcpEnvironment } from '../../../runtime/config/index.ts'
 import { CallRecorder, startConsole } from '../../../runtime/console/index.ts'
 import { explain } from '../../../runtime/explain/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import { logEvents, makeEvents, makeLog } from '../../../runtime/observe/index.ts'
+import { logEvents, makeEvents, makeLog, openServingCertificate } from '../../../runtime/observe/index.ts'
 import type { StartOptions, VmcpServer } from '../../../runtime/vmcp/index.ts'
 import { entry, virtual, world } from '../../hooks/resources.ts'
 import type { Condition, World } from '../../hooks/world.ts'
@@ -58,6 +59,8 @@ export interface Rig {
 export interface RigOptions extends StartOptions {
   /** Headers of calls. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Serve TLS. */
+  readonly tls?: CertificateFiles
 }
 
 export const quick = {
@@ -73,7 +76,7 @@ export async function rig(
   t: Test,
   backends: Parameters<typeof startTestVmcp>[0],
   more: Readonly<Record<string, unknown>> = {},
-  { headers = {}, ...options }: RigOptions = {},
+  { headers = {}, tls, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const lines: Line[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line) as Line) } })
@@ -81,6 +84,8 @@ export async function rig(
   const recorder = new CallRecorder({ events })
   const cluster = makeCluster(Object.keys(backends))
   t.teardown(logEvents(events, log, options.clock))
+  const certificate = tls && openServingCertificate(tls, events)
+  t.teardown(() => certificate?.close())
   const vmcp = await startTestVmcp(
     backends,
     { telemetry: { enablePrometheusMetricsPath: true }, operational: quick, ...more },
@@ -88,6 +93,7 @@ export async function rig(
       log,
       events,
       recorder,
+      certificate,
       configChecksum: cluster.checksum,
       env: {
         [vmcpEnvironment.namespace]: 'ns',

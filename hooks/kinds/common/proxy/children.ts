@@ -35,6 +35,7 @@ import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
 import { mergeFailure } from '../pod-template.ts'
 import { exposureChildren } from '../exposure.ts'
+import { type Serving, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
 import type { ProxyContext } from './spec.ts'
 import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
@@ -64,6 +65,7 @@ export interface ProxyChildrenOptions {
   readonly podTemplateSpec?: unknown
   /** Annotations of the pods besides the generated ones. */
   readonly annotations: StringMap
+  readonly serving: Serving
   /** What runs beside the proxy in its pod. Of such pods there is one at a time, as far as a rollout allows. */
   readonly beside?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
@@ -96,9 +98,10 @@ export function proxyOptions(
       context,
       spec.exposure,
       { name: names.proxy, namespace, labels },
-      spec.proxyPort,
+      { port: spec.proxyPort, secure: serving(context).secure },
     ),
     observed: context.child('Deployment', names.proxy),
+    serving: serving(context),
     deploymentOverrides: proxyDeployment,
     serviceOverrides: proxyService,
   }
@@ -164,6 +167,7 @@ export function proxyChildren(
       port,
       targetPort: 'http',
       sessionAffinity: options.sessionAffinity,
+      secure: options.serving.secure,
     }),
   ]
   return { children }
@@ -211,6 +215,7 @@ function template(
       annotations: {
         ...metadata?.annotations,
         ...options.annotations,
+        ...options.serving.annotations,
         'gatehouse.dev/runconfig-checksum': restart,
       },
     },
@@ -223,7 +228,7 @@ function template(
       securityContext: podSecurity(settings),
       ...pullSecrets(overrides?.imagePullSecrets, settings.imagePullSecrets),
       containers: [
-        {
+        options.serving.container({
           name: proxyContainer,
           image: settings.runtimeImage,
           imagePullPolicy: 'IfNotPresent',
@@ -241,7 +246,7 @@ function template(
           lifecycle: leaving,
           volumeMounts: needs.mounts,
           securityContext: runtimeContainerSecurity(settings),
-        },
+        }),
         ...(options.beside?.containers ?? []),
       ],
       volumes: [...needs.volumes, ...(options.beside?.volumes ?? [])],

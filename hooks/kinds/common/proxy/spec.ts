@@ -23,6 +23,7 @@ export type ProxySpec = Pick<
   | 'sessionAffinity'
   | 'sessionStorage'
   | 'telemetryConfigRef'
+  | 'tls'
   | 'toolConfigRef'
   | 'trustProxyHeaders'
 > &

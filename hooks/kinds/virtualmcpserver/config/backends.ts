@@ -18,6 +18,7 @@ import type { Strategy } from '../../../externalauth/index.ts'
 import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
 import { fieldsOf, type StringMap } from '../../../kube.ts'
 import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
+import { memberAuthority } from '../../common/serving-tls.ts'
 import { caBundlePath } from '../paths.ts'
 import type { OutgoingConfig } from './outgoing.ts'
 
@@ -93,6 +94,7 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
   const auth = resolver.strategyFor(member.name, member.authRef)
   const caBundle = member.kind === 'MCPServerEntry' ? caBundleOf(context, member) : undefined
   const failure = auth.failure ?? caBundle?.failure ?? headersFailure(context, member)
+  const authority = memberAuthority(member)
   const usable = member.url !== undefined && failure === undefined
   return {
     name: member.name,
@@ -108,6 +110,8 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
           transport: member.transport,
           ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
+          // In the file, trust anchors of its own are for what is reached as a server somewhere else is.
+          ...(authority && { type: 'entry', caBundlePath: caBundlePath(member.name, authority.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
       : undefined,

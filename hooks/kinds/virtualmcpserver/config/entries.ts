@@ -8,6 +8,7 @@ import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { caBundleOf, type ResolvedBackend, resolveBackends } from './backends.ts'
 import type { OutgoingConfig } from './outgoing.ts'
+import { memberAuthority } from '../../common/serving-tls.ts'
 import { caBundleDirectory } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
@@ -51,6 +52,11 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
 
 /** The variable with the headers of an entry, when it adds any. */
 function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedBackend): string | undefined {
+  const authority = member && memberAuthority(member)
+  if (authority) {
+    const items = [{ key: authority.key, path: authority.key }]
+    needs.secretFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, authority.name, items)
+  }
   if (member?.kind !== 'MCPServerEntry') return undefined
   // Present only with a backend, whose headers have been checked.
   const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined

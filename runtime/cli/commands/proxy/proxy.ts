@@ -9,6 +9,7 @@
  */
 import cluster from 'node:cluster'
 import type { Command } from 'commander'
+import type { CertificateFiles } from '../../../../schemas/certificate/index.ts'
 import {
   GatehouseError,
   isSwitchedOn,
@@ -27,6 +28,7 @@ import {
   requireNoOtherFlags,
   resolveProxyConfig,
   resolveProxyFile,
+  servingFiles,
   shownUri,
   variables,
   shutdownGraceMs,
@@ -64,6 +66,8 @@ export interface VirtualServerRequest {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly host: string
   readonly port: number
+  /** Undefined: plain HTTP. */
+  readonly tls: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   /** File of an embedded authorization server. */
   readonly authServerFile: string | undefined
@@ -195,6 +199,7 @@ function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
     env: extended,
     host: input.host ?? file.host,
     port: Number(input.port ?? file.port),
+    tls: servingFiles(input),
     allowedOrigins: input.allowedOrigins ?? file.allowedOrigins ?? [],
     authServerFile,
     debug: debug || file.logLevel === 'debug',

@@ -37,6 +37,10 @@ const served: ReadonlySet<string> = new Set([
 
 export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug: boolean): Promise<number> {
   checkFile(file)
+  if (flags.tlsCertFile !== undefined || flags.tlsKeyFile !== undefined)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: '--tls-cert-file, --tls-key-file: are for the proxy in front of a stdio server',
+    })
   const log = commandLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())
   const common = {

@@ -35,6 +35,8 @@ type TunnelInput = ProxyInput & {
 const notHere: ReadonlySet<string> = new Set([
   '--target-uri',
   '--host',
+  '--tls-cert-file',
+  '--tls-key-file',
   '--workers',
   '--config',
   '--tool-lock',

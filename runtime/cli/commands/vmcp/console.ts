@@ -1,4 +1,5 @@
 /** The web console beside a virtual server: what it is started with, and what it sees. */
+import type { ServedCertificate } from '../../../../schemas/certificate/index.ts'
 import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
 import type { CallRecorder, RunningConsole, ConsoleOptions } from '../../../console/index.ts'
 import { anonymousCaller } from '../../../incoming/index.ts'
@@ -13,6 +14,8 @@ export interface ConsoleParts {
   readonly config: VmcpConfig
   readonly events: Events
   readonly log: Log
+  /** Of the server beside it; without one the console serves plain HTTP too. */
+  readonly certificate: ServedCertificate | undefined
 }
 
 /** A console that will be opened once its server runs. */
@@ -24,7 +27,7 @@ export interface PreparedConsole {
 
 /** The console that the configuration, or `gatehouse dev`, asks for; undefined when there is none. */
 export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConsole | undefined> {
-  const { events, log } = parts
+  const { events, log, certificate } = parts
   const found = settingsOf(parts)
   if (!found) return undefined
   const { payloads, ...settings } = found
@@ -36,6 +39,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
     open: ({ view }) =>
       startConsole({
         ...settings,
+        certificate,
         view,
         explain: async (question, caller) =>
           (await import('../../../explain/index.ts')).explain(await view.snapshot(caller), question),

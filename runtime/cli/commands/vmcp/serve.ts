@@ -3,6 +3,7 @@
  * server, and changes of its file.
  * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
+import type { CertificateFiles } from '../../../../schemas/certificate/index.ts'
 import { isSwitchedOn } from '../../../../schemas/index.ts'
 import { checkAuthServer } from '../../../authserver/index.ts'
 import {
@@ -15,7 +16,7 @@ import {
   watchFile,
 } from '../../../config/index.ts'
 import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
-import { type Events, logEvents, makeEvents } from '../../../observe/index.ts'
+import { type Events, logEvents, makeEvents, openServingCertificate } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
 import {
   checkAll,
@@ -97,6 +98,8 @@ export interface ServeCommandOptions
   /** Stores locks of backends that have none. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
+  /** Undefined: plain HTTP. */
+  readonly tls: CertificateFiles | undefined
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
 }
@@ -118,12 +121,14 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
     audit: read.config.audit,
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
   }
+  const certificate = options.tls && openServingCertificate(options.tls, events)
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions, lockKeeper } = options
-    const console = await prepareConsole({ env, config: read.config, events, log })
+    const console = await prepareConsole({ env, config: read.config, events, log, certificate })
     const start = {
       host,
       port,
+      certificate,
       log,
       events,
       version,
@@ -151,7 +156,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
     } finally {
       await server.close()
     }
-  })
+  }).finally(() => certificate?.close())
   stopLog()
   log.flush()
   return exitCode.ok

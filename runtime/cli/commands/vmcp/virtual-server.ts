@@ -2,6 +2,7 @@
  * Serves a virtual server in the foreground until a signal: the part that `vmcp serve` and a proxy with policies, limits
  * or audit have in common.
  */
+import { logEvents, makeEvents, openServingCertificate } from '../../../observe/index.ts'
 import { startVmcp } from '../../../vmcp/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode, print } from '../../output.ts'
@@ -31,13 +32,18 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
     'all',
   )
   const log = commandLog({ level: request.debug ? 'debug' : 'info', name: 'proxy' })
-  const beside = { log, env, maxUpstreams, audit: config.audit }
+  const events = makeEvents()
+  const stopLog = logEvents(events, log)
+  const certificate = request.tls && openServingCertificate(request.tls, events)
+  const beside = { log, env, events, maxUpstreams, audit: config.audit }
   log.info('every message is read, as the file asks for more than forwarding', { sections: request.sections })
   return withAuthServer(authServerFile, beside, async (authServer) => {
     const server = await startVmcp(config, {
       host,
       port,
+      certificate,
       log,
+      events,
       version,
       env,
       allowedOrigins,
@@ -50,7 +56,10 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
     print(`Proxy started for server ${config.name} on port ${new URL(server.url).port}`)
     await stopped
     await server.close()
-    log.flush()
     return exitCode.ok
+  }).finally(() => {
+    certificate?.close()
+    stopLog()
+    log.flush()
   })
 }

@@ -88,6 +88,8 @@ function addServe(vmcp: Command): void {
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
+    .option('--tls-cert-file <file>', 'serve HTTPS with this certificate, PEM; reloaded when it changes')
+    .option('--tls-key-file <file>', 'its private key, PEM, without a passphrase')
     .option('--session-ttl <duration>', 'life of a session without use (default: 30m)')
     .option(
       '--max-sessions <number>',

@@ -4,12 +4,20 @@ import type { EventType } from '../../../../runtime/observe/events/fields.ts'
 import { nextSteps } from '../../../../runtime/observe/events/next-steps.ts'
 import { eventTable } from '../../../../runtime/observe/events/table.ts'
 import { backendFailures } from '../../../helpers/failures/backends.ts'
+import { certificateFailures } from '../../../helpers/failures/certificates.ts'
 import { callFailures } from '../../../helpers/failures/calls.ts'
 import { listFailures } from '../../../helpers/failures/lists.ts'
 import { quotaFailures } from '../../../helpers/failures/quotas.ts'
 import { settingFailures } from '../../../helpers/failures/settings.ts'
 
-const failures = [...backendFailures, ...callFailures, ...listFailures, ...quotaFailures, ...settingFailures]
+const failures = [
+  ...certificateFailures,
+  ...backendFailures,
+  ...callFailures,
+  ...listFailures,
+  ...quotaFailures,
+  ...settingFailures,
+]
 
 /** Types that need more than a virtual server; each has a test of its own. */
 const elsewhere: Partial<Record<EventType, string>> = {

@@ -1,0 +1,36 @@
+/**
+ * The certificate that a server of this process shows, opened so that all about it is told: a new one, one that cannot be
+ * used, and one that ends within two weeks or has ended.
+ */
+import { type CertificateFiles, ServedCertificate } from '../../schemas/certificate/index.ts'
+import type { Events } from './events/index.ts'
+
+const soonMs = 14 * 24 * 60 * 60_000
+
+/**
+ * Throws INVALID_CONFIG with everything that is wrong with the files. Whoever opens it closes it, and calls `look` once whoever
+ * listens to the events does.
+ */
+export function openServingCertificate(files: CertificateFiles, events: Events): ServedCertificate {
+  let told = ''
+
+  function tellEnd({ endsAt }: ServedCertificate): void {
+    const now = Date.now()
+    const ends = new Date(endsAt).toISOString()
+    const expired = endsAt <= now
+    const state = endsAt - now < soonMs ? `${ends} ${expired}` : ''
+    if (state === told) return
+    told = state
+    events.emit('serving_certificate_expiring', state === '' ? {} : { ends, expired })
+  }
+
+  return new ServedCertificate(files, {
+    onReloaded(now) {
+      events.emit('serving_certificate_reloaded', { ends: new Date(now.endsAt).toISOString() })
+      events.emit('serving_certificate_refused', {})
+      tellEnd(now)
+    },
+    onUnusable: (reason) => events.emit('serving_certificate_refused', { reason }),
+    onLook: tellEnd,
+  })
+}

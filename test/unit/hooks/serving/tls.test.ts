@@ -1,0 +1,177 @@
+/** `spec.tls`: what serves, what is told while the Secret is missing or broken, and how members are reached. */
+import t from 'tap'
+import { parse } from 'yaml'
+import { hookSettings, makeHooks, validateResource } from '../../../../hooks/index.ts'
+import { makeAuthority, secretOf } from '../../../helpers/certificates.ts'
+import { oidc, oidcConfig, remote, secret, server, virtual, world } from '../../../hooks/resources.ts'
+import { servingCertificate } from '../../../hooks/serving-certificate.ts'
+import { type Condition, type Stored, World } from '../../../hooks/world.ts'
+
+const tls = { tls: { secretName: 'inside-tls' } }
+const inside = secret('inside-tls', servingCertificate)
+const kinds = [
+  ['VirtualMCPServer', 'door', 'vmcp-door', virtual, '4483/mcp'],
+  ['MCPRemoteProxy', 'crm', 'mcp-crm-remote-proxy', (spec: object) => remote('crm', spec), '8080/mcp'],
+  ['MCPServer', 'files', 'mcp-files-proxy', (spec: object) => server('files', spec), '8080/mcp'],
+] as const
+
+const statusOf = (w: World, kind: string, name: string) =>
+  w.get(kind, name)['status'] as { url: string; phase: string; conditions: Condition[] }
+const condition = (w: World, kind: string, name: string, type: string) =>
+  statusOf(w, kind, name).conditions.find((one) => one.type === type)
+interface Template {
+  template: {
+    metadata: { annotations: Record<string, string> }
+    spec: { containers: Record<string, unknown>[]; volumes: Record<string, unknown>[] }
+  }
+}
+const podsOf = (w: World, child: string) => (w.get('Deployment', child)['spec'] as Template).template
+const containerOf = (w: World, child: string) => podsOf(w, child).spec.containers[0] ?? {}
+const problemsOf = (object: Stored) =>
+  validateResource(object).violations.map(({ path, message }) => `${path}: ${message}`)
+const fileOf = (w: World) =>
+  parse((w.get('ConfigMap', 'door-vmcp-config')['data'] as Record<string, string>)['config.yaml'] ?? '')
+
+for (const [kind, name, child, make, path] of kinds) {
+  const host = `${child}.team.svc.cluster.local`
+  t.test(`${kind}: HTTPS on the same port, for clients, probes and Prometheus`, async (t) => {
+    const w = world(inside, make(tls)).ready()
+    const { args, startupProbe, livenessProbe, readinessProbe, volumeMounts } = containerOf(w, child)
+    t.ok((args as string[]).includes('--tls-cert-file=/etc/gatehouse/tls/tls.crt'))
+    t.ok((args as string[]).includes('--tls-key-file=/etc/gatehouse/tls/tls.key'))
+    for (const probe of [startupProbe, livenessProbe, readinessProbe])
+      t.match(probe, { httpGet: { port: 'http', scheme: 'HTTPS' } })
+    const mount = (volumeMounts as { name: string; mountPath: string; subPath?: string }[]).find(
+      ({ mountPath }) => mountPath === '/etc/gatehouse/tls',
+    )
+    t.match(mount, { name: 'serving-tls', readOnly: true })
+    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    const volume = podsOf(w, child).spec.volumes.find((one) => one['name'] === 'serving-tls')
+    t.match(volume, { secret: { secretName: 'inside-tls', optional: undefined } })
+    t.match(podsOf(w, child).metadata.annotations, { 'prometheus.io/scheme': 'https' })
+    t.match(w.get('Service', child)['spec'], { ports: [{ name: 'http', appProtocol: 'https' }] })
+    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`)
+    t.match(condition(w, kind, name, 'TLSReady'), { status: 'True', reason: 'CertificateServed' })
+
+    const before = JSON.stringify(w.get('Deployment', child)['spec'])
+    const authority = await makeAuthority()
+    const renewed = await authority.leaf({ names: [host] })
+    w.apply(secret('inside-tls', secretOf(renewed, authority.ca))).settle()
+    t.equal(JSON.stringify(w.get('Deployment', child)['spec']), before, 'a new certificate rolls nothing')
+
+    w.apply(make({})).ready()
+    const plain = world(make({})).ready()
+    t.strictSame(podsOf(w, child), podsOf(plain, child), 'switched off, nothing of it is left')
+    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`)
+    t.equal(condition(w, kind, name, 'TLSReady'), undefined)
+  })
+
+  t.test(`${kind}: a Secret that is missing or broken is told, and what runs stays`, async (t) => {
+    const w = world(make({})).ready()
+    const before = JSON.stringify(podsOf(w, child))
+    w.apply(make(tls)).settle()
+    t.match(condition(w, kind, name, 'TLSReady'), {
+      status: 'False',
+      reason: 'TLSSecretNotFound',
+      message:
+        /spec\.tls\.secretName: .*Secret inside-tls, key tls\.crt.*Create it \(kubectl create secret tls/,
+    })
+    t.equal(condition(w, kind, name, 'Ready')?.status, 'False')
+    t.equal(JSON.stringify(podsOf(w, child)), before)
+    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`, 'as long as that is what serves')
+
+    w.apply(secret('inside-tls', { 'tls.crt': servingCertificate['tls.crt'] })).settle()
+    t.match(condition(w, kind, name, 'TLSReady'), { reason: 'TLSSecretNotFound', message: /key tls\.key/ })
+    w.apply(secret('inside-tls', { ...servingCertificate, 'tls.crt': servingCertificate['ca.crt'] })).settle()
+    t.match(condition(w, kind, name, 'TLSReady'), {
+      reason: 'TLSSecretInvalid',
+      message: /Secret inside-tls: tls\.key: is not the key of the certificate in tls\.crt/,
+    })
+    t.notMatch(JSON.stringify(w.get(kind, name)), 'BEGIN', 'nothing of the Secret')
+    w.apply(inside).ready()
+    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`)
+    t.not(JSON.stringify(podsOf(w, child)), before)
+
+    w.remove('Secret', 'inside-tls').settle()
+    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`, 'the pods go on with what they have')
+    t.ok((containerOf(w, child)['args'] as string[]).some((arg) => arg.startsWith('--tls-cert-file')))
+  })
+
+  t.test(`${kind}: what keeps others from trusting it is told`, async (t) => {
+    const authority = await makeAuthority()
+    const w = world(secret('inside-tls', secretOf(await authority.leaf())), make(tls)).ready()
+    t.match(condition(w, kind, name, 'TLSReady'), {
+      status: 'True',
+      message: new RegExp(`does not name ${host}.*the Secret has no ca\\.crt`),
+    })
+  })
+
+  t.test(`${kind}: half of it is refused`, async (t) => {
+    for (const wrong of [{}, { secretName: '' }, { secretName: 'A_b' }, { secretName: 'a', certFile: '/x' }])
+      t.match(problemsOf(make({ tls: wrong })), [/^spec\.tls/], JSON.stringify(wrong))
+    t.same(problemsOf(make(tls)), [])
+  })
+
+  t.test(`${kind}: gatehouse dev serves by addresses that no certificate names`, async (t) => {
+    const settings = hookSettings({ runtimeImage: 'g:1', version: '1', allowLoopback: true })
+    const w = new World(settings).apply(make(tls)).settle()
+    t.equal(condition(w, kind, name, 'TLSReady'), undefined)
+  })
+}
+
+t.test('a virtual server reaches members by https, with the authority of their Secret', async (t) => {
+  const w = world(inside, server('files', tls), remote('crm', tls), server('notes'), virtual()).ready()
+  const backends: { name: string }[] = fileOf(w).backends
+  t.match(backends, [
+    { name: 'crm', url: 'https://mcp-crm-remote-proxy.team.svc.cluster.local:8080/mcp' },
+    {
+      name: 'files',
+      url: 'https://mcp-files-proxy.team.svc.cluster.local:8080/mcp',
+      caBundlePath: '/etc/gatehouse/ca-bundles/files/ca.crt',
+    },
+    { name: 'notes', url: 'http://mcp-notes-proxy.team.svc.cluster.local:8080/mcp', caBundlePath: undefined },
+  ])
+  const volumes = podsOf(w, 'vmcp-door').spec.volumes.filter((one) => String(one['name']).startsWith('ca-'))
+  const items = [{ key: 'ca.crt', path: 'ca.crt' }]
+  t.match(
+    volumes,
+    ['crm', 'files'].map((name) => ({
+      name: `ca-bundle-${name}`,
+      secret: { secretName: 'inside-tls', optional: true, items },
+    })),
+    'the private key stays where it belongs, and one member keeps no pod from starting',
+  )
+  const secrets = makeHooks(hookSettings({ runtimeImage: 'g:1', version: '1' }))
+    .byKind('VirtualMCPServer')
+    ?.customize(w.request('VirtualMCPServer', 'door') as never)
+  t.notMatch(JSON.stringify(secrets), 'inside-tls', 'the Secret of a member is not read here')
+})
+
+t.test('two servers may share a Secret', async (t) => {
+  const other = { ...virtual(tls), metadata: { ...virtual().metadata, name: 'side' } }
+  const w = world(inside, virtual(tls), other).ready()
+  for (const name of ['door', 'side'])
+    t.equal(condition(w, 'VirtualMCPServer', name, 'TLSReady')?.status, 'True')
+})
+
+t.test('tokens are for the https address; a public address stays what it is', async (t) => {
+  const incomingAuth = { ...oidc, oidcConfigRef: { ...oidc.oidcConfigRef, resourceUrl: undefined } }
+  const w = world(inside, oidcConfig(), virtual({ incomingAuth, ...tls })).ready()
+  t.equal(fileOf(w).incomingAuth.oidc.resource, 'https://vmcp-door.team.svc.cluster.local:4483/mcp')
+  const exposure = { hostname: 'tools.example.com', ingress: {} }
+  w.apply(virtual({ incomingAuth, exposure, ...tls })).ready()
+  t.equal(fileOf(w).incomingAuth.oidc.resource, 'https://tools.example.com/mcp')
+  t.match(w.get('Ingress', 'vmcp-door').metadata['annotations'], {
+    'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS',
+  })
+})
+
+t.test('a Gateway needs to be told to speak TLS to the Service', async (t) => {
+  const exposure = { hostname: 'tools.example.com', gateway: { name: 'public' } }
+  for (const [, , child, make] of kinds) {
+    const warnings = (spec: object) => validateResource(make(spec)).warnings
+    t.match(warnings({ exposure, ...tls }), [new RegExp(`BackendTLSPolicy.*Service ${child}`)])
+    t.same(warnings({ exposure: { hostname: exposure.hostname, ingress: {} }, ...tls }), [])
+    t.same(warnings({ exposure }), [])
+  }
+})

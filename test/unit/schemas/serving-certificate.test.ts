@@ -1,0 +1,132 @@
+/** Which pairs of certificate and key can be served, what is said of the others, and how files that change are followed. */
+import { createPrivateKey } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import {
+  certificateEndsAt,
+  pairViolations,
+  ServedCertificate,
+  serverName,
+} from '../../../schemas/certificate/index.ts'
+import type { PemPair } from '../../../schemas/certificate/pair.ts'
+import { makeAuthority, mountSecret, secretOf } from '../../helpers/certificates.ts'
+
+const names = { cert: 'tls.crt', key: 'tls.key' }
+const authority = await makeAuthority()
+const good = await authority.leaf()
+const other = await authority.leaf()
+const problems = (pair: PemPair) =>
+  pairViolations(pair, names).map(({ path, message }) => `${path} ${message}`)
+
+t.test('pairs of every usual algorithm and form', async (t) => {
+  for (const algorithm of ['ecdsa', 'rsa', 'ed25519'] as const)
+    t.same(problems(await authority.leaf({ algorithm })), [], algorithm)
+  t.same(problems({ ...good, cert: good.cert + authority.ca }), [], 'with its chain')
+  t.same(problems({ ...good, cert: `Bag Attributes\n  x: y\n${good.cert}` }), [], 'with words around it')
+  t.same(problems(await authority.leaf({ endsInMs: -1 })), [], 'whether it has ended is not looked at')
+  const key = createPrivateKey(good.key).export({ type: 'sec1', format: 'pem' }).toString()
+  t.same(problems({ ...good, key }), [], 'SEC 1')
+  const parameters = '-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n'
+  t.same(problems({ ...good, key: parameters + key }), [], 'as openssl ecparam writes it')
+  t.same(problems({ cert: good.cert.replaceAll('\n', '\r\n'), key: key.replaceAll('\n', '\r\n') }), [])
+})
+
+t.test('what cannot be served is named, all at once, without the key', async (t) => {
+  const encrypted = createPrivateKey(good.key)
+    .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'p' })
+    .toString()
+  const cases: readonly [Partial<PemPair>, readonly (string | RegExp)[]][] = [
+    [{ cert: '', key: '' }, ['tls.crt holds no PEM certificate', 'tls.key holds no PEM private key']],
+    [{ cert: good.key }, ['tls.crt holds no PEM certificate']],
+    [{ key: good.cert }, ['tls.key holds no PEM private key']],
+    [
+      { cert: good.cert.replace('MII', 'MIX') },
+      [/^tls\.crt holds a certificate that cannot be read, number 1$/],
+    ],
+    [{ key: good.key.replace(/\n[^\n]{20}/, '\n!') }, ['tls.key holds a private key that cannot be read']],
+    [{ key: encrypted }, ['tls.key holds an encrypted private key: give it without a passphrase']],
+    [{ key: other.key }, ['tls.key is not the key of the certificate in tls.crt']],
+    [
+      { cert: authority.ca + good.cert },
+      ["tls.key is the key of certificate number 2 in tls.crt: the server's own must be the first"],
+    ],
+    [
+      await authority.leaf({ usage: 'clientAuth' }),
+      ['tls.crt holds a certificate that is not for servers (extended key usage serverAuth)'],
+    ],
+    [
+      await authority.leaf({ algorithm: 'rsa1024' }),
+      ['tls.key holds an RSA key of 1024 bits: it must have 2048 or more'],
+    ],
+  ]
+  for (const [change, expected] of cases) {
+    const found = problems({ ...good, ...change })
+    t.equal(found.length, expected.length, found.join('; '))
+    expected.forEach((one, at) => t.match(found[at], one))
+    for (const line of found) t.ok(line.length < 200, 'no content')
+  }
+})
+
+t.test('the names of a certificate', async (t) => {
+  const leaf = await authority.leaf({ names: ['a.team.svc.cluster.local', '*.b.team.svc'] })
+  t.ok(serverName(leaf.cert, 'a.team.svc.cluster.local'))
+  t.ok(serverName(leaf.cert, 'x.b.team.svc'))
+  t.notOk(serverName(leaf.cert, 'c.team.svc.cluster.local'))
+  t.notOk(serverName('no certificate', 'a'))
+})
+
+t.test('files: followed, and the last usable pair stays', async (t) => {
+  const files = mountSecret(secretOf(good))
+  const told: string[] = []
+  const given: unknown[] = []
+  const certificate = new ServedCertificate(files, {
+    onReloaded: () => told.push('reloaded'),
+    onUnusable: (reason) => told.push(reason),
+  })
+  t.teardown(() => certificate.close())
+  certificate.follow({ setSecureContext: ({ cert }) => given.push(cert) })
+  t.equal(certificate.reload(), false, 'nothing has changed')
+  files.write(secretOf(other))
+  t.equal(certificate.reload(), true)
+  t.same(given, [other.cert])
+  t.same(told.splice(0), ['reloaded'])
+  files.write(secretOf({ ...good, key: other.key }))
+  t.equal(certificate.reload(), false)
+  t.equal(certificate.reload(), false)
+  t.match(told.splice(0), [/tls\.key: is not the key of the certificate in .*tls\.crt/], 'told once')
+  files.write(secretOf(await authority.leaf({ endsInMs: -1_000 })))
+  t.equal(certificate.reload(), false)
+  t.match(told.splice(0), [/tls\.crt: the certificate has ended already/])
+  t.same(given, [other.cert])
+  t.equal(certificate.options.cert, other.cert)
+  files.write(secretOf(other))
+  t.equal(certificate.reload(), true, 'what was served before is told as good again')
+  rmSync(files.certFile)
+  t.equal(certificate.reload(), false, 'missing for a moment')
+  t.equal(certificate.endsAt > Date.now(), true)
+  t.equal(certificateEndsAt(files), undefined)
+})
+
+t.test('files: one that has ended is served from the start, for there is no better one', async (t) => {
+  const ended = await authority.leaf({ endsInMs: -1_000 })
+  const files = mountSecret(secretOf(ended))
+  const certificate = new ServedCertificate(files)
+  t.teardown(() => certificate.close())
+  t.ok(certificate.endsAt < Date.now())
+  files.write(secretOf(await authority.leaf({ endsInMs: -500 })))
+  t.equal(certificate.reload(), true, 'one that has ended follows another')
+  files.write(secretOf(good))
+  t.equal(certificate.reload(), true)
+})
+
+t.test('files: everything that is wrong at the start', async (t) => {
+  t.throws(() => new ServedCertificate({ certFile: '/no/crt', keyFile: '/no/key' }), {
+    code: 'INVALID_CONFIG',
+    message: /\/no\/crt: the file cannot be read\n\/no\/key: the file cannot be read/,
+  })
+  const files = mountSecret({ ...secretOf(good), 'ca.crt': good.cert })
+  t.throws(() => new ServedCertificate({ ...files, clientCaFile: files.caFile }), {
+    code: 'INVALID_CONFIG',
+    message: /ca\.crt: holds no certificate of an authority/,
+  })
+})
