@@ -13,6 +13,7 @@ import {
   type MountedSecret,
   secretOf,
 } from '../../helpers/certificates.ts'
+import { until } from '../../helpers/redis.ts'
 
 t.setTimeout(180_000)
 
@@ -60,7 +61,7 @@ async function shown(port: number): Promise<string> {
 }
 
 async function untilShown(port: number, leaf: Leaf): Promise<void> {
-  while ((await shown(port)) !== leaf.serialNumber) await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(async () => (await shown(port)) === leaf.serialNumber)
 }
 
 interface Reply {
@@ -138,15 +139,14 @@ t.test('rotations under load: no request is lost, kept connections and streams g
   const { run, port, secret, first } = await serve(t)
   const serials = new Set<string>()
   const failures: unknown[] = []
-  let stop = false
-  let answered = 0
+  const state = { stop: false, answered: 0 }
   async function load(agent: Agent): Promise<void> {
-    while (!stop) {
+    while (!state.stop) {
       try {
         const { status, text, socket } = await call(port, agent)
         if (status !== 200 || text !== 'hello') failures.push({ status, text })
         serials.add(socket.getPeerCertificate().serialNumber)
-        answered++
+        state.answered++
       } catch (error) {
         failures.push(error)
       }
@@ -173,10 +173,10 @@ t.test('rotations under load: no request is lost, kept connections and streams g
     leaves.push(leaf)
     secret.write(secretOf(leaf, ca))
     await untilShown(port, leaf)
-    const seen = answered
-    while (answered < seen + 20) await new Promise((resolve) => setImmediate(resolve))
+    const enough = state.answered + 20
+    await until(() => state.answered >= enough)
   }
-  stop = true
+  state.stop = true
   await Promise.all(clients)
   t.same(failures, [])
   for (const { serialNumber } of leaves)

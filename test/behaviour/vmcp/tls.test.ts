@@ -14,6 +14,7 @@ import {
 import { type RunningGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { connect } from '../../helpers/mcp/clients.ts'
 import { startEverything } from '../../helpers/mcp/everything.ts'
+import { until } from '../../helpers/redis.ts'
 
 t.setTimeout(180_000)
 
@@ -56,8 +57,7 @@ t.test('real clients of both eras keep their sessions over a rotation', async (t
   const sessions = clients.map(({ sessionId }) => sessionId)
   const next = await authority.leaf({ algorithm: 'rsa' })
   secret.write(secretOf(next, authority.ca))
-  while ((await shown(url, authority.ca)) !== next.serialNumber)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(async () => (await shown(url, authority.ca)) === next.serialNumber)
   await echo()
   t.same(
     clients.map(({ sessionId }) => sessionId),

@@ -143,7 +143,7 @@ t.test('a virtual server reaches members by https, with the authority of their S
   )
   const secrets = makeHooks(hookSettings({ runtimeImage: 'g:1', version: '1' }))
     .byKind('VirtualMCPServer')
-    ?.customize(w.request('VirtualMCPServer', 'door') as never)
+    ?.customize(w.request('VirtualMCPServer', 'door'))
   t.notMatch(JSON.stringify(secrets), 'inside-tls', 'the Secret of a member is not read here')
 })
 
