@@ -360,4 +360,11 @@ export const badManifests: readonly BadManifest[] = [
     [set('/spec/steps/3/maxIterations', 1001)],
     'maxIterations',
   ),
+  schema('tls: no Secret', ['tls', 'VirtualMCPServer'], [set('/spec/tls', {})], 'secretName'),
+  schema(
+    'tls: no name of a Secret',
+    ['tls', 'MCPRemoteProxy'],
+    [set('/spec/tls/secretName', 'Inside_TLS')],
+    'secretName',
+  ),
 ]
