@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
-import type { AddressPolicy, RuntimeBackend } from '../../../schemas/index.ts'
+import type { RuntimeBackend } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -114,7 +114,7 @@ export class Fleet {
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
-    const { url, addresses, trust, headers, auth, timeoutMs } = ready
+    const { url, trust, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
     const pins = pinRules(config, backend.name)
@@ -125,7 +125,7 @@ export class Fleet {
       transport: backend.transport,
       target: {
         url,
-        dispatcher: this.#dispatcher(backend, trust),
+        dispatcher: this.#dispatcher(ready, backend.caBundlePath),
         credentials: auth.credentials,
         headers,
         limits,
@@ -141,7 +141,7 @@ export class Fleet {
   }
 
   /** One pool of connections for each set of trust anchors and each rule for addresses. */
-  #dispatcher({ addresses, caBundlePath = '' }: RuntimeBackend, trust?: () => TlsMaterial): Dispatcher {
+  #dispatcher({ addresses, trust }: DeclaredBackend, caBundlePath = ''): Dispatcher {
     const key = `${addresses} ${caBundlePath}`
     const known = this.#dispatchers.get(key)
     if (known) return known
