@@ -82,6 +82,8 @@ export const errors = {
     text: 'too many event streams are open: close other windows of the console',
   },
   TOO_MANY_TRIES: { status: 429, text: 'too many tries are running: end one of them first' },
+  APPROVAL_STALE: { status: 409, text: 'this is no longer what was reviewed: read the difference again' },
+  LOCK_NOT_WRITTEN: { status: 409, text: 'the lock was not written' },
   TRY_IS_READ: { status: 409, text: 'another page reads the events of this try' },
   RATE_LIMITED: { status: 429, rpc: 429, text: 'Rate limit exceeded' },
   QUOTA_EXCEEDED: { status: 429, rpc: 429, text: 'Quota exceeded' },

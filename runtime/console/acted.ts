@@ -6,10 +6,16 @@ import type { ConsoleView } from './view.ts'
 
 export type ActionType = ConsoleRecord['type']
 
-export interface ConsoleAction {
+/** What somebody did something to. */
+export interface ActionSubject {
+  readonly target?: string | undefined
+  /** Of the definition that was approved. */
+  readonly digest?: string | undefined
+}
+
+export interface ConsoleAction extends ActionSubject {
   readonly type: ActionType
   readonly caller: Caller | undefined
-  readonly target?: string | undefined
   /** What it failed with, if it did. */
   readonly error?: unknown
 }
@@ -19,14 +25,15 @@ export type Acted = (exchange: Exchange, action: ConsoleAction) => void
 const maxText = 128
 
 export function actedIn(view: Pick<ConsoleView, 'acted'>, events: Events): Acted {
-  return function acted({ req }, { type, caller, target, error }) {
+  return function acted({ req }, { type, caller, target, digest, error }) {
     const outcome = outcomeOf(error)
-    view.acted({ type, outcome, source: peerAddress(req), caller, target })
+    view.acted({ type, outcome, source: peerAddress(req), caller, target, digest })
     events.emit('console_action', {
       operation: type.slice('console_'.length),
       outcome,
       user: caller?.subject.slice(0, maxText),
       target: target?.slice(0, maxText),
+      digest,
     })
   }
 }

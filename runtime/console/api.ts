@@ -1,6 +1,6 @@
 /**
  * Types of the console's API, for the server and for the pages: of the runtime the browser's bundle imports this file,
- * `calls/filter.ts`, and nothing else.
+ * `api-pins.ts`, `calls/filter.ts`, and nothing else.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`: after 401
  * UNAUTHENTICATED the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Texts of
@@ -12,6 +12,10 @@
  * signs out and answers `{ location }`, the address to go to. `index.html` holds `{{base}}` in `<base href>`: the server
  * puts the base path there.
  */
+import type { ApprovalResult, LockDifferenceDetail, LockDifference, PinnedBackend } from './api-pins.ts'
+
+export type * from './api-pins.ts'
+export { mostReviewed } from './api-pins.ts'
 
 export type Role = 'viewer' | 'operator' | 'auditor'
 
@@ -46,6 +50,7 @@ export type Permission =
   | 'explain'
   | 'config'
   | 'recheck'
+  | 'pins'
   | 'try'
 
 /** Every list. `next` is an opaque cursor; absent on the last page. */
@@ -165,6 +170,13 @@ export interface Tool {
   readonly hidden?: string
   /** Hidden or direction-changing characters are in its texts. */
   readonly suspicious: boolean
+}
+
+export interface PinList extends ListPage<LockDifference> {
+  /** False: pinning is off. */
+  readonly enabled: boolean
+  readonly total: number
+  readonly locks: readonly PinnedBackend[]
 }
 
 export interface ToolList extends ListPage<Tool> {
@@ -362,6 +374,9 @@ export interface Answers {
   readonly 'backends/{}/recheck': BackendView
   readonly tools: ToolList
   readonly 'tools/{}': ToolDetail
+  readonly pins: PinList
+  readonly 'pins/item': LockDifferenceDetail
+  readonly 'pins/approve': ApprovalResult
   readonly calls: ListPage<CallView>
   readonly 'calls/{}': CallView
   readonly 'calls/{}/payload': PayloadView

@@ -2,3 +2,5 @@
 export { CallRecorder } from './calls/recorder.ts'
 export { type ConsoleOptions, startConsole } from './start.ts'
 export type { RunningConsole } from './server.ts'
+export type { ApprovalWay } from './api.ts'
+export type { Approver, ReviewedDrift } from './view.ts'

@@ -11,15 +11,17 @@ import { limitOf, pageOf } from './data/pages.ts'
 import { given, iso } from './data/texts.ts'
 import { toolDetail, toolList } from './data/tools.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import { pinRoutes } from './pins.ts'
 import type { Readers } from './stream/reader.ts'
 import type { Tries } from './tries/tries.ts'
-import type { ConsoleView } from './view.ts'
+import type { Approver, ConsoleView } from './view.ts'
 
 export interface ConsoleRouteParts {
   readonly recorder: CallRecorder
   readonly readers: Readers
   readonly tries: Tries
   readonly explain: Explain
+  readonly approver: Approver
   readonly view: ConsoleView
   readonly access: VisitorAccess
   readonly version: string
@@ -65,7 +67,7 @@ export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
       method: 'GET',
       path: 'tools/{}',
       needs: 'tools',
-      handle: async (request) => toolDetail(await tools(request), request.names[0] ?? '', view.toolDrift),
+      handle: async (request) => toolDetail(await tools(request), request.names[0] ?? '', view.pinDetail),
     },
     {
       method: 'GET',
@@ -86,6 +88,7 @@ export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
       action: 'console_payload_viewed',
       handle: (request) => payloadOf(recorder, request),
     },
+    ...pinRoutes(parts),
     ...actionRoutes(parts),
     {
       method: 'GET',

@@ -100,8 +100,10 @@ function tell(exchange: ConsoleExchange, error: unknown, acted: Acted): void {
   const type = found?.route.action
   if (!found || !visitor || type === undefined) return
   const named = isFields(json) ? json['name'] : undefined
-  const target = found.names[0] ?? (typeof named === 'string' ? named : undefined)
-  acted(exchange, { type, caller: visitor.caller, target, error })
+  const about = found.route.about?.(json) ?? {
+    target: found.names[0] ?? (typeof named === 'string' ? named : undefined),
+  }
+  acted(exchange, { type, caller: visitor.caller, ...about, error })
 }
 
 /** Path below the base path; undefined for one that is not. */

@@ -20,11 +20,12 @@ import { type RunningConsole, serveConsole } from './server.ts'
 import { Hub } from './stream/hub.ts'
 import { Readers } from './stream/reader.ts'
 import { Tries } from './tries/tries.ts'
-import type { ConsoleView } from './view.ts'
+import type { Approver, ConsoleView } from './view.ts'
 
 export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
+  readonly approver: Approver
   /** Has recorded since the server started. Closed with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
@@ -83,6 +84,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
     readers,
     tries,
     explain: options.explain,
+    approver: options.approver,
     access,
     version,
     now: Date.now,

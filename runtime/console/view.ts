@@ -13,7 +13,15 @@ import type {
   ShownTool,
 } from '../observe/index.ts'
 import type { DescribedPolicies } from '../policy/index.ts'
-import type { CallResultKind, DeniedBy, Health, TryRequest } from './api.ts'
+import type {
+  ApprovalWay,
+  CallResultKind,
+  DeniedBy,
+  Health,
+  LockedKind,
+  PinDriftState,
+  TryRequest,
+} from './api.ts'
 
 export interface ConsoleBackend {
   readonly name: string
@@ -77,9 +85,61 @@ export interface ConsoleView {
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Audits what somebody did here. */
   acted(record: ConsoleRecord): void
-  /** What differs between the approved and the offered definition, part by part. */
-  toolDrift(
-    backend: string,
-    original: string,
-  ): readonly { readonly part: string; readonly lines: readonly string[] }[]
+  /** How backends compare with their locks, sorted by name; undefined while pinning is off. */
+  pins(): readonly ShownPins[] | undefined
+  /** One difference with both definitions; undefined when there is none of that name. */
+  pinDetail(backend: string, kind: LockedKind, name: string): ReviewedDrift | undefined
+}
+
+/** What one backend offers beside what was approved of it. */
+export interface ShownPins {
+  readonly backend: string
+  readonly lock: 'ok' | 'missing' | 'invalid'
+  /** Names of its locks. */
+  readonly locks: readonly string[]
+  /** Why the lock cannot be used. */
+  readonly failure: string | undefined
+  /** There is no lock, and nothing of the backend is offered for that. */
+  readonly closed: boolean
+  readonly observed: boolean
+  readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
+  readonly drift: readonly ShownDrift[]
+}
+
+export interface ShownDrift {
+  readonly backend: string
+  readonly kind: LockedKind
+  readonly name: string
+  readonly state: PinDriftState
+  readonly parts: readonly string[]
+  /** Of what is offered; of what was approved when it is removed. */
+  readonly digest: string
+  readonly renamedFrom?: string
+}
+
+/** A difference in full, for whoever reviews it. */
+export interface ReviewedDrift extends ShownDrift {
+  /** JSON text of what is offered; undefined for a removed item. */
+  readonly offered: string | undefined
+  /** JSON text of what was approved, and its digest; undefined for a new item. */
+  readonly approved: string | undefined
+  readonly approvedDigest: string | undefined
+  /** `cut`: something of it is not shown. */
+  readonly diff: readonly {
+    readonly part: string
+    readonly lines: readonly string[]
+    readonly cut: boolean
+  }[]
+  /** The backend shows callers different things. */
+  readonly perCaller: boolean
+  /** The lock of the configuration is another by now, and about to be in force. */
+  readonly changing: boolean
+}
+
+/** Makes of a reviewed difference what was approved. */
+export interface Approver {
+  /** How that is done. Never throws. */
+  way(reviewed: ReviewedDrift): ApprovalWay
+  /** Writes it; the file that it stands in. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN, and has changed nothing then. */
+  approve(reviewed: ReviewedDrift): Promise<string>
 }

@@ -21,6 +21,8 @@ const pages = [
   ['#/tools/github_create_issue', 'github_create_issue'],
   ['#/tools/github_create_issue/input', 'github_create_issue'],
   ['#/tools/github_create_issue/try', 'github_create_issue'],
+  ['#/pins', 'Pins'],
+  ['#/pins/jira/tool/search', 'search'],
   ['#/calls?open=c8', 'Calls'],
   ['#/sessions', 'Sessions'],
   ['#/policies', 'Policies'],

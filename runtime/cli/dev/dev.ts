@@ -75,6 +75,7 @@ export async function runDev(options: DevOptions): Promise<number> {
     runtimeImage,
     pinFirst: options.pinFirst === undefined ? undefined : resolve(options.pinFirst),
     folder,
+    manifests: options.filename.filter((path) => path !== '-').map((path) => resolve(path)),
     startMs: options.startTimeout * 1000,
     ...localEnvironment(options.logLevel),
     onChange: (changed) => display.redraw(changed),

@@ -45,6 +45,8 @@ export interface PlanContext {
   readonly baseEnv: Readonly<Record<string, string>>
   /** Whoever shows it may use the consoles of this session. */
   readonly consoleToken: string
+  /** Files and folders with the manifests, absolute; none: there are no files to write approvals into. */
+  readonly manifests: readonly string[]
 }
 
 /** Stands for the port of the console, which no container has in this mode. */
@@ -92,7 +94,7 @@ async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,
   { image }: LocalContainer,
-  { addresses, consoleToken, runtimeImage }: PlanContext,
+  { addresses, consoleToken, runtimeImage, manifests }: PlanContext,
 ): Promise<{ readonly url: string; readonly env: Readonly<Record<string, string>> } | undefined> {
   if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return undefined
   const port = await addresses.portOf(workload, consolePort, { isEntrance: false })
@@ -101,6 +103,7 @@ async function consoleOf(
     env: {
       [vmcpEnvironment.consoleToken]: consoleToken,
       [vmcpEnvironment.consolePort]: String(port),
+      [vmcpEnvironment.consoleManifests]: JSON.stringify(manifests),
     },
   }
 }

@@ -31,6 +31,8 @@ export interface SessionOptions {
   readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
   /** An error of our own while applying a change; the session goes on. */
   readonly onError: (error: unknown) => void
+  /** Files and folders with the manifests, which approvals in the console are written into. Default none. */
+  readonly manifests?: readonly string[]
   /** Time after which a process that is not ready is told. */
   readonly startMs: number
 }
@@ -183,7 +185,7 @@ export class DevSession {
   }
 
   async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
-    const { folder, runtimeImage, self, baseEnv, pinFirst } = this.#options
+    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [] } = this.#options
     const context: PlanContext = {
       objects: this.cluster.objects,
       addresses: this.#addresses,
@@ -193,6 +195,7 @@ export class DevSession {
       pinFirst,
       baseEnv,
       consoleToken: this.#consoleToken,
+      manifests,
     }
     try {
       return await planOf(workload, parent, context)

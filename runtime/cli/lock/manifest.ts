@@ -1,6 +1,8 @@
 /** Locks as manifests: what a backend offers, written so that a reviewer sees every character. */
-import { Document, isScalar, Scalar, visit } from 'yaml'
+import { isDeepStrictEqual } from 'node:util'
+import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
 import { apiVersion, pinScheme, type ToolLockSpec } from '../../../schemas/index.ts'
+import { readYaml } from '../../config/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { Surveyed } from '../../vmcp/index.ts'
@@ -70,7 +72,8 @@ function list(name: string, items: readonly Listed[], before: readonly Item[] = 
   return { [name]: sorted.map((item) => lockedItem(item, known.get(item.key))) }
 }
 
-function lockedItem({ key, text }: Listed, before: Item | undefined): Item {
+/** A note stays; a form that is among those of the item before leaves all of it as it is. */
+export function lockedItem({ key, text }: Listed, before: Item | undefined): Item {
   const forms = before ? [before, ...(before.variants ?? [])] : []
   const isKnown = forms.some((form) => canonical(textOf(form)) === canonical(text))
   if (before && isKnown) return before
@@ -83,7 +86,7 @@ function textOf({ definition, definitionText }: Pick<Item, 'definition' | 'defin
 }
 
 /** As an object where readers of YAML and JSON lose nothing of it, else as text. */
-function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
+export function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
   const value: object = JSON.parse(json)
   const survives = canonical(JSON.stringify(value)) === canonical(json) && json.isWellFormed()
   const hasLoneSurrogate = /\\ud[89a-f]/i.test(JSON.stringify(value))
@@ -96,9 +99,12 @@ function canonical(json: string): string {
   return atOnce(canonicalText(Buffer.from(json)))
 }
 
-/** The manifest as YAML; characters that an editor would not show are escapes. */
 export function manifestText(target: LockTarget, spec: ToolLockSpec): string {
-  const document = new Document({ apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec })
+  return yamlText(new Document({ apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec }))
+}
+
+/** A document as YAML; characters that an editor would not show are escapes. */
+export function yamlText(document: Document): string {
   visit(document, {
     Scalar(_key, node) {
       if (
@@ -109,7 +115,14 @@ export function manifestText(target: LockTarget, spec: ToolLockSpec): string {
         node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  return escaped(document.toString({ lineWidth: 0, aliasDuplicateObjects: false } as never))
+  const text = textOfDocument(document, {})
+  // The library loses spaces at the beginning of a line of a quoted text that it writes over several lines.
+  const isWhole = isDeepStrictEqual(readYaml(text).documents[0]?.value, document.toJS())
+  return isWhole ? text : textOfDocument(document, { doubleQuotedMinMultiLineLength: Infinity })
+}
+
+function textOfDocument(document: Document, more: ToStringOptions): string {
+  return escaped(document.toString({ lineWidth: 0, ...more }))
 }
 
 /** Hidden characters stand in double-quoted scalars only, where YAML has escapes for them. */

@@ -130,6 +130,8 @@ export const vmcpEnvironment = {
   /** Set by `gatehouse dev`: the console without a login, and the token that it must be shown. */
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
+  /** Set by `gatehouse dev`: JSON list of the files and folders with its manifests, which the console may write locks in. */
+  consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   consoleClientSecret: consoleSecretVariable,
   /** In a pod: where and under which name backend health is reported. */
   namespace: 'VMCP_NAMESPACE',

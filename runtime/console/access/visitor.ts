@@ -31,7 +31,7 @@ const viewing: readonly Permission[] = ['overview', 'calls.all', 'sessions.all']
 
 const ofRole: Readonly<Record<Role, readonly Permission[]>> = {
   viewer: viewing,
-  operator: [...viewing, 'policies', 'config', 'sessions.end', 'recheck', 'explain'],
+  operator: [...viewing, 'policies', 'config', 'sessions.end', 'recheck', 'pins', 'explain'],
   auditor: [...viewing, 'policies', 'payloads'],
 }
 

@@ -66,12 +66,12 @@ export async function toolList(
 export function toolDetail(
   all: readonly ShownTool[],
   name: string,
-  driftOf: ConsoleView['toolDrift'],
+  driftOf: ConsoleView['pinDetail'],
 ): ToolDetail {
   const facts = all.find((one) => one.name === name)
   if (!facts) throw new GatehouseError('NOT_FOUND', { detail: 'there is no such tool' })
   const { description, inputSchema, outputSchema } = definitionOf(facts.json)
-  const drift = driftOf(facts.backend, facts.original)
+  const drift = driftOf(facts.backend, 'tool', facts.original)?.diff ?? []
   return {
     ...toolRow(facts),
     description,

@@ -2,7 +2,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
-import type { ActionType } from '../acted.ts'
+import type { ActionSubject, ActionType } from '../acted.ts'
 import type { Answers, Permission } from '../api.ts'
 
 export interface ApiRequest {
@@ -24,8 +24,10 @@ export interface ApiRoute {
   readonly needs?: Permission
   /** True for actions that need a recent login. */
   readonly fresh?: boolean
-  /** Audited under this type, refusals included; about the first name of the path. */
+  /** Audited under this type, refusals included; about the first name of the path unless `about` says otherwise. */
   readonly action?: ActionType
+  /** What an action is about, of a body that nobody has checked yet. */
+  readonly about?: (body: unknown) => ActionSubject
   /** Sends what it returns as JSON; undefined: 204, or it has answered by itself. */
   handle(request: ApiRequest): unknown
 }

@@ -77,6 +77,8 @@ export interface ConsoleRecord {
   readonly caller: Caller | undefined
   /** What it was done to: a backend, a tool, the id of a call, the hash of a session. */
   readonly target?: string | undefined
+  /** Of the definition that was approved. */
+  readonly digest?: string | undefined
 }
 
 export interface AuditOptions {
@@ -233,13 +235,13 @@ class AuditLog implements AuditTrail {
     })
   }
 
-  console({ type, outcome, source, caller, target }: ConsoleRecord): void {
+  console({ type, outcome, source, caller, target, digest }: ConsoleRecord): void {
     if (!this.#types.has(type)) return
     this.#write(type, outcome, consoleComponent, {
       source: { type: 'network', value: source },
       subjects: subjectsOf(caller, undefined),
       delegation: this.#delegation(caller),
-      target: { type: 'console', name: target?.slice(0, maxTarget) },
+      target: { type: 'console', name: target?.slice(0, maxTarget), digest },
     })
   }
 

@@ -66,6 +66,9 @@ export const auditEvents = {
   console_payload_viewed: { when: 'arguments and result of a call were shown in the console' },
   console_session_ended: { when: 'a session was ended from the console' },
   console_backend_rechecked: { when: 'a backend was checked from the console' },
+  console_pin_approved: {
+    when: 'a difference between a backend and its lock was approved in the console; the target has the digest',
+  },
   console_tool_tried: { when: 'a tool was tried from the console; the call has a line of its own' },
   console_decision_explained: { when: 'a decision of policies was explained in the console' },
 } as const satisfies Record<AuditEventType, EventRow>

@@ -213,6 +213,8 @@ export interface EventFields {
     readonly outcome: string
     readonly user?: string | undefined
     readonly target?: string | undefined
+    /** Of the definition that was approved. */
+    readonly digest?: string | undefined
   }
   readonly session_storage: { readonly up: boolean; readonly err?: unknown }
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }

@@ -2,7 +2,7 @@
  * A running server as data, for whoever shows it to people: its backends, tools, sessions and problems. Holds no address, no
  * credential and no session id.
  */
-import { byText } from '../../../schemas/index.ts'
+import { byText, type input } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { abortable, type Caller } from '../../net/index.ts'
 import {
@@ -19,7 +19,8 @@ import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
 import { type DirectCall, type DirectResult, statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import type { PartDiff } from '../catalog/pinning/diff.ts'
+import type { PinKind } from '../catalog/pinning/parts.ts'
+import type { PinDetail, PinReport } from '../catalog/pinning/report.ts'
 import { noAbilities } from '../client-codecs/client.ts'
 import type { Core } from '../pipeline/core.ts'
 import type { OperationClient, Perform } from '../pipeline/operation.ts'
@@ -63,12 +64,23 @@ export interface ServerView {
   call(call: DirectCall): Promise<DirectResult>
   /** What this caller could name, before policies, backends that are down included; sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
-  /** What differs between the approved and the offered definition of a tool, part by part; empty when nothing does. */
-  toolDrift(backend: string, original: string): readonly PartDiff[]
+  /** The locks in force, as the configuration has them. */
+  toolLocks(): readonly input.RuntimeToolLock[]
+  /** How backends compare with their locks, sorted by name; undefined while pinning is off. */
+  pins(): readonly PinReport[] | undefined
+  /** One difference with both definitions; undefined when there is none of that name. */
+  pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits what somebody did in the console. */
   acted(record: ConsoleRecord): void
   /** The server as data, as this caller meets it. Never rejects. */
   snapshot(caller: Caller): Promise<ServerSnapshot>
+}
+
+export interface ReviewedPin extends PinDetail {
+  /** The backend shows callers different things. */
+  readonly perCaller: boolean
+  /** The lock of the configuration is another by now, and about to be in force. */
+  readonly changing: boolean
 }
 
 export interface ViewParts {
@@ -136,7 +148,14 @@ export function viewOf(parts: ViewParts): ServerView {
         .sort((a, b) => byText(a.name, b.name))
     },
     acted: (record) => parts.audit.console(record),
-    toolDrift: (backend, original) => engine.pins.detail(backend, 'tool', original)?.diff ?? [],
+    toolLocks: () => config().toolLocks ?? [],
+    pins: () => (config().pinning ? engine.pins.reports() : undefined),
+    pinDetail(backend, kind, name) {
+      const detail = engine.pins.detail(backend, kind, name)
+      if (!detail) return undefined
+      const { pins } = engine
+      return { ...detail, perCaller: pins.isPerCaller(backend), changing: pins.book.isChanging(backend) }
+    },
   }
 }
 

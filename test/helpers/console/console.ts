@@ -1,6 +1,12 @@
 /** A virtual server with its console, in process, and requests as the pages make them. */
 import { randomBytes } from 'node:crypto'
-import { CallRecorder, type ConsoleOptions, startConsole } from '../../../runtime/console/index.ts'
+import { makeApprover } from '../../../runtime/cli/lock/approval/approver.ts'
+import {
+  type Approver,
+  CallRecorder,
+  type ConsoleOptions,
+  startConsole,
+} from '../../../runtime/console/index.ts'
 import { explain } from '../../../runtime/explain/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
@@ -39,6 +45,7 @@ export async function startTestConsole(
   options: {
     readonly ringBytes?: number
     readonly assets?: string
+    readonly approver?: Approver
     readonly shared?: RecordStream
     readonly payloads?: 'none' | 'failures' | 'all'
     readonly login?: { readonly port: number; readonly access: ConsoleOptions['access'] }
@@ -55,6 +62,7 @@ export async function startTestConsole(
   const opened = await startConsole({
     view: vmcp.view,
     explain: async (question, caller) => explain(await vmcp.view.snapshot(caller), question),
+    approver: options.approver ?? (await makeApprover({ env: {}, toolLocks: () => vmcp.view.toolLocks() })),
     recorder,
     shared: options.shared,
     events,

@@ -9,7 +9,9 @@ import type {
   Minute,
   Overview,
   ListPage,
+  LockDifferenceDetail,
   Permission,
+  PinList,
   Policies,
   Role,
   ListedSession,
@@ -39,6 +41,7 @@ const allPermissions: readonly Permission[] = [
   'explain',
   'config',
   'recheck',
+  'pins',
   'try',
 ]
 
@@ -382,6 +385,55 @@ const config: ConfigView = {
   ],
 }
 
+const differing = {
+  backend: 'jira',
+  kind: 'tool',
+  name: 'search',
+  state: 'changed',
+  parts: ['text'],
+  digest: `sha256:${'1f'.repeat(32)}`,
+} as const
+
+const pins: PinList = {
+  ...page([
+    differing,
+    { ...differing, name: 'search_code', backend: 'github', state: 'new', renamedFrom: 'find_code' },
+    { ...differing, kind: 'instructions', name: '', state: 'removed', parts: [] },
+  ]),
+  enabled: true,
+  total: 3,
+  locks: [
+    {
+      backend: 'github',
+      lock: 'ok',
+      locks: ['github'],
+      closed: false,
+      observed: true,
+      counts: { pinned: 41, new: 1, changed: 0, removed: 0 },
+    },
+    {
+      backend: 'jira',
+      lock: 'invalid',
+      locks: ['jira', 'jira-more'],
+      failure: 'tools["search"]: the name stands in the locks of this backend twice',
+      closed: false,
+      observed: false,
+      counts: { pinned: 0, new: 0, changed: 1, removed: 1 },
+    },
+  ],
+}
+
+const pinDetail: LockDifferenceDetail = {
+  ...differing,
+  approvedDigest: `sha256:${'2e'.repeat(32)}`,
+  diff: [{ part: 'text', diff: '-description: Searches issues.\n+description: Searches issues with JQL.' }],
+  approval: {
+    way: 'command',
+    lock: 'jira',
+    command: `kubectl patch mcptoollock jira -n team --type=json --patch-file=/dev/stdin <<'PATCH'\n[]\nPATCH`,
+  },
+}
+
 export const connect: Connect = {
   url: 'https://tools.example.com/mcp',
   name: 'team-tools',
@@ -425,6 +477,8 @@ export function fixtureData(me: Me = meOf(['operator', 'auditor'])): FixtureData
       result: '{"content":[{"type":"text","text":"created"}]}',
       truncated: false,
     },
+    pins,
+    'pins/item': pinDetail,
     sessions: page(sessions),
     policies,
     config,

@@ -1,4 +1,5 @@
 /** A console with a login at a real OpenID provider, and browsers of users with given groups. */
+import type { Approver } from '../../../runtime/console/index.ts'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import {
   startOidcProvider,
@@ -22,6 +23,7 @@ export interface LoginRigOptions {
   readonly more?: Readonly<Record<string, unknown>>
   readonly provider?: TestProviderOptions
   readonly now?: () => number
+  readonly approver?: Approver
   /** Whether ID tokens say when the user signed in without being asked for it. Default true. */
   readonly authTime?: boolean
   readonly payloads?: 'none' | 'failures' | 'all'
@@ -50,6 +52,7 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
   })
   const console = await startTestConsole(options.backends ?? {}, options.more, {
     ...(options.payloads ? { payloads: options.payloads } : {}),
+    ...(options.approver ? { approver: options.approver } : {}),
     login: {
       port,
       access: {

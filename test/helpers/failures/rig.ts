@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
+import { makeApprover } from '../../../runtime/cli/lock/approval/approver.ts'
 import { vmcpEnvironment } from '../../../runtime/config/index.ts'
 import { CallRecorder, startConsole } from '../../../runtime/console/index.ts'
 import { explain } from '../../../runtime/explain/index.ts'
@@ -108,6 +109,7 @@ export async function rig(
   const console = await startConsole({
     view: vmcp.view,
     explain: async (question, caller) => explain(await vmcp.view.snapshot(caller), question),
+    approver: await makeApprover({ env: {}, toolLocks: () => vmcp.view.toolLocks() }),
     recorder,
     events,
     version: '1.2.3',

@@ -38,7 +38,7 @@ const kinds = ['tools', 'prompts', 'resources'] as const
 const capabilities = `{${kinds.map((kind) => `"${kind}":{"listChanged":true}`).join()},"completions":{}}`
 
 /** A backend that says which one it is in all that it answers. */
-async function startOffering(
+export async function startOffering(
   t: Test,
   name: string,
   offer: Offer | OfferFor,

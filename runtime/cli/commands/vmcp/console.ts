@@ -36,11 +36,13 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   const recorder = new CallRecorder({ events, payloads })
   return {
     recorder,
-    open: ({ view }) =>
-      startConsole({
+    open: async ({ view }) => {
+      const { makeApprover } = await import('../../lock/approval/approver.ts')
+      return startConsole({
         ...settings,
         certificate,
         view,
+        approver: await makeApprover({ env: parts.env, toolLocks: () => view.toolLocks() }),
         explain: async (question, caller) =>
           (await import('../../../explain/index.ts')).explain(await view.snapshot(caller), question),
         recorder,
@@ -48,7 +50,8 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
         events,
         version,
         log,
-      }),
+      })
+    },
   }
 }
 

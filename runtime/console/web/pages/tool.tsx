@@ -122,6 +122,11 @@ function Part({ me, tool, tab }: { readonly me: Me; readonly tool: ToolDetail; r
     case 'changes':
       return (
         <>
+          {may(me, 'overview') ? (
+            <p>
+              <a href={hrefOf(['pins', tool.backend, 'tool', tool.original])}>{texts.pins.review}</a>
+            </p>
+          ) : undefined}
           {(tool.drift ?? []).map(({ part, diff }) => (
             <section key={part}>
               <h2>

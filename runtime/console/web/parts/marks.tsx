@@ -1,5 +1,5 @@
 /** States as a shape and a word; colour comes third. */
-import type { Health, CallResultKind, ToolPinState } from '../../api.ts'
+import type { Health, CallResultKind, ToolPinState, PinDriftState } from '../../api.ts'
 import { texts } from '../texts.ts'
 
 const shapes = {
@@ -86,6 +86,18 @@ export function OutcomeMark({
   const [shape, tone] = outcomeMarks[outcome] ?? outcomeMarks.error
   const word = texts.outcome[outcome] ?? outcome
   return <Mark shape={shape} tone={tone} word={note === undefined ? word : `${word}: ${note}`} />
+}
+
+const driftMarks: Readonly<Record<PinDriftState, readonly [Shape, Tone]>> = {
+  changed: ['triangle', 'warn'],
+  new: ['half', 'warn'],
+  removed: ['dash', 'soft'],
+}
+
+/** How something differs from what was approved. */
+export function DriftMark({ state }: { readonly state: PinDriftState }) {
+  const [shape, tone] = driftMarks[state] ?? driftMarks.changed
+  return <Mark shape={shape} tone={tone} word={texts.pins.states[state] ?? state} />
 }
 
 const pinMarks: Readonly<Record<ToolPinState, readonly [Shape, Tone]>> = {

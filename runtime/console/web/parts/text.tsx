@@ -1,5 +1,6 @@
 /** Texts that servers and clients sent: always text, isolated in direction, hidden characters shown, length bounded. */
 import { useState } from 'preact/hooks'
+import { mostReviewed } from '../../api.ts'
 import { texts } from '../texts.ts'
 import { count, fullTime, shortTime } from './format.ts'
 import { piecesOf } from './hidden-characters.ts'
@@ -7,7 +8,7 @@ import { piecesOf } from './hidden-characters.ts'
 const longestName = 160
 const firstChars = 4000
 const moreChars = 40_000
-const mostChars = 400_000
+const mostChars = mostReviewed
 
 function Pieces({ text }: { readonly text: string }) {
   return (
@@ -42,12 +43,15 @@ export function LongText({
   text,
   label,
   code = false,
+  whole = false,
 }: {
   readonly text: string
   readonly label: string
   readonly code?: boolean
+  /** For what is approved: nothing of it waits behind a button. */
+  readonly whole?: boolean
 }) {
-  const [shown, setShown] = useState(firstChars)
+  const [shown, setShown] = useState(whole ? mostReviewed : firstChars)
   const left = text.length - shown
   const pieces = <Pieces text={text.slice(0, shown)} />
   return (

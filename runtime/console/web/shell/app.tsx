@@ -22,6 +22,7 @@ const loaders: Readonly<Record<PageName, Page>> = {
   overview: OverviewPage,
   calls: lazy(() => import('../pages/calls.tsx').then(({ CallsPage }) => CallsPage)),
   tools: lazy(() => import('../pages/tools.tsx').then(({ ToolsPage }) => ToolsPage)),
+  pins: lazy(() => import('../pages/pins.tsx').then(({ PinsPage }) => PinsPage)),
   sessions: lazy(() => import('../pages/sessions.tsx').then(({ SessionsPage }) => SessionsPage)),
   policies: lazy(() => import('../pages/policies.tsx').then(({ PoliciesPage }) => PoliciesPage)),
   config: lazy(() => import('../pages/config.tsx').then(({ ConfigPage }) => ConfigPage)),

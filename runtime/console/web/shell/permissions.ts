@@ -4,6 +4,7 @@ import type { Me, Permission } from '../../api.ts'
 export const pageNames = [
   'overview',
   'tools',
+  'pins',
   'calls',
   'sessions',
   'policies',
@@ -17,6 +18,7 @@ export type PageName = (typeof pageNames)[number]
 const needs: Readonly<Record<PageName, readonly Permission[]>> = {
   overview: ['overview'],
   tools: ['tools'],
+  pins: ['overview'],
   calls: ['calls.own', 'calls.all'],
   sessions: [],
   policies: ['policies', 'explain'],

@@ -9,6 +9,7 @@ import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
 import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
+import { forReview } from './diff.ts'
 import { evaluate, type Evaluation, offeredBy } from './evaluate.ts'
 import type { PinKind, PinRules } from './parts.ts'
 import { FirstSeen, type LockKeeper } from './first-seen.ts'
@@ -125,6 +126,11 @@ export class PinBook {
     }
   }
 
+  /** A changed lock of this backend is not in force yet. */
+  isChanging(backend: string): boolean {
+    return this.#compiling.has(backend)
+  }
+
   /** What may be offered of a listing. */
   apply(listing: Listing): Listing {
     const pinning = this.#pinning
@@ -183,7 +189,8 @@ export class PinBook {
 
   /** One difference in full, with both definitions; undefined when there is none of that name. */
   detail(seen: SeenBackend, kind: PinKind, name: string): PinDetail | undefined {
-    return detailOf(seen.backend, this.#evaluationsOf(seen), { perCaller: seen.perCaller, kind, name })
+    const wanted = { perCaller: seen.perCaller, kind, name }
+    return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)
   }
 
   #evaluationsOf({ backend, listings }: SeenBackend): readonly Evaluation[] {

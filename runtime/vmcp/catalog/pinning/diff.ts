@@ -4,7 +4,7 @@
  */
 import { byText } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
-import { visibleText } from '../../../observe/index.ts'
+import { exactJson, isRawJson, visibleText } from '../../../observe/index.ts'
 import { partsOf } from './digest.ts'
 import { type PinnedPart, type PinKind, parts } from './parts.ts'
 
@@ -12,11 +12,21 @@ export interface PartDiff {
   readonly part: PinnedPart
   /** Lines that begin with a space, `-` (approved) or `+` (offered), and `@@` where lines are left out. */
   readonly lines: readonly string[]
+  /** Something of it is not shown. */
+  readonly cut: boolean
+}
+
+/** What is shown of a part at most. */
+export interface DiffLimits {
+  readonly lines: number
+  /** Characters of one line. */
+  readonly line: number
 }
 
 const context = 3
-const maxLines = 400
-const maxLine = 2_000
+const glance: DiffLimits = { lines: 400, line: 2_000 }
+/** For whoever approves: a part of a listed item fits, unless it is made of nothing but short lines. */
+export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
 /** Pairs of lines that are compared; beyond them the middle is shown as replaced. */
 const maxPairs = 1_000_000
 
@@ -25,6 +35,7 @@ export function pinDiff(
   kind: PinKind,
   approved: string | undefined,
   offered: string | undefined,
+  limits: DiffLimits = glance,
 ): readonly PartDiff[] {
   const before = textsOf(kind, approved)
   const after = textsOf(kind, offered)
@@ -32,7 +43,7 @@ export function pinDiff(
     const own = before.get(part) ?? []
     const now = after.get(part) ?? []
     if (own.length === now.length && own.every((line, i) => line === now[i])) return []
-    return [{ part, lines: unified(own, now) }]
+    return [{ part, ...unified(own, now, limits) }]
   })
 }
 
@@ -49,7 +60,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
 
 /** Texts are shown line by line, everything else as indented JSON with sorted names. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
-  const value: unknown = JSON.parse(raw.toString())
+  const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
   if (part === 'text' && typeof value === 'object' && value !== null)
     return Object.entries(value)
@@ -60,12 +71,12 @@ function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
 
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== 'object' || value === null) return value
+  if (typeof value !== 'object' || value === null || isRawJson(value)) return value
   const members = Object.entries(value).sort(([a], [b]) => byText(a, b))
   return Object.fromEntries(members.map(([name, member]) => [name, sorted(member)]))
 }
 
-function unified(before: readonly string[], after: readonly string[]): string[] {
+function unified(before: readonly string[], after: readonly string[], limits: DiffLimits) {
   let start = 0
   while (start < before.length && start < after.length && before[start] === after[start]) start++
   let end = 0
@@ -80,7 +91,7 @@ function unified(before: readonly string[], after: readonly string[]): string[] 
   const middle = own.length * now.length <= maxPairs ? compared(own, now) : replaced(own, now)
   const head = before.slice(0, start).map(unchanged)
   const tail = before.slice(before.length - end).map(unchanged)
-  return shortened([...head, ...middle, ...tail])
+  return shortened([...head, ...middle, ...tail], limits)
 }
 
 function unchanged(line: string): string {
@@ -118,7 +129,7 @@ function compared(before: readonly string[], after: readonly string[]): string[]
 }
 
 /** Changed lines with some around them; long lines and long diffs are cut, and say so. */
-function shortened(lines: readonly string[]): string[] {
+function shortened(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
   const shown = new Set<number>()
   lines.forEach((line, at) => {
     if (line.startsWith(' ')) return
@@ -126,6 +137,7 @@ function shortened(lines: readonly string[]): string[] {
   })
   const result: string[] = []
   let gap = false
+  let cut = false
   for (const [at, line] of lines.entries()) {
     if (!shown.has(at)) {
       gap = true
@@ -133,8 +145,12 @@ function shortened(lines: readonly string[]): string[] {
     }
     if (gap) result.push('@@')
     gap = false
-    result.push(line.length > maxLine ? `${line.slice(0, maxLine)}… (${line.length} characters)` : line)
+    cut ||= line.length > limits.line
+    result.push(
+      line.length > limits.line ? `${line.slice(0, limits.line)}… (${line.length} characters)` : line,
+    )
   }
-  if (result.length <= maxLines) return result
-  return [...result.slice(0, maxLines), `@@ ${result.length - maxLines} more lines`]
+  const more = result.length - limits.lines
+  if (more <= 0) return { lines: result, cut }
+  return { lines: [...result.slice(0, limits.lines), `@@ ${more} more lines`], cut: true }
 }

@@ -98,6 +98,11 @@ export class Pins {
     return seen && this.book.stateOf(seen, kind, original)
   }
 
+  /** The backend may show callers different things. */
+  isPerCaller(backend: string): boolean {
+    return this.#seen(backend)?.perCaller ?? false
+  }
+
   #seen(backend: string): SeenBackend | undefined {
     const member = this.#options.members().get(backend)
     if (!member) return undefined

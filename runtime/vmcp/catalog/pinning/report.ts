@@ -5,7 +5,7 @@
  * An item counts once, in its worst state. Of a backend that shows callers different things, what one of them misses is
  * not removed: nobody knows what the caller saw who wrote the lock.
  */
-import { type PartDiff, pinDiff } from './diff.ts'
+import { type DiffLimits, type PartDiff, pinDiff } from './diff.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
 import type { PinKind } from './parts.ts'
 import { type Approved, type PinDrift, pinKey, type PinState } from './types.ts'
@@ -34,6 +34,8 @@ export interface PinReport {
 export interface PinDetail extends PinDrift {
   /** JSON text of what was approved; undefined for a new item. */
   readonly approved: string | undefined
+  /** Of what was approved; undefined for a new item. */
+  readonly approvedDigest: string | undefined
   /** JSON text of what is offered; undefined for a removed item. */
   readonly offered: string | undefined
   readonly diff: readonly PartDiff[]
@@ -66,16 +68,16 @@ export function detailOf(
   backend: string,
   evaluations: readonly Evaluation[],
   { perCaller, kind, name }: { readonly perCaller: boolean; readonly kind: PinKind; readonly name: string },
+  limits?: DiffLimits,
 ): PinDetail | undefined {
   const found = worstOf(evaluations, perCaller).get(pinKey(kind, name))
   const drift = found && driftOf(backend, found)
   if (!found || !drift) return undefined
-  const approved =
-    found.state === 'removed'
-      ? found.item.forms[0].item.json.toString()
-      : found.item.form?.item.json.toString()
+  const form = found.state === 'removed' ? found.item.forms[0] : found.item.form
+  const approved = form?.item.json.toString()
   const offered = found.state === 'removed' ? undefined : found.item.json.toString()
-  return { ...drift, approved, offered, diff: pinDiff(kind, approved, offered) }
+  const approvedDigest = form?.digests.digest
+  return { ...drift, approved, approvedDigest, offered, diff: pinDiff(kind, approved, offered, limits) }
 }
 
 function worstOf(evaluations: readonly Evaluation[], perCaller: boolean): ReadonlyMap<string, Found> {

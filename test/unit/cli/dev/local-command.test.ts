@@ -37,6 +37,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     self: ['gatehouse'],
     baseEnv: {},
     consoleToken: 'launch',
+    manifests: [],
   })
   if (typeof plan === 'string') return t.fail(plan)
   t.strictSame(plan.argv, ['tool', '--key', "it's $(X)", '$(KEY)', '--port', String(plan.port)])

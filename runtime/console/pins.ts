@@ -1,0 +1,174 @@
+/** The rows of the API about pins: what is not as it was approved, and the approval of it. */
+import { byText, GatehouseError, isFields } from '../../schemas/index.ts'
+import type { ActionSubject } from './acted.ts'
+import {
+  type ApprovalResult,
+  type ApprovalWay,
+  type LockDifferenceDetail,
+  type LockedKind,
+  mostReviewed,
+  type PinDriftState,
+  type PinList,
+} from './api.ts'
+import type { CallRecorder } from './calls/recorder.ts'
+import { limitOf, pageOf } from './data/pages.ts'
+import { given } from './data/texts.ts'
+import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import type { Approver, ConsoleView, ReviewedDrift, ShownDrift, ShownPins } from './view.ts'
+
+export interface PinRouteParts {
+  readonly view: Pick<ConsoleView, 'pins' | 'pinDetail' | 'tools'>
+  readonly recorder: Pick<CallRecorder, 'replica'>
+  readonly approver: Approver
+  readonly now: () => number
+}
+
+export function pinRoutes(parts: PinRouteParts): readonly ApiRoute[] {
+  return [
+    { method: 'GET', path: 'pins', needs: 'overview', handle: (request) => pinList(parts, request) },
+    { method: 'GET', path: 'pins/item', needs: 'overview', handle: (request) => pinDetail(parts, request) },
+    {
+      method: 'POST',
+      path: 'pins/approve',
+      needs: 'pins',
+      fresh: true,
+      action: 'console_pin_approved',
+      about: subjectOf,
+      handle: (request) => approve(parts, request),
+    },
+  ]
+}
+
+async function pinList(
+  { view, recorder, now }: PinRouteParts,
+  { query, visitor }: ApiRequest,
+): Promise<PinList> {
+  // A server that nobody uses lists its backends for whoever looks.
+  await view.tools(visitor.caller)
+  const backend = query.get('backend') || undefined
+  const state = query.get('state') || undefined
+  const reports = view.pins() ?? []
+  const found = reports
+    .flatMap(({ drift }) => drift)
+    .filter((one) => (!backend || one.backend === backend) && (!state || one.state === state))
+    .sort((a, b) => byText(keyOf(a), keyOf(b)))
+  const page = { cursor: query.get('cursor') ?? undefined, limit: limitOf(query) }
+  const shown = pageOf(found, page, keyOf, { replica: recorder.replica, now: now() })
+  return {
+    ...shown,
+    items: shown.items.map(driftRow),
+    enabled: view.pins() !== undefined,
+    total: Math.max(found.length, countOf(reports, backend, state)),
+    locks: reports.map(({ drift: _, failure, ...report }) => ({
+      backend: report.backend,
+      lock: report.lock,
+      locks: report.locks,
+      ...given('failure', failure),
+      closed: report.closed,
+      observed: report.observed,
+      counts: report.counts,
+    })),
+  }
+}
+
+/** More may differ than are named. */
+function countOf(
+  reports: readonly ShownPins[],
+  backend: string | undefined,
+  state: string | undefined,
+): number {
+  const own = reports.filter((one) => !backend || one.backend === backend)
+  const wanted = (['new', 'changed', 'removed'] as const).filter((one) => !state || one === state)
+  return own.flatMap(({ counts }) => wanted.map((one) => counts[one])).reduce((sum, one) => sum + one, 0)
+}
+
+function keyOf({ backend, kind, name }: Pick<ShownDrift, 'backend' | 'kind' | 'name'>): string {
+  return `${backend} ${kind} ${name}`
+}
+
+function driftRow({ backend, kind, name, state, parts, digest, renamedFrom }: ShownDrift) {
+  return { backend, kind, name, state, parts, digest, ...given('renamedFrom', renamedFrom) }
+}
+
+const kinds: readonly string[] = ['tool', 'prompt', 'resourceTemplate', 'instructions'] satisfies LockedKind[]
+const states: readonly string[] = ['new', 'changed', 'removed'] satisfies PinDriftState[]
+
+function pinDetail(
+  { view, approver }: PinRouteParts,
+  { query, permissions }: ApiRequest,
+): LockDifferenceDetail {
+  const kind = query.get('kind') ?? ''
+  const found = isKind(kind) && view.pinDetail(query.get('backend') ?? '', kind, query.get('name') ?? '')
+  if (!found)
+    throw new GatehouseError('NOT_FOUND', { detail: 'it is as it was approved, or there is no such item' })
+  return {
+    ...driftRow(found),
+    ...given('approvedDigest', found.approvedDigest),
+    diff: found.diff.map(({ part, lines }) => ({ part, diff: lines.join('\n').slice(0, mostReviewed) })),
+    ...given('approval', permissions.has('pins') ? wayOf(approver, found) : undefined),
+  }
+}
+
+function wayOf(approver: Approver, found: ReviewedDrift): ApprovalWay {
+  const why = whyNot(found)
+  return why === undefined ? approver.way(found) : { way: 'none', why }
+}
+
+const lockChanges = 'the lock says something else by now: read the difference again'
+
+/** Why nobody can approve it here. */
+function whyNot({ digest, diff, changing }: ReviewedDrift): string | undefined {
+  if (changing) return lockChanges
+  if (digest === '') return 'its definition cannot be compared, so no lock can hold it'
+  const isLong = diff.some(
+    ({ lines, cut }) => cut || lines.reduce((sum, line) => sum + line.length + 1, 0) > mostReviewed,
+  )
+  return isLong ? 'the difference is longer than a page shows: review it with gatehouse lock' : undefined
+}
+
+function isKind(text: string): text is LockedKind {
+  return kinds.includes(text)
+}
+
+async function approve({ view, approver }: PinRouteParts, { body }: ApiRequest): Promise<ApprovalResult> {
+  const { backend, kind, name, state, digest, approvedDigest } = isFields(body) ? body : {}
+  const texts = [backend, kind, name, state, digest].every((text) => typeof text === 'string')
+  if (
+    !texts ||
+    !isKind(String(kind)) ||
+    !states.includes(String(state)) ||
+    !isDigest(digest) ||
+    !(approvedDigest === undefined || isDigest(approvedDigest))
+  )
+    throw new GatehouseError('BAD_REQUEST', {
+      detail: `backend, kind (${kinds.join(', ')}), name, state (${states.join(', ')}) and digest (sha256:<64 hex digits>) are required; approvedDigest, of the same form, is too unless the state is new`,
+    })
+  const found = view.pinDetail(String(backend), kind as LockedKind, String(name))
+  if (!found)
+    throw new GatehouseError('APPROVAL_STALE', {
+      detail: 'nothing differs here any more: it is as it was approved, or is gone',
+    })
+  if (found.digest !== digest || found.state !== state)
+    throw new GatehouseError('APPROVAL_STALE', {
+      detail: `the backend offers something else by now (${found.state}, ${found.digest}): read the difference again`,
+    })
+  if (found.approvedDigest !== approvedDigest || found.changing)
+    throw new GatehouseError('APPROVAL_STALE', { detail: lockChanges })
+  const why = whyNot(found)
+  if (why !== undefined) throw new GatehouseError('LOCK_NOT_WRITTEN', { detail: why })
+  return { file: await approver.approve(found) }
+}
+
+function isDigest(value: unknown): value is string {
+  return typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value)
+}
+
+/** For the audit log; what is no digest is not told. */
+function subjectOf(body: unknown): ActionSubject {
+  const { backend, kind, name, digest } = isFields(body) ? body : {}
+  const named = [backend, kind, name].filter((text) => typeof text === 'string' && text !== '')
+  return {
+    target: named.length > 0 ? named.join(' ') : undefined,
+    digest: isDigest(digest) ? digest : undefined,
+  }
+}
