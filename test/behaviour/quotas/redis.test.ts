@@ -1,9 +1,28 @@
 /** Quotas of virtual servers that share a real Redis: one budget for all replicas, over restarts, and what an outage means. */
 import t, { type Test } from 'tap'
 import { missingRedis, startRedis, until } from '../../helpers/redis.ts'
-import { daily, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
+import { daily, type QuotaCaller, quotaEras, refusalOf, startQuotaRig } from '../../helpers/vmcp/quota-rig.ts'
+
+type Rig = Awaited<ReturnType<typeof startQuotaRig>>
 
 const start = '2026-11-23T10:00:00.000Z'
+
+/** Calls that went on uncounted: a busy machine may keep a response of Redis for a second. */
+async function uncounted(rig: Rig): Promise<number> {
+  return Number(/^gatehouse_quota_fail_open_total\{[^}]*\} (\d+)/m.exec(await rig.metrics())?.[1] ?? 0)
+}
+
+/** Calls until a quota refuses it; a second passes between two calls. */
+async function refused(rig: Rig, caller: QuotaCaller): Promise<Record<string, unknown> | undefined> {
+  let now = rig.clock.now()
+  let refusal: Record<string, unknown> | undefined
+  await until(async () => {
+    rig.clock.moveTo(new Date((now += 1_001)).toISOString())
+    refusal = refusalOf(await caller.call())
+    return refusal !== undefined
+  })
+  return refusal
+}
 
 t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
@@ -12,6 +31,7 @@ t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
     startQuotaRig(
       t,
       {
+        incomingAuth: { type: 'anonymous' },
         quotas: [daily({ per: 'server', limit })],
         sessionStorage: { provider: 'redis', address: redis.addr, keyPrefix },
       },
@@ -23,10 +43,12 @@ t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
       const [one, two] = await Promise.all([replica(t, `${era}:`, 5), replica(t, `${era}:`, 5)])
       const [ada, bob] = await Promise.all([one.as(era, 'ada'), two.as(era, 'bob')])
       const all = await Promise.all(Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? ada : bob).call()))
-      t.equal(all.filter((answer) => refusalOf(answer) === undefined).length, 5)
-      t.equal(one.calls() + two.calls(), 5, 'no other call was made')
+      const made = all.filter((answer) => refusalOf(answer) === undefined).length
+      const lost = (await uncounted(one)) + (await uncounted(two))
+      t.ok(made >= 5 && made <= 5 + lost, `${made} made, ${lost} of them uncounted`)
+      t.equal(one.calls() + two.calls(), made, 'no other call was made')
       const third = await replica(t, `${era}:`, 5)
-      t.match(refusalOf(await (await third.as(era, 'eve')).call()), { quota: 'daily', remaining: 0 })
+      t.match(await refused(third, await third.as(era, 'eve')), { quota: 'daily', remaining: 0 })
       t.match(await third.status(), 'quota daily is used up')
     })
   }
@@ -34,18 +56,14 @@ t.test('replicas on Redis', { skip: missingRedis }, async (t) => {
   await t.test('without Redis calls go on uncounted, which is told, and end with it', async (t) => {
     const rig = await replica(t, 'outage:', 1)
     const ada = await rig.as('stateless', 'ada')
-    t.equal(refusalOf(await ada.call()), undefined)
-    t.match(refusalOf(await ada.call()), { quota: 'daily' })
+    t.match(await refused(rig, ada), { quota: 'daily' })
+    const before = await uncounted(rig)
     redis.freeze()
     t.equal(refusalOf(await ada.call()), undefined)
     t.match(await rig.status(), 'quotas cannot be checked: calls are allowed')
-    t.match(await rig.metrics(), /gatehouse_quota_fail_open_total\{server="test-vmcp"\} [1-9]/)
+    t.equal((await uncounted(rig)) - before, 1)
     redis.thaw()
-    let now = Date.parse(start)
-    await until(async () => {
-      rig.clock.moveTo(new Date((now += 1_001)).toISOString())
-      return refusalOf(await ada.call()) !== undefined
-    })
+    await refused(rig, ada)
     t.notMatch(await rig.status(), 'quota_store', 'the refusal came after it')
   })
 })
