@@ -71,6 +71,11 @@ export const errors = {
     rpc: -32603,
     text: 'a webhook that must be asked gave no valid response: try again later',
   },
+  GUARDRAIL_FAILED: {
+    status: 502,
+    rpc: -32603,
+    text: 'the guardrails could not look through it: it is withheld',
+  },
   CSRF_REFUSED: { status: 403, text: 'the request does not come from a page of this console: reload it' },
   LOGIN_TOO_OLD: { status: 403, text: 'the last login is too old for this: sign in again' },
   PAYLOAD_NEEDS_AUDITOR: { status: 403, text: 'payloads are shown to auditors and to the caller only' },

@@ -10,7 +10,7 @@ import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
 
 type NamingConfig = Pick<
   NamingSettings,
-  'aggregation' | 'operational' | 'compositeTools' | 'quotas' | 'costs'
+  'aggregation' | 'operational' | 'compositeTools' | 'quotas' | 'costs' | 'guardrails'
 > & {
   readonly compositeToolRefs?: unknown
 }
@@ -31,12 +31,13 @@ export function unknownBackendsOf(
   find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
   // config.outgoingAuth is superseded: nothing reads it.
-  const { aggregation, operational, compositeTools, compositeToolRefs, quotas, costs } = config ?? {}
+  const { aggregation, operational, compositeTools, compositeToolRefs, quotas, costs, guardrails } =
+    config ?? {}
   const definitions = definitionsOf(compositeToolRefs, find)
   return [
     ...unknownBackends({ outgoingAuth }, known, 'spec'),
     ...unknownBackends(
-      { aggregation, operational, compositeTools, definitions, quotas, costs },
+      { aggregation, operational, compositeTools, definitions, quotas, costs, guardrails },
       known,
       'spec.config',
     ),

@@ -218,7 +218,7 @@ export interface CallView {
   readonly trace?: string
 }
 
-export type DeniedBy = 'policy' | 'rate_limit' | 'quota' | 'origin' | 'pin' | 'webhook'
+export type DeniedBy = 'policy' | 'rate_limit' | 'quota' | 'origin' | 'pin' | 'webhook' | 'guardrail'
 
 /** GET `calls/{id}/payload`, for auditors, and for the caller of the call. */
 export interface PayloadView {

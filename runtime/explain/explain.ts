@@ -48,6 +48,7 @@ export async function explain(snapshot: Snapshot, given: ExplainQuestion): Promi
     ...(await policySteps(snapshot, question, item)),
     ...limitSteps(snapshot, name),
     ...quotaSteps(snapshot, item),
+    ...guardrailSteps(snapshot, action, item),
     ...backendSteps(snapshot.backends.find((one) => one.name === backend)),
   ]
   return { decision: decisionOf(snapshot, steps), target: { backend, original }, steps }
@@ -158,6 +159,16 @@ function webhookSteps(
   const details = webhooks ? explainWebhooks(webhooks, action, { backend, original }) : []
   if (details.length === 0) return []
   return [{ ...note('webhook', 'webhooks may refuse or change it, and were not asked'), details }]
+}
+
+function guardrailSteps(
+  { guardrails }: Snapshot,
+  action: ExplainQuestion['action'],
+  { backend, original }: ExplainedItem,
+): ExplainedStep[] {
+  const details = guardrails?.(action, { backend, original }) ?? []
+  if (details.length === 0) return []
+  return [{ ...note('guardrail', 'guardrails look through it'), details }]
 }
 
 async function policySteps(

@@ -49,6 +49,11 @@ export interface Snapshot {
   readonly decisionPoint?: RuntimePoint | undefined
   /** Asked about calls before the policies are, and about results. */
   readonly webhooks?: RuntimeWebhooks | undefined
+  /** What looks into arguments and results of a call, a line for each. */
+  readonly guardrails?: (
+    action: Action,
+    origin: { readonly backend: string; readonly original: string },
+  ) => readonly string[]
   /** Name of the item that a URI leads to: its own, or that of a template. */
   readonly resourceKey: (uri: string) => string | undefined
   /** Upstream provider whose claims the policies see in place of those of the token. */
@@ -84,6 +89,7 @@ type Stage =
   | 'filter'
   | 'pin'
   | 'webhook'
+  | 'guardrail'
   | 'policy'
   | 'limits'
   | 'quota'

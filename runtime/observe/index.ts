@@ -20,6 +20,7 @@ export { makeObserver, type Observer } from './exchange/observer.ts'
 export type { ExchangeRecorder } from './exchange/reporter.ts'
 export {
   annotateDenial,
+  annotateGuardrail,
   annotateQuota,
   annotateWebhook,
   continueTrace,
@@ -29,6 +30,7 @@ export {
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'
+export { type MaskText, RecordMask } from './record-mask.ts'
 export { redactText } from './redact.ts'
 export { Secret } from './secret.ts'
 export { openServingCertificate } from './serving-certificate.ts'

@@ -20,7 +20,15 @@ export { explainQuotas } from './quotas/explain.ts'
 export { makeQuotas, nearShare } from './quotas/quotas.ts'
 export type { QuotaEvent, Quotas, QuotaState, QuotaUse, Reservation } from './quotas/types.ts'
 export type { Period } from './quotas/window.ts'
-export { type AccessRequest, accessRequestsOf, type Facts, hintsIn, type Origin } from './requests.ts'
+export {
+  type AccessRequest,
+  accessRequestsOf,
+  type Action,
+  type Facts,
+  hintsIn,
+  methodOf,
+  type Origin,
+} from './requests.ts'
 export {
   type DecisionExplanation,
   explainDecision,

@@ -10,6 +10,12 @@ import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
+export const methodOf: Readonly<Record<Action, string>> = {
+  call_tool: 'tools/call',
+  get_prompt: 'prompts/get',
+  read_resource: 'resources/read',
+}
+
 interface ActionRow {
   readonly entityType: string
   readonly feature: string

@@ -25,6 +25,8 @@ import type {
   Exposure,
   ExposureGateway,
   ExposureIngress,
+  GuardrailException,
+  GuardrailMatch,
   HeaderForwardConfig,
   HeaderFromSecret,
   HeaderInjectionConfig,
@@ -112,6 +114,8 @@ export type {
   Exposure,
   ExposureGateway,
   ExposureIngress,
+  GuardrailException,
+  GuardrailMatch,
   HeaderForwardConfig,
   HeaderFromSecret,
   HeaderInjectionConfig,
@@ -374,6 +378,10 @@ export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval"
   readonly circuitBreaker?: CircuitBreaker
 }
 
+export type Guardrails = Omit<filled.Guardrails, "redact"> & {
+  readonly redact: readonly RedactRule[]
+}
+
 export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
   readonly authzConfig?: AuthzConfig
 }
@@ -627,6 +635,11 @@ export type Quota = Omit<filled.Quota, "unit" | "action"> & {
   readonly action?: "warn" | "block"
 }
 
+export type RedactRule = Omit<filled.RedactRule, "action" | "direction"> & {
+  readonly action?: "mask" | "refuse" | "observe"
+  readonly direction?: "results" | "arguments" | "both"
+}
+
 export type RedisSentinelConfig = Omit<filled.RedisSentinelConfig, "db" | "sentinelService"> & {
   readonly db?: number
   readonly sentinelService?: RedisSentinelService
@@ -779,12 +792,13 @@ export type VirtualMCPCompositeToolDefinition = Omit<filled.VirtualMCPCompositeT
 
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
-export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
+export type VirtualMCPConfig = Omit<filled.VirtualMCPConfig, "aggregation" | "audit" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry"> & {
   readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly guardrails?: Guardrails
   readonly incomingAuth?: RuntimeIncomingAuth
   readonly outgoingAuth?: RuntimeOutgoingAuth
   readonly operational?: Operational
@@ -815,13 +829,14 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed"
 }
 
-export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
+export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
   readonly aggregation: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
+  readonly guardrails?: Guardrails
   readonly incomingAuth: RuntimeIncomingAuth
   readonly outgoingAuth: RuntimeOutgoingAuth
   readonly operational?: Operational

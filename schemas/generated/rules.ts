@@ -218,6 +218,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "audience"), () => has(self, "resource")),
   "has(self.authorizeUrl) == has(self.tokenUrl)": (self) =>
     equal(has(self, "authorizeUrl"), has(self, "tokenUrl")),
+  "has(self.backends) || has(self.tools) || has(self.pointers)": (self) =>
+    or(() => has(self, "backends"), () => has(self, "tools"), () => has(self, "pointers")),
   "has(self.claim) != has(self.matcher)": (self) =>
     notEqual(has(self, "claim"), has(self, "matcher")),
   "has(self.clientCertSecretRef) == has(self.clientKeySecretRef)": (self) =>
@@ -242,6 +244,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "name"), () => has(self, "description"), () => has(self, "annotations")),
   "has(self.password) != has(self.passwordEnv)": (self) =>
     notEqual(has(self, "password"), has(self, "passwordEnv")),
+  "has(self.patterns) || has(self.expressions)": (self) =>
+    or(() => has(self, "patterns"), () => has(self, "expressions")),
   "has(self.perUser) || has(self.shared)": (self) =>
     or(() => has(self, "perUser"), () => has(self, "shared")),
   "has(self.perUser) || has(self.shared) || (has(self.tools) && size(self.tools) > 0)": (self) =>

@@ -723,6 +723,30 @@ export type FailureHandling = {
   readonly circuitBreaker: CircuitBreaker
 }
 
+/** Left alone: what fits all members. */
+export type GuardrailException = {
+  /** Names of backends. */
+  readonly backends?: readonly string[]
+  /** Their original names. */
+  readonly tools?: readonly string[]
+  /** JSON pointers into the result or the params, each with all beneath it; the segment * is any one. */
+  readonly pointers?: readonly string[]
+}
+
+/** Where a guardrail applies. */
+export type GuardrailMatch = {
+  /** Names of backends. */
+  readonly backends?: readonly string[]
+  /** Original names of tools: calls of these only. */
+  readonly tools?: readonly string[]
+}
+
+/** Looks into arguments and results of calls. Off while unset. */
+export type Guardrails = {
+  /** Rules for secrets and personal data. */
+  readonly redact: readonly RedactRule[]
+}
+
 /** Headers added to every request to the remote server. */
 export type HeaderForwardConfig = {
   /** Header name to literal value. Readable by everyone who can read this resource. */
@@ -1894,6 +1918,24 @@ export type RateLimitTool = {
   readonly shared?: RateLimitBucket
 }
 
+/** What is looked for, and what becomes of it. */
+export type RedactRule = {
+  /** In masks, logs and metrics. */
+  readonly name: string
+  /** Built-in patterns; iban and paymentCard with the right checksum. */
+  readonly patterns?: readonly ("apiKey" | "privateKey" | "jwt" | "email" | "iban" | "paymentCard")[]
+  /** Regular expressions in the syntax of RE2; lazy ones find as much as greedy ones. */
+  readonly expressions?: readonly string[]
+  /** mask: becomes [redacted:NAME]; refuse: no call, or no result; observe: counted. */
+  readonly action: "mask" | "refuse" | "observe"
+  /** results: what comes from backends; arguments: what goes to them. */
+  readonly direction: "results" | "arguments" | "both"
+  /** Where it applies; default everywhere. */
+  readonly match?: GuardrailMatch
+  /** What the rule leaves alone. */
+  readonly except?: readonly GuardrailException[]
+}
+
 /** Credentials of the Redis user. */
 export type RedisAclUserConfig = {
   /** Password. */
@@ -2599,6 +2641,8 @@ export type VirtualMCPConfig = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
   readonly console?: Console
+  /** Looks into arguments and results of calls. Off while unset. */
+  readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
   readonly incomingAuth?: RuntimeIncomingAuth
   /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */
@@ -2731,6 +2775,8 @@ export type VmcpFile = {
   readonly compositeTools?: readonly CompositeTool[]
   /** The web console of this server, on a port of its own. Off unless enabled; always with a login. */
   readonly console?: Console
+  /** Looks into arguments and results of calls. Off while unset. */
+  readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster spec.incomingAuth decides. */
   readonly incomingAuth: RuntimeIncomingAuth
   /** How the server authenticates to backends. On a cluster spec.outgoingAuth decides. */

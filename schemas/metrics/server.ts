@@ -5,6 +5,8 @@
  * on spans only. Labels in `legacy` are doubles under older names, written while useLegacyAttributes is on.
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic conventions for MCP and generative AI.
  */
+import { guardrailMetrics } from './guardrails.ts'
+import { quotaMetrics } from './quotas.ts'
 import type { MetricRow } from './row.ts'
 
 /** Seconds. */
@@ -192,6 +194,7 @@ export const serverMetrics = {
     help: 'Time from a request to a webhook to its response, or to the failure',
     labels: ['server', 'webhook'],
   },
+  ...guardrailMetrics,
   tokenExchanges: {
     name: 'gatehouse_token_exchanges',
     kind: 'counter',
@@ -347,31 +350,7 @@ export const serverMetrics = {
     help: 'Decisions refused because the policy engine failed; it is replaced each time',
     labels: ['server'],
   },
-  quotaUsage: {
-    name: 'gatehouse_quota_usage_ratio',
-    kind: 'gauge',
-    help: 'What the fullest budget of a quota has used of its limit in this window, as this replica saw it; 1: all of it',
-    labels: ['server', 'quota', 'per'],
-    observed: true,
-  },
-  quotaExceeded: {
-    name: 'gatehouse_quota_exceeded_calls',
-    kind: 'counter',
-    help: 'Calls over a quota: refused with action block, told with action warn',
-    labels: ['server', 'quota', 'per', 'action'],
-  },
-  quotaFailOpen: {
-    name: 'gatehouse_quota_fail_open',
-    kind: 'counter',
-    help: 'Calls let through, or uses lost, because the store of the quotas could not be asked',
-    labels: ['server'],
-  },
-  quotaStoreErrors: {
-    name: 'gatehouse_quota_store_errors',
-    kind: 'counter',
-    help: 'Errors of the store of the quotas',
-    labels: ['server', 'error_type'],
-  },
+  ...quotaMetrics,
   rateLimitDecisions: {
     name: 'gatehouse_rate_limit_decisions',
     kind: 'counter',

@@ -11,6 +11,7 @@ export interface NamingSettings {
   readonly outgoingAuth?: unknown
   readonly aggregation?: unknown
   readonly operational?: unknown
+  readonly guardrails?: unknown
   readonly compositeTools?: unknown
   readonly quotas?: unknown
   readonly costs?: unknown
@@ -103,7 +104,28 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
       path,
       name: name.split('/', 1)[0] ?? '',
     })),
+    ...guardrailNames(settings.guardrails, at('guardrails')),
   ]
+}
+
+/** Of the rules of guardrails, and of what they leave alone. */
+function guardrailNames(guardrails: unknown, path: string): readonly Named[] {
+  return Object.entries(fieldsOf(guardrails)).flatMap(([list, rules]) =>
+    listOf(rules).flatMap((rule, i) => {
+      const at = below(below(path, list), i)
+      const { match, except } = fieldsOf(rule)
+      return [
+        ...backendsOf(match, below(at, 'match')),
+        ...listOf(except).flatMap((one, k) => backendsOf(one, below(below(at, 'except'), k))),
+      ]
+    }),
+  )
+}
+
+function backendsOf(match: unknown, path: string): readonly Named[] {
+  return listOf(fieldsOf(match)['backends']).flatMap((name, i) =>
+    named(name, below(below(path, 'backends'), i)),
+  )
 }
 
 /**

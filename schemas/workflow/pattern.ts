@@ -9,6 +9,9 @@
 import { ModuleError } from '../errors.ts'
 import { RE2JS } from '@bufbuild/re2'
 
+/** A compiled pattern of the engine. */
+export type PatternProgram = ReturnType<RE2JS['re2']>['prog']
+
 export class PatternError extends ModuleError {}
 
 export interface Pattern {
@@ -40,6 +43,25 @@ export function compilePattern(source: string): Pattern {
     test: (text) => (exact ??= compiled(pattern)).test(text),
     cost: (text) => text.length * (4 + size / 2),
   }
+}
+
+/**
+ * The program of a pattern, for searches that must say where it matches; with `checksOnly`, one in which small classes stand for
+ * those of Unicode, good for checks. Throws PatternError.
+ */
+export function compileProgram(
+  source: string,
+  maxInstructions: number,
+  { checksOnly = false }: { readonly checksOnly?: boolean } = {},
+): PatternProgram {
+  if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
+  if (sizeOf(source) > maxInstructions) throw new PatternError('its repeats make it too large')
+  const pattern = withoutUnicodeEscapes(source)
+  const { prog } = compiled(
+    checksOnly && unicodeClass.test(pattern) ? withSmallClasses(pattern) : pattern,
+  ).re2()
+  if (prog.numInst() > maxInstructions) throw new PatternError('its repeats make it too large')
+  return prog
 }
 
 function compiled(pattern: string): RE2JS {

@@ -11,6 +11,7 @@ import {
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
 } from '../../../schemas/index.ts'
+import { guardrailViolations } from '../../../schemas/guardrails/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { overrideViolations } from '../common/checks/tools.ts'
@@ -34,6 +35,7 @@ export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[]
     ...optimizerViolations(spec),
     ...compositeViolations(spec),
     ...addressViolations(spec),
+    ...guardrailViolations(spec.config?.guardrails, 'spec.config.guardrails'),
     ...consoleViolations(spec),
     ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...tooLarge(spec),

@@ -1,5 +1,6 @@
 /** VirtualMCPServer: what the author of a valid one should know. */
 import type { VirtualMCPServer } from '../../../schemas/index.ts'
+import { guardrailWarnings } from '../../../schemas/guardrails/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { virtualServerNames } from '../../children/names.ts'
@@ -29,6 +30,8 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   found.push(...quotaWarnings(spec))
   found.push(...policyNameWarnings(spec.incomingAuth.authzConfig))
   found.push(...tlsWarnings(spec, virtualServerNames(metadata.name).server))
+  for (const { path, message } of guardrailWarnings(config?.guardrails, 'config.guardrails'))
+    found.push(clip(`${path}: ${message}`, 120))
   found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {
     found.push('config.optimizer.embeddingService is overridden by embeddingServerRef')

@@ -35,7 +35,7 @@ export function callOf(
   at: number,
   payload: CallView['payload'],
 ): CallView {
-  const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy } = record
+  const { rpc, rpcResponse, caller, client, req, durationMs, errorCode, policy, mask } = record
   const session = req.headers['mcp-session-id']
   const by = deniedBy(record.denial, errorCode)
   const name = clientText(client)
@@ -50,7 +50,8 @@ export function callOf(
     payload,
   }
   if (rpc?.target !== undefined) call.name = rpc.target
-  if (origin?.original !== undefined) call.original = origin.original.slice(0, maxName)
+  const original = origin?.original?.slice(0, maxName)
+  if (original !== undefined) call.original = mask ? mask(original) : original
   const backend = record.backend ?? origin?.backend
   if (backend !== undefined) call.backend = backend
   if (caller || name !== undefined) call.caller = callerOf(caller, name)
@@ -90,6 +91,7 @@ export function deniedBy(denial: string | undefined, error: ErrorCode | undefine
   if (denial === undefined) return error && byError[error]
   if (denial === limitedDenial) return 'rate_limit'
   if (denial === quotaDenial) return 'quota'
+  if (denial.startsWith('guardrail_')) return 'guardrail'
   return denial.startsWith('webhook_') ? 'webhook' : 'pin'
 }
 

@@ -28,14 +28,15 @@ export class Payloads {
   }
 
   /** True when the call has a payload now. What nobody signed in for must not push out what people did. */
-  store(seq: number, { caller, rpc, response, outcome }: ExchangeRecord): boolean {
+  store(seq: number, { caller, rpc, response, outcome, mask }: ExchangeRecord): boolean {
     if (!caller || this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false
     const sent =
       rpc?.toolArguments &&
       sideOf(rpc.toolArguments.toString('utf8', 0, this.responseBytes), {
         whole: rpc.toolArguments.length <= this.responseBytes,
+        mask,
       })
-    const received = response && sideOf(response.text, { whole: response.whole })
+    const received = response && sideOf(response.text, { whole: response.whole, mask })
     if (!sent && !received) return false
     this.#ring.push({
       seq,
@@ -60,6 +61,6 @@ export class Payloads {
   }
 }
 
-function sideOf(text: string, size: { readonly whole: boolean }) {
-  return recordedPayload(text, size, maxSideBytes)
+function sideOf(text: string, options: Parameters<typeof recordedPayload>[1]) {
+  return recordedPayload(text, options, maxSideBytes)
 }

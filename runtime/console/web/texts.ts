@@ -45,6 +45,7 @@ const deniedBy: Readonly<Record<DeniedBy, string>> = {
   rate_limit: 'rate limit',
   quota: 'quota',
   webhook: 'webhook',
+  guardrail: 'guardrail',
   origin: 'origin',
   pin: 'pinning',
 }

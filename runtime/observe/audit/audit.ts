@@ -15,6 +15,7 @@ import type { Caller } from '../../net/index.ts'
 import { currentScope } from '../exchange/scope.ts'
 import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
+import type { MaskText, RecordMask } from '../record-mask.ts'
 import { delegationOf } from './delegation.ts'
 import {
   type AuthorizationEventType,
@@ -86,6 +87,8 @@ export interface AuditOptions {
   readonly destination?: LineStream | undefined
   /** Hears of lines that are lost. */
   readonly watch?: LineWatch | undefined
+  /** For what is recorded of calls and steps within a request. */
+  readonly mask?: RecordMask | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
 }
@@ -139,12 +142,14 @@ class AuditLog implements AuditTrail {
   readonly #config: Audit
   readonly #sink: Sink
   readonly #now: () => number
+  readonly #mask: RecordMask | undefined
   readonly #types: ReadonlySet<AuditEventType>
 
-  constructor(config: Audit, { destination, watch = {}, now = Date.now }: AuditOptions) {
+  constructor(config: Audit, { destination, watch = {}, now = Date.now, mask }: AuditOptions) {
     this.#config = config
     this.#sink = destination ?? openSink(config.logFile, watch)
     this.#now = now
+    this.#mask = mask
     this.#types = selectedTypes(config.eventTypes, config.excludeEventTypes)
   }
 
@@ -170,11 +175,11 @@ class AuditLog implements AuditTrail {
 
   exchange(record: ExchangeRecord): void {
     if (!this.#types.has(record.type)) return
-    const { body, response } = record
-    const request = this.#payload(body, this.#config.includeRequestData)
+    const { body, response, mask } = record
+    const request = this.#payload(body, this.#config.includeRequestData, mask)
     const recorded =
       this.#recordsResponses && response
-        ? recordedPayload(response.text, { whole: response.whole }, this.#config.maxDataSize)
+        ? recordedPayload(response.text, { whole: response.whole, mask }, this.#config.maxDataSize)
         : undefined
     const rest = exchangeLine(record, this.#delegation(record.caller))
     this.#write(record.type, record.outcome, exchangeComponent, rest, { request, response: recorded })
@@ -182,7 +187,8 @@ class AuditLog implements AuditTrail {
 
   call(record: CallRecord): void {
     if (!this.#types.has('mcp_tool_call')) return
-    const { policy, origin } = policyMembers(record.policy)
+    const mask = this.#mask?.begin()
+    const { policy, origin } = policyMembers(record.policy, mask)
     const rest = {
       source: localSource(),
       subjects: subjectsOf(record.caller, currentScope()?.request?.client),
@@ -198,10 +204,7 @@ class AuditLog implements AuditTrail {
         },
       },
     }
-    this.#write('mcp_tool_call', record.outcome, exchangeComponent, rest, {
-      request: this.#payload(record.request, this.#config.includeRequestData),
-      response: this.#payload(record.response, this.#config.includeResponseData),
-    })
+    this.#write('mcp_tool_call', record.outcome, exchangeComponent, rest, this.#data(record, mask))
   }
 
   workflow(record: WorkflowRecord): void {
@@ -218,10 +221,8 @@ class AuditLog implements AuditTrail {
       },
       metadata: { extra: record.extra },
     }
-    this.#write(record.type, record.outcome, workflowComponent, rest, {
-      request: this.#payload(record.request, this.#config.includeRequestData),
-      response: this.#payload(record.response, this.#config.includeResponseData),
-    })
+    const data = this.#data(record, this.#mask?.begin())
+    this.#write(record.type, record.outcome, workflowComponent, rest, data)
   }
 
   authorization(record: AuthorizationRecord): void {
@@ -276,11 +277,20 @@ class AuditLog implements AuditTrail {
   }
 
   /** Only as much of a body is read as may be recorded. */
-  #payload(body: Buffer | undefined, wanted: boolean): AuditPayload | undefined {
+  #payload(body: Buffer | undefined, wanted: boolean, mask: MaskText | undefined): AuditPayload | undefined {
     const most = this.#config.maxDataSize
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
     const end = most + marginBytes
-    return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end }, most)
+    return recordedPayload(body.toString('utf8', 0, end), { whole: body.length <= end, mask }, most)
+  }
+
+  /** Of a call or step within a request. */
+  #data({ request, response }: Pick<CallRecord, 'request' | 'response'>, mask: MaskText | undefined) {
+    const { includeRequestData, includeResponseData } = this.#config
+    return {
+      request: this.#payload(request, includeRequestData, mask),
+      response: this.#payload(response, includeResponseData, mask),
+    }
   }
 
   #delegation(caller: Caller | undefined) {

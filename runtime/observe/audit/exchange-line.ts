@@ -4,6 +4,7 @@ import type { AuditEventType, ErrorCode } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
 import type { RpcResponse } from '../exchange/rpc-answer.ts'
+import type { MaskText } from '../record-mask.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 import type { AuditOutcome } from './events.ts'
@@ -25,6 +26,16 @@ export interface QuotaRecord {
   readonly name: string
   /** False: the call went on. */
   readonly enforced: boolean
+}
+
+/** What a guardrail found, never what it was. */
+export interface GuardrailRecord {
+  readonly rule: string | undefined
+  /** What it was found in. */
+  readonly direction: string
+  readonly outcome: string
+  /** Matches. */
+  readonly count: number
 }
 
 export interface ExchangeRecord {
@@ -54,6 +65,9 @@ export interface ExchangeRecord {
   readonly webhooks?: readonly WebhookRecord[] | undefined
   /** Quotas that it was over. */
   readonly quotas?: readonly QuotaRecord[] | undefined
+  readonly guardrails?: readonly GuardrailRecord[] | undefined
+  /** For the texts that are recorded of it. */
+  readonly mask?: MaskText | undefined
   /** The request's body. */
   readonly body: Buffer
   /** The beginning of the message that answered it. */
@@ -68,7 +82,7 @@ export function exchangeLine(
   delegation: Delegation | undefined,
 ): Record<string, unknown> {
   const { req, rpc, rpcResponse } = record
-  const { policy, origin } = policyMembers(record.policy)
+  const { policy, origin } = policyMembers(record.policy, record.mask)
   const agent = req.headers['user-agent']
   return {
     source: {
@@ -91,6 +105,7 @@ export function exchangeLine(
     policy,
     webhooks: record.webhooks,
     quotas: record.quotas,
+    guardrails: record.guardrails,
     metadata: {
       extra: {
         duration_ms: record.durationMs,

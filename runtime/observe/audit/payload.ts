@@ -7,12 +7,15 @@
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
+import type { MaskText } from '../record-mask.ts'
 import { isSecretName, redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
 const censored = '"[redacted]"'
 /** Names that mean a credential in OAuth, and anything elsewhere: only a value that could be one is taken out. */
 const ambiguous = /^(?:code|state|nonce|session|sid)s?$/i
+/** A shorter number identifies nobody. */
+const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
@@ -21,16 +24,22 @@ export interface AuditPayload {
   readonly truncated: boolean
 }
 
-/** `whole` false: `text` is the beginning of something longer. */
+export interface PayloadText {
+  /** False: it is the beginning of something longer. */
+  readonly whole: boolean
+  /** What else than credentials is taken out. */
+  readonly mask?: MaskText | undefined
+}
+
 export function recordedPayload(
   text: string,
-  { whole }: { readonly whole: boolean },
+  { whole, mask = asItIs }: PayloadText,
   maxBytes: number,
 ): AuditPayload | undefined {
   const start = skipSpace(text, 0)
   const first = text.charCodeAt(start)
   if (first !== 0x7b && first !== 0x5b) return undefined
-  const redacted = redactJson(text, start, maxBytes)
+  const redacted = redactJson(text, start, maxBytes, mask)
   const cut = cutBytes(redacted.text, maxBytes)
   const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
   // Only what is certainly JSON, on one line and without a key that occurs twice, is put in as it is.
@@ -66,28 +75,34 @@ function repeatsKey(text: string): boolean {
 }
 
 /** JSON text without white space between tokens and without credentials, at least `enough` characters of it. */
-function redactJson(text: string, from: number, enough: number): { text: string; complete: boolean } {
+function redactJson(
+  text: string,
+  from: number,
+  enough: number,
+  mask: MaskText,
+): { text: string; complete: boolean } {
   let out = ''
   let i = from
   while (i < text.length) {
     if (out.length > enough) return { text: out, complete: false }
     if (text.charCodeAt(i) !== 0x22) {
       const end = isStructure(text.charCodeAt(i)) ? i + 1 : skipScalar(text, i)
-      out += text.slice(i, end < 0 ? text.length : end)
+      const token = text.slice(i, end < 0 ? text.length : end)
+      out += token.length < minNumber ? token : maskedNumber(token, mask)
       i = end < 0 ? text.length : skipSpace(text, end)
       continue
     }
     const end = skipString(text, i)
-    if (end < 0) return { text: out + unfinished(text.slice(i)), complete: false }
+    if (end < 0) return { text: out + unfinished(text.slice(i), mask), complete: false }
     const token = text.slice(i, end)
     const value = decodeString(token) ?? token
     const after = skipSpace(text, end)
     if (text.charCodeAt(after) !== 0x3a) {
-      out += redactedToken(token, value)
+      out += redactedToken(token, value, mask)
       i = after
       continue
     }
-    out += `${redactedToken(token, value)}:`
+    out += `${redactedToken(token, value, mask)}:`
     i = skipSpace(text, after + 1)
     if (!isSecretName(value) || i >= text.length) continue
     const valueEnd = skipValue(text, i)
@@ -104,15 +119,26 @@ function isStructure(c: number): boolean {
 }
 
 /** Texts may hold JSON in their turn, as those of tool results often do. */
-function redactedToken(token: string, value: string): string {
+function redactedToken(token: string, value: string, mask: MaskText): string {
   const inner = value.charCodeAt(0)
   const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })
-  const safe = redactText(nested ? redactJson(value, 0, value.length * 2).text : value)
+  // Before the text is cut and credentials are replaced: what follows them belongs to other matches.
+  const masked = mask(nested ? redactJson(value, 0, value.length * 2, asItIs).text : value)
+  const safe = redactText(masked)
   return safe === value ? token : JSON.stringify(safe)
 }
 
 /** A string whose end is missing: its last word may be the beginning of a credential and is left out. */
-function unfinished(token: string): string {
+function unfinished(token: string, mask: MaskText): string {
   const body = token.slice(1).replace(/\\[^"\\]{0,5}$/, '')
-  return `"${redactText(body).replace(/[^\s\\"]+$/, '')}`
+  return `"${redactText(mask(body)).replace(/[^\s\\"]+$/, '')}`
+}
+
+function maskedNumber(token: string, mask: MaskText): string {
+  const masked = mask(token)
+  return masked === token ? token : JSON.stringify(masked)
+}
+
+function asItIs(text: string): string {
+  return text
 }

@@ -113,6 +113,17 @@ export const callRows = {
           },
     }),
   },
+  guardrail_matched: {
+    message: ({ outcome }) =>
+      outcome === 'refused' ? 'a guardrail refused a call or its result' : 'a guardrail found something',
+    level: ({ outcome }) => (outcome === 'refused' ? 'warn' : 'info'),
+    repeats: ({ rule, direction, outcome, backend }) => `${rule} ${direction} ${outcome} ${backend}`,
+  },
+  guardrail_failed: {
+    message: 'guardrails could not look through arguments or a result: it is withheld',
+    level: 'error',
+    repeats: ({ direction, backend }) => `${direction} ${backend}`,
+  },
   policy_engine_failed: {
     message: 'the policy engine failed and is replaced; the request is refused',
     level: 'error',

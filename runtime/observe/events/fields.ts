@@ -146,8 +146,8 @@ export interface EventFields {
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
   /** The memory has no space for budgets of further callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
-  /** Quotas or costs name a tool that no backend offers; `resolved` when they do not any more. */
-  readonly quota_unmatched: { readonly problem: string; readonly resolved: boolean }
+  /** Quotas, costs or guardrails name a tool that no backend offers; `resolved` when they do not any more. */
+  readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
   /** A backend reports a cost that cannot be counted. */
   readonly cost_unreadable: { readonly backend: string }
   /** The external decision point gave no decision about one question, which is refused. */
@@ -186,6 +186,26 @@ export interface EventFields {
     readonly reason?: string | undefined
     /** It is not asked any more. */
     readonly replaced?: boolean | undefined
+  }
+  /** A guardrail found something in arguments or in a result. */
+  readonly guardrail_matched: {
+    readonly rule: string
+    readonly direction: string
+    /** What became of it: masked, refused, observed. */
+    readonly outcome: string
+    readonly backend: string
+    readonly method: string
+    readonly name?: string | undefined
+    /** Matches. */
+    readonly count: number
+  }
+  /** Guardrails could not look through something, which is withheld. */
+  readonly guardrail_failed: {
+    readonly direction: string
+    readonly backend: string
+    readonly method: string
+    readonly name?: string | undefined
+    readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }
   readonly config_reloaded: { readonly backends: number }

@@ -90,6 +90,18 @@ export const nextSteps: Steps = {
   webhook_failed: {
     fix: ({ webhook }) => checkWebhook(webhook),
   },
+  guardrail_matched: {
+    fix: ({ outcome, rule }) =>
+      outcome === 'refused'
+        ? `the audit log names the call; if it is a false alarm, give rule ${rule} of guardrails.redact an exception`
+        : undefined,
+    cause: ({ rule }) => rule,
+  },
+  guardrail_failed: {
+    fix: () =>
+      'look for this event in the log of this server: err has the error; limit the size of results, or make expressions simpler',
+    cause: ({ direction }) => direction,
+  },
   policy_engine_failed: {
     fix: () => 'look for this event in the log of this server: err has the error; make the policies simpler',
     cause: () => 'engine',

@@ -39,14 +39,14 @@ export const quotaRows = {
     level: 'warn',
     repeats: () => '',
   },
-  quota_unmatched: {
+  tool_unmatched: {
     message: ({ resolved }) =>
       resolved
-        ? 'quotas name this tool no more, or it is offered now'
-        : 'quotas name tools that no backend offers',
+        ? 'settings name this tool no more, or it is offered now'
+        : 'settings name tools that no backend offers',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({
-      id: `quota_unmatched/${problem}`,
+      id: `tool_unmatched/${problem}`,
       open: resolved
         ? undefined
         : {

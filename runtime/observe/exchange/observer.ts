@@ -17,6 +17,7 @@ import { watchResponse } from './answer-watch.ts'
 import { responseOfError, carrierOf, codeOf, opensStream, pathOf, spanName } from './outcome.ts'
 import { type ExchangeRecorder, ExchangeReporter } from './reporter.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
+import type { RecordMask } from '../record-mask.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
 
@@ -27,6 +28,8 @@ export interface ObserverOptions {
   readonly telemetry: Instruments
   /** Takes every record, whatever the audit log selects. */
   readonly recorder?: ExchangeRecorder | undefined
+  /** For what is recorded of requests. */
+  readonly mask?: RecordMask | undefined
   /** True for the paths whose requests are audited and measured. Default: all. */
   readonly observes?: ((path: string) => boolean) | undefined
   readonly transport?: ((path: string) => string) | undefined
@@ -101,6 +104,7 @@ class ActiveObserver implements Observer {
       audit,
       telemetry,
       recorder,
+      mask: options.mask,
       transport,
       trustProxyHeaders: options.trustProxyHeaders === true,
     })
@@ -241,6 +245,7 @@ function newScope(req: IncomingMessage, http: HttpSide): RequestScope {
     denial: undefined,
     webhooks: undefined,
     quotas: undefined,
+    guardrails: undefined,
     attributes: undefined,
     pending: 0,
     deferred: undefined,

@@ -14,6 +14,8 @@ import type { OpenSpan } from '../telemetry/tracer.ts'
 import { carrierOf, codeOf, errorOf, outcomeOf, spanName, statusOf, typeOf } from './outcome.ts'
 import { countRequest, makeKnownNames } from './request-metrics.ts'
 import type { RpcResponse } from './rpc-answer.ts'
+import type { MaskText, RecordMask } from '../record-mask.ts'
+import type { RpcFacts } from './rpc.ts'
 import type { HttpSide, RequestScope } from './scope.ts'
 
 export interface ExchangeReporterOptions {
@@ -21,6 +23,8 @@ export interface ExchangeReporterOptions {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly recorder: ExchangeRecorder | undefined
+  /** For what is recorded of requests. */
+  readonly mask: RecordMask | undefined
   /** Transport of a path, for labels. */
   readonly transport: (path: string) => string
   readonly trustProxyHeaders: boolean
@@ -43,6 +47,7 @@ interface Ended {
   readonly durationMs: number
   readonly response: RpcResponse | undefined
   readonly clientAddress: string
+  readonly mask: MaskText | undefined
 }
 
 export class ExchangeReporter {
@@ -62,10 +67,12 @@ export class ExchangeReporter {
   /** Reports a request that is over. May throw what the audit log or the recorder throws. */
   report(scope: RequestScope, http: HttpSide, exchange: Exchange, error: unknown): void {
     const { audit, telemetry, recorder, server } = this.#options
-    const { rpc } = scope
     const { req, res, watch } = http
+    const mask = this.#options.mask?.begin()
+    const rpc = scope.rpc && mask ? maskedTarget(scope.rpc, mask) : scope.rpc
     const ended: Ended = {
-      scope,
+      scope: rpc === scope.rpc ? scope : { ...scope, rpc },
+      mask,
       http,
       exchange,
       error,
@@ -115,6 +122,7 @@ export class ExchangeReporter {
         transport: this.#options.transport(exchange.path),
         clientAddress,
         toolArguments: telemetry.spans.toolArguments,
+        mask: ended.mask,
       }
       span.set(requestAttributes(facts, telemetry.spans.legacy))
       span.set(telemetry.spans.environment)
@@ -127,7 +135,7 @@ export class ExchangeReporter {
 }
 
 function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeRecord {
-  const { scope, http, exchange, error, status } = ended
+  const { scope, http, exchange, error, status, mask } = ended
   const { req, res, watch } = http
   const type = typeOf(scope.rpc, req, res)
   return {
@@ -146,11 +154,23 @@ function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeReco
     policy: scope.policy,
     durationMs: ended.durationMs,
     responseBytes: type === 'sse_connection' ? undefined : watch?.bytes,
-    rpcResponse: response,
+    rpcResponse: mask && response?.kind === 'error' ? maskedError(response, mask) : response,
     denial: scope.denial,
     webhooks: scope.webhooks,
     quotas: scope.quotas,
+    guardrails: scope.guardrails,
+    mask,
     body: exchange.body,
     response: watch?.body(),
   }
+}
+
+/** What a client named may be what guardrails refused it for. */
+function maskedTarget(rpc: RpcFacts, mask: MaskText): RpcFacts {
+  return rpc.target === undefined ? rpc : { ...rpc, target: mask(rpc.target) }
+}
+
+/** Errors name what a client has named. */
+function maskedError(response: RpcResponse, mask: MaskText): RpcResponse {
+  return response.message === undefined ? response : { ...response, message: mask(response.message) }
 }

@@ -9,7 +9,7 @@ import type { Exchange } from '../../net/index.ts'
 import type { PolicyRecord } from '../audit/policy-line.ts'
 import type { OpenSpan } from '../telemetry/tracer.ts'
 import type { ResponseWatch } from './answer-watch.ts'
-import type { QuotaRecord, WebhookRecord } from '../audit/exchange-line.ts'
+import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/exchange-line.ts'
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
@@ -42,6 +42,8 @@ export interface RequestScope {
   webhooks: WebhookRecord[] | undefined
   /** Quotas that the request, or a call within it, was over; the first ones when there are many. */
   quotas: QuotaRecord[] | undefined
+  /** What guardrails found; the first ones when there are many. */
+  guardrails: GuardrailRecord[] | undefined
   /** Attributes from whatever the request went through, for its span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
   /** Operations that go on. */
@@ -120,6 +122,22 @@ export function annotateQuota(record: QuotaRecord): void {
   const { quotas } = request
   const isKnown = quotas.some(({ name, enforced }) => name === record.name && enforced === record.enforced)
   if (!isKnown && quotas.length < maxQuotas) quotas.push(record)
+}
+
+const maxGuardrails = 64
+
+/** Records what a guardrail found in the request in flight; what it finds again is added. */
+export function annotateGuardrail(record: GuardrailRecord): void {
+  const request = scopes.getStore()?.request
+  if (!request?.http) return
+  request.guardrails ??= []
+  const { guardrails } = request
+  const known = guardrails.findIndex(
+    (one) => one.rule === record.rule && one.direction === record.direction && one.outcome === record.outcome,
+  )
+  const before = guardrails[known]
+  if (before) guardrails[known] = { ...before, count: before.count + record.count }
+  else if (guardrails.length < maxGuardrails) guardrails.push(record)
 }
 
 export function withScope<T>(scope: ExchangeScope, work: () => T): T {

@@ -2,6 +2,7 @@
  * Arguments of a tool call as a span may show them: credentials out, at most 100 characters a value and 200 in all.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
+import type { MaskText } from '../record-mask.ts'
 import { isSecretName, redactText } from '../redact.ts'
 
 const sensitive = /password|token|secret|key|auth|credential|private/i
@@ -11,7 +12,7 @@ const maxAllChars = 200
 const maxParsedBytes = 65_536
 
 /** `name=value, …` in the order of the call. */
-export function describeArguments(raw: Buffer): string {
+export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string {
   if (raw.length > maxParsedBytes) return `[${raw.length} bytes]`
   let args: unknown
   try {
@@ -23,7 +24,7 @@ export function describeArguments(raw: Buffer): string {
   const parts: string[] = []
   let length = 0
   for (const [name, value] of Object.entries(args)) {
-    const part = `${cut(name, maxValueChars)}=${isSensitive(name) ? '[redacted]' : describe(value)}`
+    const part = `${cut(mask(name), maxValueChars)}=${isSensitive(name) ? '[redacted]' : describe(value, mask)}`
     parts.push(part)
     length += part.length + 2
     if (length > maxAllChars) break
@@ -36,13 +37,17 @@ export function isSensitive(name: string): boolean {
   return sensitive.test(name) || isSecretName(name)
 }
 
-function describe(value: unknown): string {
-  if (typeof value === 'string') return cut(redactText(value), maxValueChars)
+function describe(value: unknown, mask: MaskText): string {
+  if (typeof value === 'string') return cut(redactText(mask(value)), maxValueChars)
   if (Array.isArray(value)) return `[${value.length} items]`
   if (typeof value === 'object' && value !== null) return `{${Object.keys(value).length} members}`
-  return String(value)
+  return typeof value === 'number' ? mask(String(value)) : String(value)
 }
 
 function cut(text: string, chars: number): string {
   return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`
+}
+
+function asItIs(text: string): string {
+  return text
 }

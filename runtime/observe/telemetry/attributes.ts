@@ -9,6 +9,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RequestScope } from '../exchange/scope.ts'
+import type { MaskText } from '../record-mask.ts'
 import { describeArguments } from './arguments.ts'
 import type { SpanAttributes } from './tracer.ts'
 
@@ -59,6 +60,7 @@ export interface SpanFacts {
   readonly transport: string
   readonly clientAddress: string
   readonly toolArguments: boolean
+  readonly mask: MaskText | undefined
 }
 
 export function requestAttributes(facts: SpanFacts, legacy: boolean): SpanAttributes {
@@ -99,7 +101,9 @@ function currentAttributes({ scope, req, ...facts }: SpanFacts): Record<string, 
     'gen_ai.prompt.name': rpc?.targetType === 'prompt' ? rpc.target : undefined,
     'gen_ai.tool.name': tool ? rpc.target : undefined,
     'gen_ai.tool.call.arguments':
-      facts.toolArguments && rpc?.toolArguments ? describeArguments(rpc.toolArguments) : undefined,
+      facts.toolArguments && rpc?.toolArguments
+        ? describeArguments(rpc.toolArguments, facts.mask)
+        : undefined,
     'gen_ai.operation.name': tool ? 'execute_tool' : undefined,
     'network.transport': 'tcp',
     'network.protocol.name': 'http',

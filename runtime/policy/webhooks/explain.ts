@@ -1,13 +1,7 @@
 /** Which webhooks would be asked, for operators. Nothing is asked. */
 import type { RuntimeWebhook, RuntimeWebhooks } from '../../../schemas/index.ts'
-import type { Action, Origin } from '../requests.ts'
+import { type Action, methodOf, type Origin } from '../requests.ts'
 import { matches } from './subject.ts'
-
-const methods: Readonly<Record<Action, string>> = {
-  call_tool: 'tools/call',
-  get_prompt: 'prompts/get',
-  read_resource: 'resources/read',
-}
 
 /** One line for each, in the order in which they are asked. */
 export function explainWebhooks(
@@ -21,7 +15,7 @@ export function explainWebhooks(
   ]
   return (['request', 'response'] as const).flatMap((phase) =>
     all
-      .filter(({ webhook }) => matches(webhook, phase, methods[action], origin))
+      .filter(({ webhook }) => matches(webhook, phase, methodOf[action], origin))
       .map(({ webhook, kind }) => `${phase}: ${webhook.name} (${kind}${effectOf(webhook)})`),
   )
 }

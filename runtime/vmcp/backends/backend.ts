@@ -15,7 +15,12 @@ import { type Sender, WrongEra } from './session-era/channel.ts'
 import { isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { BackendConnection, ListKind, Request, ServerInfo } from './connection.ts'
-import { Connections, type ConnectionScope, type HeldConnection } from './session-era/connections.ts'
+import {
+  Connections,
+  type ConnectionScope,
+  type HeldConnection,
+  type SessionListener,
+} from './session-era/connections.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import { probeEra, type ProbedEra } from './probe.ts'
@@ -30,6 +35,8 @@ export interface BackendLinks {
   /** Changes that the backend announced over this connection may not have been heard. */
   gap(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
+  /** Who hears what it says and asks outside of calls. */
+  listener(backend: Backend, session: ClientSession): SessionListener
   /** Asked before every request of a client; throws BACKEND_UNAVAILABLE while requests are held back. */
   admit(backend: Backend): void
   /** How a request went; undefined for success. */
@@ -76,6 +83,7 @@ export class Backend {
         listChanged: (kind, scope) => links.listChanged(this, kind, scope),
         gap: (scope) => links.gap(this, scope),
         resourceUpdated: (scope, params) => links.resourceUpdated(this, scope, params),
+        listener: (session) => links.listener(this, session),
       },
     })
     if (settings.transport === 'sse') this.#verdict = 'session'

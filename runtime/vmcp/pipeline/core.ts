@@ -13,12 +13,12 @@ import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
-import { Lookup, type LookupParts } from '../catalog/lookup.ts'
+import { Lookup } from '../catalog/lookup.ts'
 import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
 import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
 import type { QuotaParts } from '../quotas/spending.ts'
-import { EntryCalls } from './entry-calls.ts'
+import { type CallParts, EntryCalls } from './entry-calls.ts'
 import {
   type OperationClient,
   type ClientSession,
@@ -39,26 +39,26 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
 }
 
 export class Core {
-  #parts: LookupParts
+  #parts: CallParts
   readonly #lookup = new Lookup(() => this.#parts)
   readonly #cursors: Cursors
   readonly #pins: PinParts
   /** Takes operations to backends; for those who hold a tool already. */
   readonly calls: EntryCalls
 
-  constructor(parts: LookupParts, cursors: Cursors, pins: PinParts, quotas: QuotaParts) {
+  constructor(parts: CallParts, cursors: Cursors, pins: PinParts, quotas: QuotaParts) {
     this.#parts = parts
     this.#cursors = cursors
     this.#pins = pins
     this.calls = new EntryCalls(() => this.#parts, pins, quotas)
   }
 
-  get parts(): LookupParts {
+  get parts(): CallParts {
     return this.#parts
   }
 
   /** Takes effect with the next operation. */
-  replace(parts: LookupParts): void {
+  replace(parts: CallParts): void {
     this.#parts = parts
   }
 
@@ -184,7 +184,8 @@ export class Core {
 
   async #callTool(operation: Operation): Promise<Outcome> {
     const entry = await this.calledTool(operation)
-    if (entry.run) return entry.run(operation)
+    const { run } = entry
+    if (run) return this.#parts.guard?.around(operation, entry, run) ?? run(operation)
     try {
       const outcome = await this.#callOriginal(operation, entry)
       return isHeaderMismatch(outcome) ? await this.#callAgain(operation, entry) : outcome

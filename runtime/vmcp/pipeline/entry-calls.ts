@@ -11,10 +11,16 @@ import type { Relay, Request } from '../backends/connection.ts'
 import { heldTool } from '../catalog/facts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
+import type { Guard } from '../guardrails/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import { type QuotaParts, Spending } from '../quotas/spending.ts'
 import type { Operation, Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
+
+export interface CallParts extends LookupParts {
+  /** Looks into arguments and results; undefined: nobody does. */
+  readonly guard?: Guard | undefined
+}
 
 export interface EntryCallOptions {
   /** The least time that the backend has. */
@@ -26,11 +32,11 @@ export interface EntryCallOptions {
 }
 
 export class EntryCalls {
-  readonly #parts: () => LookupParts
+  readonly #parts: () => CallParts
   readonly #pins: PinParts
   readonly #spending: Spending
 
-  constructor(parts: () => LookupParts, pins: PinParts, quotas: QuotaParts) {
+  constructor(parts: () => CallParts, pins: PinParts, quotas: QuotaParts) {
     this.#parts = parts
     this.#pins = pins
     this.#spending = new Spending(quotas)
@@ -41,7 +47,18 @@ export class EntryCalls {
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false, isStep = false }: EntryCallOptions = {},
+    options: EntryCallOptions = {},
+  ): Promise<Outcome> {
+    const { guard } = this.#parts()
+    if (!guard) return this.#send(operation, entry, changes, options)
+    return guard.around(operation, entry, (guarded) => this.#send(guarded, entry, changes, options))
+  }
+
+  async #send(
+    operation: Operation,
+    entry: CatalogEntry,
+    changes: Changes,
+    { timeoutMs = 0, bridges = false, isStep = false }: EntryCallOptions,
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)

@@ -17,6 +17,7 @@ import {
   makeTelemetry,
   type Observer,
   readError,
+  RecordMask,
   tellLoss,
   type RpcResponse,
   type Instruments,
@@ -44,6 +45,8 @@ export interface Observation {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly observer: Observer
+  /** Of what audit log, spans and recorder keep of calls. */
+  readonly mask: RecordMask
   /** For the calls of backends; undefined: they are not observed. */
   readonly backends: BackendObservation | undefined
   /** Stand before all others. */
@@ -68,12 +71,14 @@ export async function makeObservation(
     toolArguments: isSwitchedOn(env, vmcpEnvironment.telemetryToolArguments),
   })
   countEvents(events, telemetry.metrics, config.name)
-  const audit = makeAudit(config.audit, { watch: tellLoss(events, clock.after) })
+  const mask = new RecordMask()
+  const audit = makeAudit(config.audit, { watch: tellLoss(events, clock.after), mask })
   const observer = makeObserver({
     server: config.name,
     audit,
     telemetry,
     recorder,
+    mask,
     log,
     observes: (path) => mcpPaths.has(path),
     transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
@@ -83,6 +88,7 @@ export async function makeObservation(
     audit,
     telemetry,
     observer,
+    mask,
     backends: observer.enabled
       ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
       : undefined,

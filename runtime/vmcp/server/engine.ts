@@ -9,17 +9,18 @@ import type { Log } from '../../net/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
-import type { ConnectionScope } from '../backends/session-era/connections.ts'
+import type { ConnectionScope, SessionListener } from '../backends/session-era/connections.ts'
 import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
-import type { LookupParts } from '../catalog/lookup.ts'
 import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
 import type { Clock } from '../clock.ts'
+import { GuardSlot } from '../guardrails/index.ts'
 import { Core } from '../pipeline/core.ts'
+import type { CallParts } from '../pipeline/entry-calls.ts'
 import { type Configured, configuredBackend } from '../backends/backend-settings.ts'
 import { Fleet } from '../backends/fleet.ts'
 import { BundleExpiry } from '../health/certificates.ts'
@@ -30,8 +31,8 @@ import type { ClientSession } from '../pipeline/operation.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import type { PinParts, PinRefusal } from '../pipeline/pin-refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-auth.ts'
-import { UnmatchedTools } from '../quotas/unmatched.ts'
-import { nameProblems } from './start-check.ts'
+import { UnmatchedTools } from './unmatched-tools.ts'
+import { NameProblems } from './name-problems.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 import { askedStep } from '../middleware/index.ts'
@@ -62,7 +63,7 @@ export interface EngineOptions {
   readonly quotas: () => Quotas | undefined
   /** Stores locks of backends that have none, where `pinning.noLock` is pin. */
   readonly lockKeeper?: LockKeeper | undefined
-  readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry'>
+  readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>
 }
 
 export class VmcpEngine {
@@ -76,12 +77,13 @@ export class VmcpEngine {
   readonly #pins: Pins
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
+  readonly #guards: GuardSlot
+  readonly #names: NameProblems
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
   #invalid: readonly ExcludedBackend[] = []
   #excluded: readonly ExcludedBackend[] = []
-  #nameProblems: readonly string[] = []
   #cancelRetry: (() => void) | undefined
 
   /** Backends are there only after the first `apply`. */
@@ -108,13 +110,14 @@ export class VmcpEngine {
     this.#monitor = this.#makeMonitor(config)
     this.#fleet = this.#makeFleet()
     this.#certificates = new BundleExpiry({ ...options, backends: () => this.states() })
-    const pins = {
-      onRefusal: (refused: PinRefusal) => options.events.emit('pin_refused', refused),
-      matcherFor: ({ client, signal }, { backend, original: tool }) => {
-        const requester = { client, signal, subject: { backend, tool } }
-        return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
-      },
-    } satisfies PinParts
+    const matcherFor: PinParts['matcherFor'] = ({ client, signal }, { backend, original: tool }) => {
+      const requester = { client, signal, subject: { backend, tool } }
+      return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
+    }
+    this.#names = new NameProblems(options.events)
+    this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
+    const onRefusal = (refused: PinRefusal) => options.events.emit('pin_refused', refused)
+    const pins: PinParts = { onRefusal, matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
       quotas: options.quotas,
       costUnreadable: (backend) => options.events.emit('cost_unreadable', { backend }),
@@ -153,7 +156,7 @@ export class VmcpEngine {
 
   /** Names in the settings that no backend has, one line for each. */
   get nameProblems(): readonly string[] {
-    return this.#nameProblems
+    return this.#names.problems
   }
 
   #makeFleet(): Fleet {
@@ -168,8 +171,10 @@ export class VmcpEngine {
         listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
         gap: (backend, scope) => this.#mayHaveChanged(backend, scope),
         resourceUpdated: (backend, scope, params) => {
-          if (scope.kind === 'session') scope.session.deliver(backend.name, updatedMethod, params)
+          if (scope.kind === 'session')
+            this.#listener(backend, scope.session).deliver(backend.name, updatedMethod, params)
         },
+        listener: (backend, session) => this.#listener(backend, session),
         admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
         released: (backend) => this.#monitor.release(backend.name),
@@ -194,6 +199,10 @@ export class VmcpEngine {
     })
   }
 
+  #listener(backend: Backend, session: ClientSession): SessionListener {
+    return this.core.parts.guard?.outsideCalls(backend.name, session) ?? session
+  }
+
   #listChanged(backend: Backend, scope: ConnectionScope): void {
     const listings = this.#fleet.members.get(backend.name)?.listings
     if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
@@ -210,7 +219,7 @@ export class VmcpEngine {
     this.#notifier.notify()
   }
 
-  #parts(config: VmcpConfig): LookupParts {
+  #parts(config: VmcpConfig): CallParts {
     const { clock, observation } = this.#options
     return {
       members: this.#fleet.members,
@@ -225,6 +234,7 @@ export class VmcpEngine {
       ),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
+      guard: this.#guards.for(config),
     }
   }
 
@@ -273,7 +283,7 @@ export class VmcpEngine {
     if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
     this.#invalid = invalid
     this.#exclude([...invalid, ...excluded])
-    this.#checkNames(config)
+    this.#names.replace(config, invalid)
     this.#unmatched.replace(config)
     for (const name of removed) this.#monitor.remove(name)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
@@ -301,18 +311,6 @@ export class VmcpEngine {
     for (const { name } of before)
       if (!this.#excluded.some((one) => one.name === name)) events.emit('backend_included', { backend: name })
     observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
-  }
-
-  /** A configuration may be applied often: what was told already is not told again. */
-  #checkNames(config: VmcpConfig): void {
-    const before = this.#nameProblems
-    this.#nameProblems = nameProblems(config, this.#invalid)
-    const { events } = this.#options
-    for (const problem of this.#nameProblems)
-      events.emit('backend_name_unknown', { problem, resolved: false })
-    for (const problem of before)
-      if (!this.#nameProblems.includes(problem))
-        events.emit('backend_name_unknown', { problem, resolved: true })
   }
 
   /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */

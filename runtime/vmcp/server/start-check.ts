@@ -9,6 +9,7 @@ import {
   type NamingSettings,
   unknownBackends,
 } from '../../../schemas/index.ts'
+import { guardrailViolations, guardrailWarnings } from '../../../schemas/guardrails/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
 import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../../incoming/index.ts'
@@ -78,9 +79,9 @@ export function nameProblems(
   config: VmcpConfig,
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
-  const { outgoingAuth, aggregation, operational, quotas, costs, backends } = config
+  const { outgoingAuth, aggregation, operational, quotas, costs, guardrails, backends } = config
   return [
-    ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs }, [
+    ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs, guardrails }, [
       ...(backends ?? []),
       ...excluded,
     ]),
@@ -114,6 +115,7 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...(authServer ? embeddedViolations(config, authServer) : []),
     ...policyViolations(config),
     ...webhookViolations(config.webhooks),
+    ...guardrailViolations(config.guardrails, 'guardrails').map((one) => formatViolations([one])),
     ...telemetryViolations(config.telemetry, env),
     ...optimizerViolations(config.optimizer, env),
     ...codeModeViolations(config.codeMode),
@@ -122,9 +124,13 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
   ]
 }
 
-/** Workflows are computed, and arguments of changed tools checked, in a worker. */
-function evaluationViolations({ compositeTools, pinning }: VmcpConfig): readonly string[] {
-  const users = [...(compositeTools?.length ? ['compositeTools'] : []), ...(pinning ? ['pinning'] : [])]
+/** Workflows are computed, and values checked against the schemas of tools, in a worker. */
+function evaluationViolations({ compositeTools, pinning, guardrails }: VmcpConfig): readonly string[] {
+  const users = [
+    ...(compositeTools?.length ? ['compositeTools'] : []),
+    ...(pinning ? ['pinning'] : []),
+    ...(guardrails?.redact ? ['guardrails'] : []),
+  ]
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
@@ -195,9 +201,10 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
 
 /** What is legal in a configuration and seldom meant; one line for each. */
 export function startWarnings(config: VmcpConfig): string[] {
-  const { compositeTools = [], console, incomingAuth } = config
+  const { compositeTools = [], console, guardrails, incomingAuth } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
-  return [...workflows, ...consoleWarnings(console, incomingAuth), ...quotaWarnings(config)]
+  const idle = guardrailWarnings(guardrails, 'guardrails').map((one) => formatViolations([one]))
+  return [...workflows, ...idle, ...consoleWarnings(console, incomingAuth), ...quotaWarnings(config)]
 }
 
 function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): string[] {

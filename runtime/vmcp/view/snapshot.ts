@@ -5,13 +5,14 @@
 import { prefixedName, reservedTools } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { failureText } from '../../observe/index.ts'
-import { hintsIn, isExternal } from '../../policy/index.ts'
+import { type Action, hintsIn, isExternal, methodOf, type Origin } from '../../policy/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import { Catalog } from '../catalog/catalog.ts'
 import { checkItem } from '../catalog/items/check.ts'
 import { noErrors } from '../catalog/items/errors.ts'
 import { callableTool } from '../catalog/items/mirrored.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
+import { explainGuardrails } from '../guardrails/index.ts'
 import type { QuotaUsage } from '../quotas/guard.ts'
 import { hiddenBy } from './hidden.ts'
 
@@ -54,6 +55,8 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
     policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
     decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
     webhooks: config.webhooks,
+    guardrails: (action: Action, { backend, original }: Origin) =>
+      explainGuardrails(config.guardrails, { method: methodOf[action], backend, original }),
     limits: limitsOf(config),
     quotas: config.quotas ?? [],
     costs: config.costs ?? {},

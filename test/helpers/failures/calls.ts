@@ -38,6 +38,14 @@ async function withWebhook(t: Test, reply: WebhookReply, calls: number): Promise
   return running
 }
 
+/** A call with so many addresses, where they are refused. */
+async function withGuardrail(t: Test, addresses: number): Promise<Rig> {
+  const rule = { name: 'mail', patterns: ['email'], direction: 'arguments', action: 'refuse' }
+  const running = await rig(t, { b: await backend(t) }, { guardrails: { redact: [rule] } })
+  await running.call('b_echo', { text: 'a@b.co '.repeat(addresses) })
+  return running
+}
+
 /** A request with this token, or with none that the issuer gave. */
 async function presented(t: Test, token: (issuer: TokenIssuer) => Promise<string>): Promise<Rig> {
   const issuer = await startTokenIssuer()
@@ -148,6 +156,33 @@ export const callFailures: readonly Failure[] = [
     message: /gives no decisions: requests are refused \(status\)$/,
     fix: /POST <url>\/decision/,
     logged: { level: 'error' },
+  },
+  {
+    name: 'a guardrail that refuses',
+    type: 'guardrail_matched',
+    lasts: false,
+    drive: (t) => withGuardrail(t, 1),
+    reason: 'mail',
+    message: /a guardrail refused a call or its result/,
+    fix: /give rule mail of guardrails.redact an exception/,
+    logged: { level: 'warn', rule: 'mail', direction: 'arguments', outcome: 'refused' },
+    metric: 'gatehouse_guardrail_matches_total',
+    call: { name: 'b_echo', outcome: 'denied', denied: { by: 'guardrail' } },
+    silent: noState,
+    also: (t, { status }) => void t.notMatch(JSON.stringify(status), 'a@b.co'),
+  },
+  {
+    name: 'guardrails that cannot look through a call',
+    type: 'guardrail_failed',
+    lasts: false,
+    drive: (t) => withGuardrail(t, 100_001),
+    reason: 'arguments',
+    message: /guardrails could not look through/,
+    fix: /err has the error/,
+    logged: { level: 'error', direction: 'arguments' },
+    metric: 'gatehouse_guardrail_failures_total',
+    call: { name: 'b_echo', outcome: 'denied', denied: { by: 'guardrail' } },
+    silent: noState,
   },
   {
     name: 'a webhook that refuses',

@@ -70,7 +70,7 @@ export const quotaFailures: readonly Failure[] = [
   },
   {
     name: 'a quota of a tool that no backend offers',
-    type: 'quota_unmatched',
+    type: 'tool_unmatched',
     lasts: true,
     drive: (t) => called(t, { match: { backend: 'b', tool: 'b_echo' } }, 1),
     message: /^quotas\[0\]\.match\.tool: backend b does not offer a tool "b_echo"$/,

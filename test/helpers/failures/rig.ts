@@ -51,7 +51,7 @@ export interface Rig {
   /** The API server of the cluster refuses every write. */
   refuseReports(): void
   /** A call by a client of its own; what comes of it is not looked at. */
-  call(name: string): Promise<void>
+  call(name: string, args?: Readonly<Record<string, unknown>>): Promise<void>
   /** A request of the console's API. */
   api(path: string, init?: RequestInit): Promise<Response>
   told(): Promise<Told>
@@ -135,10 +135,10 @@ export async function rig(
     changeConfig: cluster.changeConfig,
     refuseReports: cluster.refuse,
     api,
-    async call(name) {
+    async call(name, args = {}) {
       const session = await openSession(vmcp.url, { headers })
       await session.request('tools/list')
-      await session.request('tools/call', { name, arguments: {} })
+      await session.request('tools/call', { name, arguments: args })
     },
     told: async () => ({
       lines,

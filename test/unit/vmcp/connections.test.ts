@@ -43,6 +43,7 @@ async function start(
         listChanged: (_backend, _kind, scope) => void changes.push(scope.kind),
         gap: () => {},
         resourceUpdated: () => {},
+        listener: (_backend, session) => session,
         admit: () => {},
         outcome: () => {},
         released: () => {},

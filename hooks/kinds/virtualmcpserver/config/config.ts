@@ -52,6 +52,7 @@ export function configOf(
     audit: own.audit && { ...own.audit, component: own.audit.component ?? name },
     backends: usable.flatMap(({ backend }) => (backend ? [backend] : [])),
     codeMode: own.codeMode,
+    guardrails: own.guardrails,
     console: consolePart(own.console, parts.address),
     compositeTools:
       parts.compositeTools && parts.compositeTools.length > 0 ? parts.compositeTools : undefined,
@@ -79,6 +80,7 @@ const hotReloadable = [
   'codeMode',
   'compositeTools',
   'costs',
+  'guardrails',
   'incomingAuth',
   'operational',
   'optimizer',

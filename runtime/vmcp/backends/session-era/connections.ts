@@ -18,6 +18,9 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
+/** The client of a session, outside of calls. */
+export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
+
 export interface HeldConnection {
   readonly connection: BackendConnection
   readonly scope: ConnectionScope
@@ -38,6 +41,8 @@ export interface ConnectionsEvents {
   /** Changes of what is listed over this connection may not have been heard. */
   gap(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
+  /** Who hears what the backend says and asks outside of calls. */
+  listener(session: ClientSession): SessionListener
 }
 
 export interface ConnectionsOptions {
@@ -127,7 +132,7 @@ export class Connections {
       listChanged: (kind) => events.listChanged(kind, scope),
       resourceUpdated: (params) => events.resourceUpdated(scope, params),
       notification: (method, params) => {
-        if (scope.kind === 'session') scope.session.deliver(name, method, params)
+        if (scope.kind === 'session') events.listener(scope.session).deliver(name, method, params)
       },
       gap: () => events.gap(scope),
       lost: () => {
@@ -135,7 +140,8 @@ export class Connections {
         if (scope.kind === 'listing') events.listChanged('tools', scope)
         else if (scope.kind === 'session') scope.session.lost?.(name)
       },
-      ask: (ask, signal) => askScope(scope, ask, signal),
+      ask: (ask, signal) =>
+        scope.kind === 'session' ? events.listener(scope.session).ask(ask, signal) : askNobody(ask),
     }
   }
 
@@ -211,8 +217,7 @@ export class Connections {
   }
 }
 
-function askScope(scope: ConnectionScope, ask: Ask, signal: AbortSignal): Promise<AskReply> {
-  if (scope.kind === 'session') return scope.session.ask(ask, signal)
+function askNobody(ask: Ask): Promise<AskReply> {
   if (ask.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
   return Promise.reject(new GatehouseError('METHOD_NOT_FOUND', { detail: 'nobody can be asked now' }))
 }

@@ -61,7 +61,7 @@ const workerCount = 2
 export function evaluationPool(memory = ownMemory()): PoolOptions {
   const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
-    tasks: 'workflows and checks of arguments',
+    tasks: 'workflows and checks of values',
     maxWorkers,
     maxPerCaller: Math.max(1, maxWorkers - 1),
     maxWaiting: 200,
@@ -142,10 +142,10 @@ export class Evaluator {
     const { backend, tool } = requester.subject
     const told = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
     if (made.error === 'limit') {
-      this.#log.warn('arguments take too much work to be checked against a schema', told)
+      this.#log.warn('a value takes too much work to be checked against a schema', told)
       return ['they take too much work to be checked']
     }
-    this.#log.error('arguments could not be checked against a schema', { ...told, reason: made.message })
+    this.#log.error('a value could not be checked against a schema', { ...told, reason: made.message })
     return ['they could not be checked']
   }
 

@@ -266,6 +266,71 @@ const pinning: Table = {
   ],
 }
 
+const rule = `${at}.guardrails.redact[0]`
+
+const guardrails: Table = {
+  name: 'config.guardrails',
+  base: config({
+    guardrails: {
+      redact: [
+        {
+          name: 'r',
+          patterns: ['email'],
+          match: { backends: ['b'], tools: ['t'] },
+          except: [{ pointers: ['/x'] }],
+        },
+        { name: 's', expressions: ['x'] },
+      ],
+    },
+  }),
+  rows: [
+    { id: '', at: `${at}.guardrails.unknown`, bad: [1] },
+    { id: '', at: `${at}.guardrails.redact`, bad: [[], {}] },
+    {
+      id: '',
+      at: `${rule}.name`,
+      required: true,
+      good: ['a-1'],
+      bad: ['', 'A', 'a b', '-a', 'x'.repeat(64)],
+    },
+    {
+      id: '',
+      at: `${rule}.patterns`,
+      good: [['apiKey', 'privateKey', 'jwt', 'email', 'iban', 'paymentCard']],
+      bad: [absent, [], 'email'],
+    },
+    { id: '', at: `${rule}.patterns[0]`, good: ['iban'], bad: ['secret', ''] },
+    { id: '', at: `${at}.guardrails.redact[1].expressions`, good: [['EMP-[0-9]{6}', '\\pL+x']], bad: [[]] },
+    {
+      id: '',
+      at: `${at}.guardrails.redact[1].expressions[0]`,
+      good: ['x'.repeat(400)],
+      bad: ['', 'x'.repeat(513)],
+    },
+    {
+      id: '',
+      at: `${rule}.action`,
+      default: 'mask',
+      good: ['mask', 'refuse', 'observe'],
+      bad: ['block', ''],
+    },
+    {
+      id: '',
+      at: `${rule}.direction`,
+      default: 'results',
+      good: ['results', 'arguments', 'both'],
+      bad: ['response', ''],
+    },
+    { id: '', at: `${rule}.match`, good: [{}], bad: [[]] },
+    { id: '', at: `${rule}.match.backends`, bad: [[], ''] },
+    { id: '', at: `${rule}.match.tools[0]`, good: ['t'], bad: ['', 'x'.repeat(257)] },
+    { id: '', at: `${rule}.match.methods`, bad: [['tools/call']] },
+    { id: '', at: `${rule}.except`, bad: [[]] },
+    { id: '', at: `${rule}.except[0]`, good: [{ pointers: ['/a', '/a/*/b~1c'] }], bad: [{}] },
+    { id: '', at: `${rule}.except[0].pointers[0]`, good: ['/a//b'], bad: ['a', '/', '/a~2', ''] },
+  ],
+}
+
 const authentication: Table = {
   name: 'config.incomingAuth',
   base: config({
@@ -626,6 +691,7 @@ export const vmcpConfigTables: readonly Table[] = [
   backends,
   codeMode,
   pinning,
+  guardrails,
   authentication,
   outgoing,
   ...strategyTables,

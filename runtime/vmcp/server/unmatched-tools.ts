@@ -1,9 +1,10 @@
 /**
- * Tools that quotas and costs name and no backend offers: a misspelled name, or that which clients see, counts nothing.
+ * Tools that quotas, costs and guardrails name and no backend offers: with a misspelled name, or that which clients see, nothing
+ * is counted, or masked.
  *
  * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
  */
-import { below, formatViolations } from '../../../schemas/index.ts'
+import { below, formatViolations, type RedactRule } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
@@ -17,12 +18,12 @@ export interface UnmatchedParts {
   readonly members: () => ReadonlyMap<string, Member>
 }
 
-type Naming = Pick<VmcpConfig, 'quotas' | 'costs'>
+type Naming = Pick<VmcpConfig, 'quotas' | 'costs' | 'guardrails' | 'compositeTools'>
 
 interface NamedTool {
   readonly path: string
   /** Undefined: any. */
-  readonly backend: string | undefined
+  readonly backends: readonly string[] | undefined
   readonly tool: string
 }
 
@@ -61,9 +62,9 @@ export class UnmatchedTools {
     const before = this.#open
     this.#open = unmatched(this.#named, members())
     for (const problem of this.#open)
-      if (!before.includes(problem)) events.emit('quota_unmatched', { problem, resolved: false })
+      if (!before.includes(problem)) events.emit('tool_unmatched', { problem, resolved: false })
     for (const problem of before)
-      if (!this.#open.includes(problem)) events.emit('quota_unmatched', { problem, resolved: true })
+      if (!this.#open.includes(problem)) events.emit('tool_unmatched', { problem, resolved: true })
   }
 
   close(): void {
@@ -72,18 +73,48 @@ export class UnmatchedTools {
   }
 }
 
-function namedTools({ quotas = [], costs = {} }: Naming): readonly NamedTool[] {
+function namedTools({
+  quotas = [],
+  costs = {},
+  guardrails,
+  compositeTools = [],
+}: Naming): readonly NamedTool[] {
   const matched = quotas.flatMap(({ match }, i) =>
     match?.tool === undefined
       ? []
-      : [{ path: `${below('quotas', i)}.match.tool`, backend: match.backend, tool: match.tool }],
+      : [
+          {
+            path: `${below('quotas', i)}.match.tool`,
+            backends: match.backend === undefined ? undefined : [match.backend],
+            tool: match.tool,
+          },
+        ],
   )
   const priced = Object.keys(costs).flatMap((key) => {
     const slash = key.indexOf('/')
     if (slash < 0) return []
-    return [{ path: below('costs', key), backend: key.slice(0, slash), tool: key.slice(slash + 1) }]
+    return [{ path: below('costs', key), backends: [key.slice(0, slash)], tool: key.slice(slash + 1) }]
   })
-  return [...matched, ...priced]
+  // Rules for all backends concern workflows too, which no backend offers.
+  const workflows = new Set(compositeTools.map(({ name }) => name))
+  const masked = (guardrails?.redact ?? []).flatMap(namedByRule)
+  return [
+    ...matched,
+    ...priced,
+    ...masked.filter(({ backends, tool }) => backends !== undefined || !workflows.has(tool)),
+  ]
+}
+
+function namedByRule({ match, except = [] }: RedactRule, i: number): readonly NamedTool[] {
+  const at = below('guardrails.redact', i)
+  const of = (path: string, tools: readonly string[] = [], backends?: readonly string[]) =>
+    tools.map((tool, k) => ({ path: below(path, k), backends, tool }))
+  return [
+    ...of(`${at}.match.tools`, match?.tools, match?.backends),
+    ...except.flatMap(({ tools, backends = match?.backends }, k) =>
+      of(`${below(`${at}.except`, k)}.tools`, tools, backends),
+    ),
+  ]
 }
 
 /** One line for each. A backend that does not exist is reported with the other names of backends. */
@@ -93,17 +124,23 @@ function unmatched(named: readonly NamedTool[], members: ReadonlyMap<string, Mem
     if (!known.has(name)) known.set(name, offeredBy(members.get(name)))
     return known.get(name)
   }
-  const isMissing = ({ backend, tool }: NamedTool): boolean => {
-    const names = backend === undefined ? [...members.keys()] : [backend]
+  const isMissing = ({ backends, tool }: NamedTool): boolean => {
+    const names = backends ?? [...members.keys()]
     return names.length > 0 && names.every((name) => toolsOf(name)?.has(tool) === false)
   }
   return named
     .filter(isMissing)
     .slice(0, maxProblems)
-    .map(({ path, backend, tool }) => {
-      const where = backend === undefined ? 'no backend offers' : `backend ${backend} does not offer`
+    .map(({ path, backends, tool }) => {
+      const where = backends === undefined ? 'no backend offers' : notOfferedBy(backends)
       return formatViolations([{ path, message: `${where} a tool ${JSON.stringify(tool)}` }])
     })
+}
+
+function notOfferedBy(backends: readonly string[]): string {
+  return backends.length === 1
+    ? `backend ${backends[0]} does not offer`
+    : `none of the backends ${backends.join(', ')} offers`
 }
 
 /** Undefined: not known. */

@@ -9,8 +9,8 @@ import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js'
 import { InMemoryTransport as Transport1 } from '@modelcontextprotocol/sdk/inMemory.js'
 import fc from 'fast-check'
 import t from 'tap'
-import { checkItem } from '../../runtime/vmcp/catalog/items/check.ts'
-import type { ItemKind } from '../../runtime/vmcp/catalog/types.ts'
+import { checkItem } from '../../../runtime/vmcp/catalog/items/check.ts'
+import type { ItemKind } from '../../../runtime/vmcp/catalog/types.ts'
 
 t.setTimeout(600_000)
 

@@ -1,0 +1,242 @@
+/**
+ * The guardrails around one call of a backend: arguments before it is made, then what the backend says and asks on its way,
+ * and what it answers. And around what a backend says and asks of a session outside of calls.
+ *
+ * Stands directly around the backend, so that everything that leads there passes: plain calls, tool search, scripts, steps of
+ * workflows, calls of the console. It sees arguments as webhooks of phase request have made them, and webhooks of phase
+ * response see what it has left of a result. Fails closed: what cannot be looked through is refused.
+ * Source: docs/guides/guardrails.md.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type Ask, type AskReply, JsonObject, updatedMethod } from '../../mcp/index.ts'
+import type { CatalogEntry } from '../catalog/types.ts'
+import type { MatchSchemas } from '../catalog/pinning/parts.ts'
+import type { SessionListener } from '../backends/session-era/connections.ts'
+import {
+  type ClientSession,
+  type Operation,
+  type Outcome,
+  toolErrorOutcome,
+  withParams,
+} from '../pipeline/operation.ts'
+import { type GuardrailFinding, type Looked, lookThrough } from './look.ts'
+import { Notes } from './notes.ts'
+import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
+import type { ScanOptions } from './scan.ts'
+import { fitsOutput } from './output.ts'
+
+/** What came of looking through something. */
+export interface GuardrailDecision extends Subject {
+  readonly direction: Direction
+  /** Undefined rule: the guardrails failed. */
+  readonly finding: GuardrailFinding | undefined
+  readonly error?: unknown
+}
+
+export interface GuardrailParts {
+  readonly observe: (decision: GuardrailDecision) => void
+  /** Checks values of somebody's call against schemas. */
+  readonly matcherFor: (operation: Operation, entry: CatalogEntry) => MatchSchemas
+}
+
+/** Names what is called and what is asked of users: a change would make another call of it. */
+const fixed = [['name'], ['uri'], ['ref']] as const
+
+/** Methods that backends use outside of calls; any other is told as `other`. */
+const saidUnasked: ReadonlySet<string> = new Set([
+  'notifications/message',
+  'notifications/elicitation/complete',
+  updatedMethod,
+])
+
+/** Its text is for clients. */
+class Refusal extends GatehouseError {}
+
+export class Guard {
+  readonly #rules: readonly CompiledRule[]
+  readonly #parts: GuardrailParts
+  /** What backends say outside of calls, by session and backend. */
+  readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
+
+  constructor(rules: readonly CompiledRule[], parts: GuardrailParts) {
+    this.#rules = rules
+    this.#parts = parts
+  }
+
+  /** Carries a call out by `perform`. Rejects with FORBIDDEN and GUARDRAIL_FAILED; for tools these are results. */
+  async around(
+    operation: Operation,
+    entry: CatalogEntry,
+    perform: (operation: Operation) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
+    const outgoing = rulesFor(this.#rules, 'arguments', subject)
+    const incoming = rulesFor(this.#rules, 'results', subject)
+    if (outgoing.length + incoming.length === 0) return perform(operation)
+    try {
+      const params = await this.#params(operation, outgoing, subject)
+      const notes = incoming.length > 0 ? this.#notes(operation.signal, incoming, subject) : undefined
+      const outcome = await perform({
+        ...withParams(operation, params),
+        ...notes?.sinksOf(operation),
+        ask: (request, signal) =>
+          this.#ask(request, {
+            ask: (shown) => operation.ask(shown, signal),
+            signal: signal ?? operation.signal,
+            rules: { outgoing, incoming, subject },
+          }),
+      })
+      await notes?.end()
+      return incoming.length === 0
+        ? outcome
+        : await this.#outcome(operation, entry, outcome, incoming, subject)
+    } catch (error) {
+      if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
+      return toolErrorOutcome(error.message)
+    }
+  }
+
+  /** A session as a backend speaks to it outside of calls: rules for some tools do not concern that. */
+  outsideCalls(backend: string, session: ClientSession): SessionListener {
+    const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
+    return {
+      deliver: (_backend, method, params) => {
+        const subject = subjectOf(saidUnasked.has(method) ? method : 'other')
+        const rules = rulesFor(this.#rules, 'results', subject)
+        if (!params || rules.length === 0) {
+          session.deliver(backend, method, params)
+          return
+        }
+        const send = (bytes: Buffer): void => session.deliver(backend, method, bytes)
+        this.#sessionNotes(session, rules, subject).take(params, send)
+      },
+      ask: (request, signal) => {
+        const subject = subjectOf(request.method)
+        const incoming = rulesFor(this.#rules, 'results', subject)
+        const outgoing = rulesFor(this.#rules, 'arguments', subject)
+        const ask = (shown: Ask): Promise<AskReply> => session.ask(shown, signal)
+        return this.#ask(request, { ask, signal, rules: { outgoing, incoming, subject } })
+      },
+    }
+  }
+
+  /** The same for all messages of a backend to a session, so that they stay in their order. */
+  #sessionNotes(session: ClientSession, rules: readonly ActiveRule[], subject: Subject): Notes {
+    const known = this.#notesOf.get(session) ?? new Map<string, Notes>()
+    this.#notesOf.set(session, known)
+    const notes = known.get(subject.backend) ?? this.#notes(new AbortController().signal, rules, subject)
+    known.set(subject.backend, notes)
+    return notes
+  }
+
+  async #params(
+    { params, signal }: Operation,
+    rules: readonly ActiveRule[],
+    subject: Subject,
+  ): Promise<JsonObject> {
+    if (rules.length === 0) return params
+    const { bytes } = await this.#look(params.bytes, rules, {
+      subject,
+      direction: 'arguments',
+      signal,
+      fixed,
+    })
+    return bytes === params.bytes ? params : new JsonObject(bytes)
+  }
+
+  #notes(signal: AbortSignal, rules: readonly ActiveRule[], subject: Subject): Notes {
+    return new Notes(signal, rules, {
+      found: (findings) => this.#tell(subject, 'results', findings),
+      failed: (error) => this.#parts.observe({ ...subject, direction: 'results', finding: undefined, error }),
+    })
+  }
+
+  /** What a backend asks goes to the client, and the client's response to the backend. */
+  async #ask(
+    { method, params }: Ask,
+    { ask, signal, rules: { outgoing, incoming, subject } }: AskOptions,
+  ): Promise<AskReply> {
+    const shown =
+      params && incoming.length > 0
+        ? await this.#look(params, incoming, { subject, direction: 'results', signal })
+        : undefined
+    const reply = await ask({ method, params: shown?.bytes ?? params })
+    const given = reply.result ?? reply.error
+    if (!given || outgoing.length === 0) return reply
+    const { bytes } = await this.#look(given, outgoing, { subject, direction: 'arguments', signal })
+    return reply.result ? { result: bytes } : { error: bytes }
+  }
+
+  async #outcome(
+    operation: Operation,
+    entry: CatalogEntry,
+    outcome: Outcome,
+    rules: readonly ActiveRule[],
+    subject: Subject,
+  ): Promise<Outcome> {
+    const body = outcome.kind === 'error' ? outcome.error : outcome.result
+    const { bytes } = await this.#look(body, rules, {
+      subject,
+      direction: 'results',
+      signal: operation.signal,
+    })
+    if (bytes === body) return outcome
+    if (outcome.kind === 'error') return { kind: 'error', error: bytes }
+    if (
+      outcome.kind === 'result' &&
+      !(await fitsOutput(entry, body, bytes, this.#parts.matcherFor(operation, entry)))
+    )
+      throw new Refusal('FORBIDDEN', {
+        detail:
+          'the result was withheld: without what guardrails have masked it does not fit the output schema of the tool',
+      })
+    return { kind: outcome.kind, result: bytes }
+  }
+
+  /** Rejects with Refusal. */
+  async #look(
+    bytes: Buffer,
+    rules: readonly ActiveRule[],
+    { subject, direction, signal, ...options }: LookOptions,
+  ): Promise<Looked> {
+    let looked: Looked
+    try {
+      looked = await lookThrough(bytes, rules, { ...options, signal })
+    } catch (error) {
+      if (signal.aborted) throw error
+      this.#parts.observe({ ...subject, direction, finding: undefined, error })
+      throw new Refusal('GUARDRAIL_FAILED', { cause: error })
+    }
+    this.#tell(subject, direction, looked.findings)
+    const { refusedBy } = looked
+    if (refusedBy === undefined) return looked
+    throw new Refusal('FORBIDDEN', {
+      detail:
+        direction === 'arguments'
+          ? `call refused by guardrail ${refusedBy}`
+          : `result withheld by guardrail ${refusedBy}`,
+    })
+  }
+
+  #tell(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
+    for (const finding of findings) this.#parts.observe({ ...subject, direction, finding })
+  }
+}
+
+interface AskOptions {
+  readonly ask: (request: Ask) => Promise<AskReply>
+  readonly signal: AbortSignal
+  readonly rules: Directions
+}
+
+interface Directions {
+  readonly outgoing: readonly ActiveRule[]
+  readonly incoming: readonly ActiveRule[]
+  readonly subject: Subject
+}
+
+interface LookOptions extends ScanOptions {
+  readonly subject: Subject
+  readonly direction: Direction
+  readonly signal: AbortSignal
+}

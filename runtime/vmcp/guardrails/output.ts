@@ -1,0 +1,21 @@
+/** Whether a result that was masked is still what its tool promises. */
+import { JsonObject, readMembers, workOn } from '../../mcp/index.ts'
+import type { MatchSchemas } from '../catalog/pinning/parts.ts'
+import type { CatalogEntry } from '../catalog/types.ts'
+
+/** True when nothing of the structured content was masked, or the tool has no output schema. Rejects as `match` does. */
+export async function fitsOutput(
+  { json, mirrored }: CatalogEntry,
+  before: Buffer,
+  masked: Buffer,
+  match: MatchSchemas,
+): Promise<boolean> {
+  // Of tools alone.
+  const schema = mirrored && new JsonObject(json).raw('outputSchema')
+  if (!schema) return true
+  await Promise.all([workOn(before, readMembers(before)), workOn(masked, readMembers(masked))])
+  const value = new JsonObject(masked).raw('structuredContent')
+  const original = new JsonObject(before).raw('structuredContent')
+  if (!value || !original || value.equals(original)) return true
+  return (await match(`[${schema.toString()}]`, value)).length === 0
+}

@@ -1,0 +1,39 @@
+/** The guard in force: made again when its settings change, so that a reload that leaves them alone compiles nothing. */
+import type { VmcpConfig } from '../../config/index.ts'
+import type { Events, Instruments, RecordMask } from '../../observe/index.ts'
+import { Guard, type GuardrailParts } from './guard.ts'
+import { recordMask } from './recorded.ts'
+import { compileRules } from './rules.ts'
+import { tellGuardrails } from './tells.ts'
+
+export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
+  readonly events: Events
+  readonly observation: {
+    readonly telemetry: Instruments
+    /** What is recorded of calls is masked by the same rules. */
+    readonly mask: RecordMask
+  }
+}
+
+export class GuardSlot {
+  readonly #parts: GuardrailParts
+  readonly #mask: RecordMask
+  #settings: string | undefined
+  #guard: Guard | undefined
+
+  constructor(server: string, { events, matcherFor, observation: { telemetry, mask } }: SlotParts) {
+    this.#parts = { matcherFor, observe: tellGuardrails({ server, telemetry, events }) }
+    this.#mask = mask
+  }
+
+  /** Undefined: nothing is guarded. */
+  for({ guardrails }: VmcpConfig): Guard | undefined {
+    const settings = JSON.stringify(guardrails)
+    if (settings === this.#settings) return this.#guard
+    const rules = guardrails && compileRules(guardrails.redact)
+    this.#guard = rules && new Guard(rules, this.#parts)
+    this.#mask.replace(rules && recordMask(rules))
+    this.#settings = settings
+    return this.#guard
+  }
+}

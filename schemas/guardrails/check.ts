@@ -1,0 +1,85 @@
+/** Checks of guardrails that the schema cannot say: expressions that cannot be used, and settings that can match nothing. */
+import type { RedactRule } from '../generated/types.ts'
+import { PatternError } from '../workflow/pattern.ts'
+import { fieldsOf, listOf } from '../validation/fields.ts'
+import { below, type Violation } from '../validation/violations.ts'
+import { LinearExpression } from './expression.ts'
+
+/** Instructions of all expressions together: each takes time to check and to compile, and at each character of a text. */
+const maxTotalSize = 5_000
+
+/** What one counts for that cannot be used. */
+const unusableSize = 100
+
+/** `guardrails` has passed the schema; `path` is where it stands. */
+export function guardrailViolations(guardrails: unknown, path: string): readonly Violation[] {
+  let left = maxTotalSize
+  return rulesIn(guardrails, path).flatMap(({ rule, at }) =>
+    listOf(rule['expressions']).flatMap((source, i) => {
+      if (typeof source !== 'string' || left < 0) return []
+      const checked = checkOf(source)
+      left -= typeof checked === 'number' ? checked : unusableSize
+      const isTooMuch = typeof checked === 'number' && left < 0
+      const problem = isTooMuch ? 'with those before it, the expressions of all rules are too large' : checked
+      if (typeof problem === 'number') return []
+      return [{ path: below(below(at, 'expressions'), i), message: `cannot be used: ${problem}` }]
+    }),
+  )
+}
+
+/** The size of an expression, or what is wrong with it. */
+function checkOf(source: string): number | string {
+  try {
+    return new LinearExpression(source, { checksOnly: true }).size
+  } catch (error) {
+    if (error instanceof PatternError) return error.message
+    throw error
+  }
+}
+
+/** Exceptions that leave nothing alone, because the rule does not look there. */
+export function guardrailWarnings(guardrails: unknown, path: string): readonly Violation[] {
+  return rulesIn(guardrails, path).flatMap(({ rule, at }) => {
+    const match = fieldsOf(rule['match'])
+    const { direction = 'results' } = rule as Partial<RedactRule>
+    return listOf(rule['except']).flatMap((given, i) => {
+      const exception = fieldsOf(given)
+      const place = below(below(at, 'except'), i)
+      return [
+        ...(['backends', 'tools'] as const)
+          .filter((member) => isApart(match[member], exception[member]))
+          .map((member) => ({
+            path: below(place, member),
+            message: `none of them is in match.${member}: it excepts nothing`,
+          })),
+        ...listOf(exception['pointers']).flatMap((pointer, k) =>
+          isElsewhere(String(pointer), direction)
+            ? [
+                {
+                  path: below(below(place, 'pointers'), k),
+                  message: `the rule looks at ${direction} only: it excepts nothing`,
+                },
+              ]
+            : [],
+        ),
+      ]
+    })
+  })
+}
+
+function isApart(wanted: unknown, excepted: unknown): boolean {
+  if (!Array.isArray(wanted) || !Array.isArray(excepted)) return false
+  return !excepted.some((one) => wanted.includes(one))
+}
+
+/** Members of params that no result has, and the other way round. */
+function isElsewhere(pointer: string, direction: string): boolean {
+  const [, first = ''] = pointer.split('/')
+  if (direction === 'results') return first === 'arguments'
+  return direction === 'arguments' && ['content', 'structuredContent', 'contents', 'messages'].includes(first)
+}
+
+function rulesIn(guardrails: unknown, path: string) {
+  const at = below(path, 'redact')
+  return listOf(fieldsOf(guardrails)['redact']).map((rule, i) => ({ rule: fieldsOf(rule), at: below(at, i) }))
+}

@@ -1,0 +1,236 @@
+/**
+ * Finds all that a regular expression of RE2 can match in a text, in time linear in the text: a simulation of all states at
+ * once, which can stop after any character and go on later, and needs no more of the text than the character that follows.
+ *
+ * What is found is the union of all matches, and lazy repetition means the same as greedy: for redaction a match too long is
+ * better than one too short, and nothing is read twice.
+ * Source: R. Cox, "Regular LinearExpression Matching: the Virtual Machine Approach" (the simulation).
+ */
+import { compileProgram, PatternError, type PatternProgram } from '../workflow/pattern.ts'
+
+/** Instructions of one expression: each may be active at each character. */
+const maxInstructions = 500
+
+/** Instructions of the engine, by its own numbers. */
+const op = { alt: 1, altMatch: 2, capture: 3, emptyWidth: 4, fail: 5, match: 6, nop: 7 } as const
+const empty = { beginLine: 1, endLine: 2, beginText: 4, endText: 8, boundary: 16, noBoundary: 32 } as const
+const anyContext = 63
+const asciiSize = 128
+
+/** An expression, checked and compiled; shared by all searches. */
+export class LinearExpression {
+  readonly start: number
+  readonly size: number
+  readonly kinds: Uint8Array
+  readonly outs: Uint16Array
+  readonly args: Uint16Array
+  /** 1 for ASCII characters with which a match can begin. */
+  readonly firsts: Uint8Array = new Uint8Array(asciiSize)
+  readonly #program: PatternProgram
+  /** For each instruction, 1 for the ASCII characters that it takes. */
+  readonly #ascii: Uint8Array
+
+  /** Throws PatternError. With `checksOnly` it is good for nothing else. */
+  constructor(source: string, options: { readonly checksOnly?: boolean } = {}) {
+    const program = compileProgram(source, maxInstructions, options)
+    this.#program = program
+    this.start = program.start
+    this.size = program.numInst()
+    const all = Array.from({ length: this.size }, (_, pc) => program.getInst(pc))
+    this.kinds = Uint8Array.from(all, (one) => one.op)
+    this.outs = Uint16Array.from(all, (one) => one.out)
+    this.args = Uint16Array.from(all, (one) => one.arg)
+    this.#ascii = new Uint8Array(this.size * asciiSize)
+    for (const [pc, one] of options.checksOnly ? [] : all.entries())
+      if (one.op > op.nop)
+        for (let c = 0; c < asciiSize; c++) if (one.matchRune(c)) this.#ascii[pc * asciiSize + c] = 1
+    const begin = new States(this)
+    begin.add(this.start, 0, anyContext)
+    if (begin.matched >= 0) throw new PatternError('it matches the empty text')
+    for (let k = 0; k < begin.count; k++)
+      for (let c = 0; c < asciiSize; c++) if (this.takes(begin.pcs[k] ?? 0, c)) this.firsts[c] = 1
+  }
+
+  /** True when an instruction takes a character. */
+  takes(pc: number, rune: number): boolean {
+    if (rune < asciiSize) return this.#ascii[pc * asciiSize + rune] === 1
+    return this.#program.getInst(pc).matchRune(rune)
+  }
+}
+
+/** States that wait for a character, each with where its match began; in the order of these. */
+class States {
+  readonly #expression: LinearExpression
+  readonly pcs: Int32Array
+  /** Doubles: a text may be long. */
+  readonly starts: Float64Array
+  count = 0
+  /** Where the longest match that ends here began; -1: none does. */
+  matched = -1
+  readonly #seen: Uint32Array
+  readonly #stack: number[] = []
+  #round = 1
+
+  constructor(expression: LinearExpression) {
+    const { size } = expression
+    this.#expression = expression
+    this.pcs = new Int32Array(size)
+    this.starts = new Float64Array(size)
+    this.#seen = new Uint32Array(size)
+  }
+
+  clear(): void {
+    this.count = 0
+    this.matched = -1
+    this.#round = (this.#round + 1) >>> 0
+    if (this.#round === 0) {
+      this.#seen.fill(0)
+      this.#round = 1
+    }
+  }
+
+  /** Adds what can be reached without a character. Starts must come in ascending order: the first stays. */
+  add(from: number, start: number, context: number): void {
+    const stack = this.#stack
+    const { kinds, outs, args } = this.#expression
+    stack.push(from)
+    for (let pc = stack.pop(); pc !== undefined; pc = stack.pop()) {
+      if (this.#seen[pc] === this.#round) continue
+      this.#seen[pc] = this.#round
+      const kind = kinds[pc]
+      const out = outs[pc] ?? 0
+      const arg = args[pc] ?? 0
+      if (kind === op.alt || kind === op.altMatch) stack.push(arg, out)
+      else if (kind === op.capture || kind === op.nop) stack.push(out)
+      else if (kind === op.match) this.matched = this.matched < 0 ? start : this.matched
+      else if (kind === op.emptyWidth) {
+        if ((arg & ~context) === 0) stack.push(out)
+      } else if (kind !== op.fail) {
+        this.pcs[this.count] = pc
+        this.starts[this.count++] = start
+      }
+    }
+  }
+}
+
+/** One search through a text that comes in pieces. */
+export class ExpressionSearch {
+  readonly #expression: LinearExpression
+  #states: States
+  #next: States
+  #text = ''
+  #isLast = false
+  #at = 0
+  /** Characters before `#text`. */
+  #base = 0
+  #before = -1
+  /** Begin and end of each match, in characters from the beginning, ascending and apart. */
+  readonly spans: number[] = []
+
+  constructor(expression: LinearExpression) {
+    this.#expression = expression
+    this.#states = new States(expression)
+    this.#next = new States(expression)
+  }
+
+  /** Begins another text. */
+  begin(): void {
+    this.#states.clear()
+    this.#text = ''
+    this.#isLast = false
+    this.#at = 0
+    this.#base = 0
+    this.#before = -1
+    this.spans.length = 0
+  }
+
+  /** The next piece; the one before must have been searched. */
+  push(piece: string, isLast: boolean): void {
+    this.#base += this.#at
+    this.#text = this.#at < this.#text.length ? this.#text.slice(this.#at) + piece : piece
+    this.#at = 0
+    this.#isLast = isLast
+  }
+
+  /** Goes on for about so many steps; answers how many it took. Less than that: it is done with what it has. */
+  advance(steps: number): number {
+    const { start, firsts } = this.#expression
+    const text = this.#text
+    // A character of two units, and the one that follows it, must be there in full.
+    const end = this.#isLast ? text.length : text.length - 4
+    let taken = 0
+    while (this.#at < end && taken < steps) {
+      if (this.#states.count === 0) taken += this.#skip(text, end, firsts)
+      if (this.#at >= end) break
+      const rune = text.codePointAt(this.#at) ?? 0
+      const width = rune > 0xffff ? 2 : 1
+      const after = text.codePointAt(this.#at + width) ?? -1
+      const states = this.#states
+      states.add(start, this.#base + this.#at, contextOf(this.#before, rune))
+      this.#at += width
+      const context = contextOf(rune, after)
+      this.#step(states, rune, context)
+      taken += 2 + states.count
+      this.#before = rune
+    }
+    return taken
+  }
+
+  #step(states: States, rune: number, context: number): void {
+    const expression = this.#expression
+    const next = this.#next
+    next.clear()
+    for (let k = 0; k < states.count; k++) {
+      const pc = states.pcs[k] ?? 0
+      if (expression.takes(pc, rune)) next.add(expression.outs[pc] ?? 0, states.starts[k] ?? 0, context)
+    }
+    if (next.matched >= 0) this.#found(next.matched, this.#base + this.#at)
+    this.#states = next
+    this.#next = states
+  }
+
+  /** Over characters with which nothing begins. */
+  #skip(text: string, end: number, firsts: Uint8Array): number {
+    const from = this.#at
+    let i = from
+    while (i < end) {
+      const c = text.charCodeAt(i)
+      if (c >= asciiSize || firsts[c] === 1) break
+      i++
+    }
+    if (i > from) {
+      this.#before = text.charCodeAt(i - 1)
+      this.#at = i
+    }
+    return (i - from) >> 3
+  }
+
+  #found(begin: number, end: number): void {
+    const { spans } = this
+    let from = begin
+    while (spans.length > 0 && (spans[spans.length - 1] ?? 0) > from) {
+      spans.pop()
+      from = Math.min(from, spans.pop() ?? from)
+    }
+    spans.push(from, end)
+  }
+}
+
+/** What holds between two characters; -1 stands for none. */
+function contextOf(before: number, after: number): number {
+  let context = isWord(before) === isWord(after) ? empty.noBoundary : empty.boundary
+  if (before < 0) context |= empty.beginText | empty.beginLine
+  else if (before === 0x0a) context |= empty.beginLine
+  if (after < 0) context |= empty.endText | empty.endLine
+  else if (after === 0x0a) context |= empty.endLine
+  return context
+}
+
+function isWord(rune: number): boolean {
+  return (
+    (rune >= 0x61 && rune <= 0x7a) ||
+    (rune >= 0x41 && rune <= 0x5a) ||
+    (rune >= 0x30 && rune <= 0x39) ||
+    rune === 0x5f
+  )
+}

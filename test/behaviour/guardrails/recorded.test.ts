@@ -1,0 +1,141 @@
+/** What guardrails look for is in no record of a call: audit log, console, spans; however the call ended and wherever it was. */
+import t from 'tap'
+import { CallRecorder } from '../../../runtime/console/calls/recorder.ts'
+import { makeEvents } from '../../../runtime/observe/index.ts'
+import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { openSession, stateless } from '../../helpers/mcp/wire.ts'
+import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
+
+const email = 'ada@example.com'
+const number = 'EMP-123456'
+const mail = { name: 'mail', patterns: ['email'], direction: 'both' }
+const staff = { name: 'staff', expressions: ['EMP-[0-9]{6}'], direction: 'arguments', action: 'observe' }
+const card = 4_111_111_111_111_111
+
+/** Where a text occurs, with what stands before it. */
+const around = (log: string, found: string) =>
+  log
+    .split(found)
+    .slice(0, -1)
+    .map((before) => before.slice(-120))
+
+const workflow = {
+  name: 'flow',
+  description: 'Echoes',
+  parameters: { type: 'object', properties: { text: { type: 'string' } } },
+  steps: [{ id: 'one', type: 'tool', tool: 'echo', arguments: { text: '{{.params.text}}' } }],
+}
+
+for (const era of eras) {
+  t.test(`${era} era: calls that end well, that fail, and that nobody looked through`, async (t) => {
+    const fixture = await startFixture({ era: 'both' })
+    t.teardown(() => fixture.close())
+    const cards = { name: 'cards', patterns: ['paymentCard'], match: { backends: ['fixture'] } }
+    const rig = await startGuardrailRig(
+      t,
+      { fixture: fixture.url },
+      { redact: [{ ...mail, match: { backends: ['fixture'] } }, staff, cards] },
+      {
+        compositeTools: [workflow],
+        incomingAuth: {
+          type: 'anonymous',
+          authz: {
+            type: 'cedar',
+            policies: [
+              'permit(principal, action, resource);',
+              'forbid(principal, action, resource) when { context has arg_deny && context.arg_deny == "yes" };',
+            ],
+          },
+        },
+      },
+    )
+    const ask = await rig.as(era)
+    const call = (name: string, args: unknown) => ask('tools/call', { name, arguments: args })
+    await call('echo', { text: `${email} ${number}`, [email]: card })
+    await call('echo', { text: `${email} ${number}`, inner: JSON.stringify({ to: `x\n${email}` }), card })
+    await call('flow', { text: `to ${email} ${number}` })
+    await call('echo', { text: `${email} ${number}`, deny: 'yes' })
+    await call('nothing', { text: `${email} ${number}` })
+    await ask('resources/read', { uri: `test://template/${email}/data` })
+    await ask('prompts/get', { name: email })
+    await ask('ping')
+    for (const found of [email, number, String(card)]) t.same(around(rig.auditText(), found), [])
+    t.match(rig.auditText(), '[redacted:mail] [redacted:staff]', 'the rest is recorded')
+    t.match(rig.auditText(), '[redacted:cards]')
+    t.match(rig.auditText(), '"vmcp_workflow_started"')
+    t.match(rig.auditText(), '"inputs":')
+    for (const found of [email, number, String(card)]) t.same(around(rig.log(), found), [])
+  })
+}
+
+t.test('what a user answers is in no record of the message that brings it', async (t) => {
+  const waiting: (() => void)[] = []
+  const backend = await startRawBackend({
+    before: (_req, res, body) => {
+      if (!body.includes('"id":"ask-1"') || !body.includes('"result"')) return false
+      res.writeHead(202).end()
+      waiting.pop()?.()
+      return true
+    },
+    responses: {
+      'tools/call': ({ id, res }) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        waiting.push(() => res.end(`data: {"jsonrpc":"2.0","id":${id},"result":${textResult('done')}}\n\n`))
+        const params = {
+          message: 'who?',
+          requestedSchema: { type: 'object', properties: { a: { type: 'string' } } },
+        }
+        const asked = { jsonrpc: '2.0', id: 'ask-1', method: 'elicitation/create', params }
+        res.write(`data: ${JSON.stringify(asked)}\n\n`)
+        return undefined
+      },
+    },
+  })
+  t.teardown(() => backend.close())
+  const rig = await startGuardrailRig(t, { raw: backend.url }, { redact: [mail] })
+  const capabilities = { elicitation: {} }
+  const session = await openSession(rig.vmcp.url, { capabilities })
+  const stream = await session.open('tools/call', { name: 'echo', arguments: {} })
+  const question = await stream.next()
+  await session.response(question?.id, { action: 'accept', content: { a: email } })
+  t.match(await stream.next(), { result: { content: [{ text: 'done' }] } })
+  const params = { name: 'echo', arguments: {} }
+  const asked = await stateless(rig.vmcp.url, 'tools/call', params, { capabilities })
+  const { requestState, inputRequests = {} } = asked.response?.result ?? {}
+  const [key = ''] = Object.keys(inputRequests as object)
+  const inputResponses = { [key]: { action: 'accept', content: { a: email } } }
+  const again = { ...params, requestState, inputResponses }
+  t.match((await stateless(rig.vmcp.url, 'tools/call', again, { capabilities })).text, 'done')
+  await session.request('ping')
+  t.same(around(rig.auditText(), email), [])
+  t.match(
+    rig.auditText(),
+    /"content":\{"a":"\[redacted:mail\]"\}[^\n]*\n[^]*"content":\{"a":"\[redacted:mail\]"\}/,
+  )
+})
+
+t.test('the console keeps neither arguments nor results with it', async (t) => {
+  const fixture = await startFixture({ era: 'both' })
+  t.teardown(() => fixture.close())
+  const recorder = new CallRecorder({ events: makeEvents(), payloads: 'all' })
+  const rig = await startGuardrailRig(
+    t,
+    { fixture: fixture.url },
+    { redact: [mail, staff] },
+    {},
+    { recorder },
+  )
+  const ask = await rig.as('stateless')
+  await ask('tools/call', { name: 'echo', arguments: { text: `${email} ${number}`, card } })
+  await ask('resources/read', { uri: `test://template/${email}/data` })
+  await ask('ping')
+  const kept = [...recorder.all.before(Number.MAX_SAFE_INTEGER)].map(({ seq, call }) => ({
+    call,
+    payload: recorder.payloads.find(seq),
+  }))
+  t.match(JSON.stringify(kept), '[redacted:mail]')
+  t.notMatch(JSON.stringify(kept), email)
+  t.notMatch(JSON.stringify(kept), number)
+})

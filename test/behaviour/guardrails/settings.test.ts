@@ -1,0 +1,164 @@
+/** Settings of guardrails that cannot be used or match nothing; `gatehouse explain`; a changed configuration. */
+import t from 'tap'
+import { validateResource } from '../../../hooks/index.ts'
+import { explain } from '../../../runtime/explain/index.ts'
+import { checkAll, snapshotOffline, startWarnings } from '../../../runtime/vmcp/index.ts'
+import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { stateless } from '../../helpers/mcp/wire.ts'
+import { until } from '../../helpers/redis.ts'
+import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
+import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
+
+const mail = { name: 'mail', patterns: ['email'] }
+const broken = ['(', '(?=a)', '\\1', 'a*', '(?:a{1,100}){100}', '\\p{Nope}']
+
+const manifest = (guardrails: unknown) => ({
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'VirtualMCPServer',
+  metadata: { name: 'door', namespace: 'team' },
+  spec: { groupRef: { name: 'tools' }, incomingAuth: { type: 'anonymous' }, config: { guardrails } },
+})
+
+t.test('expressions that cannot be used are told all at once, with their path', async (t) => {
+  const guardrails = { redact: [mail, { name: 'own', expressions: broken }] }
+  const { violations } = validateResource(manifest(guardrails))
+  t.same(
+    violations.map(({ path }) => path),
+    broken.map((_, i) => `spec.config.guardrails.redact[1].expressions[${i}]`),
+  )
+  t.match(violations[3]?.message, 'it matches the empty text')
+  const config = vmcpConfig({ raw: 'http://127.0.0.1:9/mcp' }, { guardrails })
+  t.throws(
+    () => checkAll(config, { env: {} }),
+    /guardrails\.redact\[1\]\.expressions\[0\].*expressions\[5\]/s,
+  )
+  const large = Array.from({ length: 16 }, (_, i) => `[a-z]{1,90}${i}`)
+  const rules = Array.from({ length: 32 }, (_, i) => ({ name: `r${i}`, expressions: large }))
+  const together = validateResource(manifest({ redact: rules }))
+  t.match(together.violations, [{ message: /expressions of all rules are too large/ }])
+  t.equal(together.violations.length, 1, 'what follows is not compiled')
+  const twice = validateResource(manifest({ redact: [mail, mail] }))
+  t.match(twice.violations, [{ path: 'spec.config.guardrails.redact[1]' }], 'a name stands once')
+})
+
+t.test('what matches nothing is told: unknown backends, exceptions that except nothing', async (t) => {
+  const guardrails = {
+    redact: [
+      {
+        ...mail,
+        match: { backends: ['raw', 'rwa'] },
+        except: [{ backends: ['other'] }, { pointers: ['/arguments/to', '/content'] }],
+      },
+    ],
+  }
+  const config = vmcpConfig(
+    { raw: 'http://127.0.0.1:9/mcp', other: 'http://127.0.0.1:9/mcp' },
+    { guardrails },
+  )
+  t.throws(
+    () => checkAll(config, { env: {} }),
+    /guardrails\.redact\[0\]\.match\.backends\[1\]: there is no backend "rwa"/,
+  )
+  const idle = [
+    /redact\[0\]\.except\[0\]\.backends: none of them is in match\.backends/,
+    /redact\[0\]\.except\[1\]\.pointers\[0\]: the rule looks at results only/,
+  ]
+  const told = [startWarnings(config), validateResource(manifest(guardrails)).warnings]
+  for (const warnings of told) {
+    t.equal(warnings.filter((one) => one.includes('guardrails')).length, 2)
+    for (const line of idle) t.match(warnings.join('\n'), line)
+  }
+})
+
+t.test('names of tools that no backend offers are told once its tools are known', async (t) => {
+  const tools = ['one', 'two'].map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } }))
+  const backend = await startRawBackend({ tools: () => tools })
+  t.teardown(() => backend.close())
+  const guardrails = {
+    redact: [
+      { ...mail, match: { tools: ['one', 'oen', 'flow'] }, except: [{ backends: ['raw'], tools: ['to'] }] },
+      { name: 'down', patterns: ['jwt'], match: { backends: ['down'], tools: ['any'] } },
+      { name: 'raw', patterns: ['jwt'], match: { backends: ['raw'], tools: ['two', 'tow'] } },
+    ],
+  }
+  const steps = [{ id: 'a', type: 'tool', tool: 'one', arguments: {} }]
+  const flow = { name: 'flow', description: 'f', parameters: { type: 'object' }, steps }
+  const start = async (backends: Record<string, string>, redact: readonly unknown[]) => {
+    const rig = await startGuardrailRig(t, backends, { redact }, { compositeTools: [flow] })
+    await (await rig.as('stateless'))('tools/list')
+    const told = () =>
+      [...rig.log().matchAll(/"problem":"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) =>
+        text.replaceAll('\\', ''),
+      )
+    await until(() => told().some((line) => line.includes('"tow"')))
+    return { rig, told: told().filter((line) => line.includes('tool')) }
+  }
+  const [first, down, third] = guardrails.redact
+  const alone = await start({ raw: backend.url }, [first, third])
+  const problems = [
+    'guardrails.redact[0].match.tools[1]: no backend offers a tool "oen"',
+    'guardrails.redact[0].except[0].tools[0]: backend raw does not offer a tool "to"',
+    'guardrails.redact[1].match.tools[1]: backend raw does not offer a tool "tow"',
+  ]
+  t.same(alone.told, problems)
+  const status = await alone.rig.status()
+  for (const line of problems) t.match(status, JSON.stringify(line).slice(1, -1))
+  const both = { raw: backend.url, down: 'http://127.0.0.1:9/mcp' }
+  t.same((await start(both, [third, first, down])).told, [
+    'guardrails.redact[0].match.tools[1]: backend raw does not offer a tool "tow"',
+    'guardrails.redact[1].except[0].tools[0]: backend raw does not offer a tool "to"',
+  ])
+})
+
+t.test('explain names the rules that concern a tool, in their order', async (t) => {
+  const config = vmcpConfig(
+    { github: 'http://127.0.0.1:9/mcp' },
+    {
+      guardrails: {
+        redact: [
+          { ...mail, except: [{ pointers: ['/content/0'] }] },
+          { name: 'elsewhere', patterns: ['jwt'], match: { backends: ['jira'] } },
+          {
+            name: 'keys',
+            patterns: ['apiKey'],
+            direction: 'both',
+            action: 'refuse',
+            match: { tools: ['search'] },
+          },
+          { name: 'left', patterns: ['iban'], except: [{ tools: ['search'] }] },
+        ],
+      },
+    },
+  )
+  const tools = [JSON.stringify({ name: 'search', inputSchema: { type: 'object' } })]
+  const snapshot = snapshotOffline(config, { github: { tools, health: 'healthy' } })
+  const { steps, decision } = await explain(snapshot, {
+    action: 'call_tool',
+    name: 'github_search',
+    claims: {},
+  })
+  t.equal(decision, 'allow')
+  t.same(steps.find(({ stage }) => stage === 'guardrail')?.details, [
+    'arguments: keys (refuse)',
+    'results: mail (mask, with exceptions by pointer)',
+    'results: keys (refuse)',
+  ])
+})
+
+t.test('a changed configuration takes effect with the next call', async (t) => {
+  const backend = await startRawBackend({ responses: { 'tools/call': () => textResult('ada@example.com') } })
+  const settings = (guardrails?: unknown) => ({
+    aggregation: bareNames('raw'),
+    ...(guardrails ? { guardrails } : {}),
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url }, settings())
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const call = async () => (await stateless(vmcp.url, 'tools/call', { name: 'echo' })).text
+  t.match(await call(), 'ada@example.com')
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ redact: [mail] })))
+  t.match(await call(), '[redacted:mail]')
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ redact: [{ ...mail, action: 'refuse' }] })))
+  t.match(await call(), 'result withheld by guardrail mail')
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings()))
+  t.match(await call(), 'ada@example.com')
+})

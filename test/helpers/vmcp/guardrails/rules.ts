@@ -1,0 +1,37 @@
+/** Guardrails without a server, for tests. */
+import { atOnce } from '../../../../runtime/mcp/index.ts'
+import type { Searched } from '../../../../runtime/vmcp/guardrails/find/search.ts'
+import { look, type Looked } from '../../../../runtime/vmcp/guardrails/look.ts'
+import { type ActiveRule, compileRules, rulesFor } from '../../../../runtime/vmcp/guardrails/rules.ts'
+import type { ScanOptions } from '../../../../runtime/vmcp/guardrails/scan.ts'
+import { vmcpConfig } from '../vmcp.ts'
+
+/** What a search finds in a text that it gets in pieces of so many characters. */
+export function foundIn(searched: Searched, text: string, piece = text.length): string[] {
+  const search = searched()
+  search.begin()
+  for (let from = 0; from < text.length; from += piece) {
+    search.push(text.slice(from, from + piece), from + piece >= text.length)
+    while (search.advance(50) >= 50);
+  }
+  const found: string[] = []
+  for (let i = 0; i < search.spans.length; i += 2)
+    found.push(text.slice(search.spans[i], search.spans[i + 1]))
+  return found
+}
+
+/** Rules as they concern results of the tool `echo` of the backend `fixture`. */
+export function resultRules(...redact: readonly Record<string, unknown>[]): readonly ActiveRule[] {
+  const named = redact.map((rule, i) => ({ name: `rule${i}`, ...rule }))
+  const { redact: rules = [] } = vmcpConfig({}, { guardrails: { redact: named } }).guardrails ?? {}
+  return rulesFor(compileRules(rules), 'results', {
+    method: 'tools/call',
+    backend: 'fixture',
+    original: 'echo',
+  })
+}
+
+/** Looks through JSON text within this turn. */
+export function looked(json: string, rules: readonly ActiveRule[], options: ScanOptions = {}): Looked {
+  return atOnce(look(Buffer.from(json), rules, options, undefined))
+}

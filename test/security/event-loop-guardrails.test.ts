@@ -1,0 +1,100 @@
+/** Large and hostile results and arguments that guardrails look through: no turn of the server's event loop is long. */
+import t from 'tap'
+import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
+import { post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { bareNames } from '../helpers/vmcp/vmcp.ts'
+import { startWatched } from '../helpers/vmcp/watched.ts'
+
+t.setTimeout(Number(process.env['FC_RUNS'] ?? 300) > 300 ? 1_800_000 : 400_000)
+
+const MB = 1_000_000
+const filler = (bytes: number, text: string) => text.repeat(Math.max(1, Math.floor(bytes / text.length)))
+const text = (value: string) => `{"content":[{"type":"text","text":"${value}"}]}`
+
+/** Results of some MB for n = 1, by name of the tool. */
+const RESULTS: Readonly<Record<string, (n: number) => string>> = {
+  long_text: (n) => text(filler(10 * MB * n, 'lorem ipsum ')),
+  // Few bytes, and much work.
+  much_for_little: (n) => text(filler(Math.min(0.25 * MB, 0.2 * MB * n), 'x')),
+  one_letter: (n) => text(filler(5 * MB * n, 'a')),
+  escapes: (n) => text(filler(5 * MB * n, '\\u0041')),
+  line_ends: (n) => text(filler(5 * MB * n, '\\n')),
+  code_points: (n) => text(filler(5 * MB * n, '😀')),
+  matches: (n) => text(filler(5 * MB * n, 'a@b.co ')),
+  escaped_matches: (n) => text(filler(5 * MB * n, '\\u0061@b.co 😀')),
+  nearly_mail: (n) => text(filler(5 * MB * n, 'a@a@')),
+  dots_and_labels: (n) => text(filler(5 * MB * n, 'a@b.c.d.e.f.1 ')),
+  nearly_tokens: (n) => text(filler(5 * MB * n, '.eyJaaaaaaaaaaaaaaaa')),
+  keys_begin: (n) => text(filler(5 * MB * n, '-----BEGIN PRIVATE KEY-----')),
+  dashes: (n) => text(filler(5 * MB * n, '-')),
+  digits: (n) => text(filler(5 * MB * n, '4111 1111 1111 1112 ')),
+  accounts: (n) => text(filler(5 * MB * n, 'DE89 3704 0044 0532 0130 01 ')),
+  prefixes: (n) => text(filler(5 * MB * n, 'ghp_ sk-a AKIA xoxb- ')),
+  short_texts: (n) => `{"content":[],"structuredContent":{"l":[${filler(5 * MB * n, '"abcdefg",')}1]}}`,
+  numbers: (n) => `{"content":[],"structuredContent":{"l":[${filler(5 * MB * n, '4111111111111112,')}1]}}`,
+  names: (n) =>
+    `{"content":[],"structuredContent":{${Array.from({ length: 5_000 }, (_, i) => `"${filler(1_000 * n, 'k')}${i}":${i}`).join(',')}}}`,
+  items: (n) =>
+    `{"content":[${filler(3 * MB * n, '{"type":"text","text":"a@b.co"},')}{"type":"text","text":""}]}`,
+  escaped_again: (n) => text(filler(5 * MB * n, '\\\\nghp_%20a')),
+  brackets: (n) => `{"content":[],"structuredContent":{"l":[${filler(5 * MB * n, '[],')}[]]}}`,
+}
+
+const redact = [
+  {
+    name: 'named',
+    patterns: ['apiKey', 'privateKey', 'jwt', 'email', 'iban', 'paymentCard'],
+    direction: 'both',
+  },
+  // Each of them would take a backtracking engine for ever.
+  {
+    name: 'own',
+    expressions: ['(x+x+)+y', '(a|aa)+$', '[a-z]{1,40}[0-9]', '\\pL+EMP'],
+    direction: 'both',
+    action: 'observe',
+  },
+  { name: 'except', patterns: ['email'], except: [{ pointers: ['/structuredContent/l/*/mail'] }] },
+]
+
+t.test('event loop: nothing that guardrails look through keeps the server from others', async (t) => {
+  const backend = await startRawBackend({
+    tools: () =>
+      [...Object.keys(RESULTS), 'notes', 'echo'].map(
+        (name) => `{"name":"${name}","inputSchema":{"type":"object"}}`,
+      ),
+    responses: {
+      'tools/call': ({ id, params, res }) => {
+        const name = String(params['name'])
+        const { n } = params['arguments'] as { n: number }
+        if (name !== 'notes') return RESULTS[name]?.(n) ?? text('done')
+        const { progressToken } = params['_meta'] as { progressToken: unknown }
+        const progress = { progressToken, progress: 1, message: 'a@b.co 4111 1111 1111 1112 xxxxxxxx' }
+        const note = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: progress })
+        res.writeHead(200, { 'content-type': 'text/event-stream' })
+        // All at once: they arrive in few turns.
+        res.end(
+          `${`data: ${note}\n\n`.repeat(20_000 * n)}data: {"jsonrpc":"2.0","id":${id},"result":${text('done')}}\n\n`,
+        )
+        return undefined
+      },
+    },
+  })
+  t.teardown(() => backend.close())
+  const { url, row } = await startWatched(t, {
+    backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
+    aggregation: bareNames('raw'),
+    guardrails: { redact },
+  })
+  const send = async (params: Record<string, unknown>) => {
+    const { headers, body } = statelessRequest('tools/call', params, { meta: { progressToken: 'p' } })
+    return (await post(url, body, headers)).status
+  }
+  for (const name of Object.keys(RESULTS)) await row(name, (n) => send({ name, arguments: { n } }), 200)
+  await row('notes', (n) => send({ name: 'notes', arguments: { n } }), 200)
+  for (const unit of ['a@b.co ', '4111 1111 1111 1112 ', 'xxxxxxxx', '\n'])
+    await row(
+      `arguments of ${JSON.stringify(unit)}`,
+      (n) => send({ name: 'echo', arguments: { text: filler(3 * MB * n, unit) } }),
+      200,
+    )
+})

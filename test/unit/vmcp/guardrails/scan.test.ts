@@ -1,0 +1,135 @@
+/** Looking through JSON: every text of it, what is replaced and what refuses, exceptions by pointer. */
+import t from 'tap'
+import { looked, resultRules } from '../../../helpers/vmcp/guardrails/rules.ts'
+
+const email = 'ada@example.com'
+const mask = '[redacted:rule0]'
+const emails = resultRules({ patterns: ['email'] })
+
+const masked = (json: string, rules = emails, options = {}) => looked(json, rules, options).bytes.toString()
+
+t.test('texts are masked wherever they are, and nothing else changes by a byte', async (t) => {
+  const odd =
+    '{ "a" : 1.0e+400 ,"b":[ true,null , -0.0 ],"a":"\\u0041\\/" , "ü":"\\ud83d\\ude00 é 😀 \\ud800" }'
+  t.equal(masked(odd), odd)
+  for (const [before, after] of [
+    [`"${email}"`, `"${mask}"`],
+    [`["${email}","x"]`, `["${mask}","x"]`],
+    [
+      `{"content":[{"type":"text","text":"to ${email}, ${email}"}]}`,
+      `{"content":[{"type":"text","text":"to ${mask}, ${mask}"}]}`,
+    ],
+    ['"\\u0061da@example\\u002ecom \\n\\\\ 😀"', `"${mask} \\n\\\\ 😀"`],
+    ['"😀é ada@example.com é"', `"😀é ${mask} é"`],
+    ['"\\ud83d\\ude00ada@example.com\\ud83d\\ude00"', `"\\ud83d\\ude00${mask}\\ud83d\\ude00"`],
+    [`{"a":{"b":[{"c":"<${email}>"}]}}`, `{"a":{"b":[{"c":"<${mask}>"}]}}`],
+  ] as const)
+    t.equal(masked(before), after)
+})
+
+t.test('numbers of cards are numbers too', async (t) => {
+  const cards = resultRules({ patterns: ['paymentCard'] })
+  t.equal(
+    masked('{"card":4111111111111111,"n":[12345,4111111111111112]}', cards),
+    `{"card":"${mask}","n":[12345,4111111111111112]}`,
+  )
+})
+
+t.test('a match in a name refuses, whatever the action; observed it does not', async (t) => {
+  t.match(looked(`{"a":{"${email}":1}}`, emails), {
+    refusedBy: 'rule0',
+    findings: [{ outcome: 'refused', count: 1 }],
+  })
+  t.match(looked('{"\\u0061da@example.com":1}', emails), { refusedBy: 'rule0' })
+  t.match(looked(`{"${email}":1}`, resultRules({ patterns: ['email'], action: 'observe' })), {
+    refusedBy: undefined,
+    findings: [{ outcome: 'observed' }],
+  })
+})
+
+t.test('an exception for a name says nothing of the same name elsewhere', async (t) => {
+  const rules = resultRules({ patterns: ['email'], except: [{ pointers: ['/skip'] }] })
+  t.match(looked(`{"skip":{"${email}":1}}`, rules), { refusedBy: undefined })
+  t.match(looked(`{"skip":{"${email}":1},"other":{"${email}":1}}`, rules), { refusedBy: 'rule0' })
+})
+
+t.test('JSON within a text is JSON still when something in it is masked', async (t) => {
+  const inner = JSON.stringify({ a: `to\n${email}`, b: [`\t${email}\r`], c: `"${email}"` })
+  const after = JSON.parse(masked(JSON.stringify({ text: inner }))) as { text: string }
+  t.same(JSON.parse(after.text), { a: `to\n${mask}`, b: [`\t${mask}\r`], c: `"${mask}"` })
+})
+
+t.test('actions of several rules: refusal before mask before nothing', async (t) => {
+  const json = `{"a":"${email} EMP-123456"}`
+  const rules = (first: string, second: string) =>
+    resultRules({ patterns: ['email'], action: first }, { expressions: ['EMP-[0-9]{6}'], action: second })
+  t.equal(masked(json, rules('mask', 'mask')), '{"a":"[redacted:rule0] [redacted:rule1]"}')
+  t.equal(masked(json, rules('mask', 'observe')), '{"a":"[redacted:rule0] EMP-123456"}')
+  t.match(looked(json, rules('observe', 'refuse')), {
+    refusedBy: 'rule1',
+    bytes: Buffer.from(json),
+    findings: [
+      { rule: 'rule0', outcome: 'observed', count: 1 },
+      { rule: 'rule1', outcome: 'refused', count: 1 },
+    ],
+  })
+  const overlapping = resultRules({ expressions: ['b.*d'] }, { expressions: ['c.*e'] })
+  t.equal(masked('"abcdef"', overlapping), '"a[redacted:rule0]f"')
+})
+
+t.test('exceptions by pointer cover what is beneath them, and nothing beside it', async (t) => {
+  const rules = resultRules({
+    patterns: ['email'],
+    except: [{ pointers: ['/structuredContent/owner', '/content/*/annotations', '/a~1b/~0'] }],
+  })
+  const at = (path: string) => masked(path.replace('@', `"${email}"`), rules)
+  for (const free of [
+    '{"structuredContent":{"owner":@}}',
+    '{"structuredContent":{"owner":{"mail":[@]}}}',
+    '{"content":[{},{"annotations":{"x":@}}]}',
+    '{"a/b":{"~":@}}',
+    '{"\\u0073tructuredContent":{"owner":@}}',
+  ])
+    t.match(at(free), email, free)
+  for (const looked of [
+    '{"structuredContent":{"owners":@}}',
+    '{"structuredContent":@}',
+    '{"owner":@}',
+    '{"content":[{"text":@}]}',
+    '{"structuredContent":{"owner":1},"b":{"owner":@}}',
+    '[{"structuredContent":{"owner":@}}]',
+  ])
+    t.notMatch(at(looked), email, looked)
+})
+
+t.test('what cannot be replaced refuses; opaque state is left alone', async (t) => {
+  const fixed = [['uri']]
+  t.match(looked(`{"uri":"mailto:${email}"}`, emails, { fixed }), { refusedBy: 'rule0' })
+  t.match(looked(`{"x":{"uri":"mailto:${email}"}}`, emails, { fixed }), { refusedBy: undefined })
+  const skips = [['requestState']]
+  t.match(
+    masked(`{"requestState":"${email}","b":"${email}"}`, emails, { skips }),
+    `{"requestState":"${email}","b":"${mask}"}`,
+  )
+})
+
+t.test('long texts: what is cut in pieces is found and replaced', async (t) => {
+  const rules = resultRules({
+    patterns: ['email', 'privateKey'],
+    expressions: ['EMP-[0-9]{6}', 'begin[^;]*end'],
+  })
+  const long = `begin${'x'.repeat(100_000)}end`
+  for (const filler of ['lorem ', 'é😀"\\\n', '\u0000']) {
+    for (const offset of [32_760, 32_768, 65_530]) {
+      const before = filler.repeat(Math.ceil(offset / filler.length)).slice(0, offset)
+      const text = `${before} ${email} ${before} EMP-123456 ${long} ${email}`
+      const wanted = `${before} ${mask} ${before} ${mask} ${mask} ${mask}`
+      t.equal(JSON.parse(masked(JSON.stringify(text), rules)), wanted)
+    }
+  }
+})
+
+t.test('the same rule counts each match; the value is in no finding', async (t) => {
+  const { findings } = looked(`{"a":"${email}","b":["${email} x@y.org"]}`, emails)
+  t.same(findings, [{ rule: 'rule0', outcome: 'masked', count: 3 }])
+})
