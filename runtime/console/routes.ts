@@ -31,7 +31,9 @@ export interface ConsoleRouteParts {
 export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
   const { view, recorder, now } = parts
   const facts = () => ({ replica: recorder.replica, now: now() })
-  const tools = ({ visitor }: ApiRequest) => view.tools(visitor.caller)
+  // What nobody has approved is for those who look after the server.
+  const tools = async ({ visitor, permissions }: ApiRequest) =>
+    (await view.tools(visitor.caller)).filter(({ refused }) => !refused || permissions.has('overview'))
   return [
     { method: 'GET', path: 'me', handle: ({ visitor }) => meOf(parts, visitor) },
     { method: 'GET', path: 'overview', needs: 'overview', handle: (request) => overviewOf(parts, request) },

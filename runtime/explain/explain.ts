@@ -2,6 +2,7 @@
  * Follows one name through a virtual server, in the order of a call: name, conflict, filter, pin, policy, limits,
  * quotas, credential, backend.
  */
+import { pinRefusal } from '../observe/index.ts'
 import {
   type DecisionExplanation,
   explainDecision,
@@ -131,16 +132,8 @@ function filterSteps({ searchOnly }: Snapshot, { action, hidden, name }: Explain
   ]
 }
 
-const refusals: Readonly<Record<string, string>> = {
-  tool_changed:
-    'its definition is not the approved one; look at the difference, then approve it or ask its maintainer',
-  tool_new: 'it is new, and new tools are blocked until they are approved',
-  lock_invalid: 'the lock of its backend cannot be used',
-  no_lock: 'its backend has no lock, and backends without one are blocked',
-}
-
 function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): ExplainedStep[] {
-  if (refused !== undefined) return [stop('pin', refusals[refused] ?? refused)]
+  if (refused !== undefined) return [stop('pin', pinRefusal(refused))]
   if (!locked.includes(backend)) return []
   return [
     note(

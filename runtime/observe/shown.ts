@@ -18,6 +18,21 @@ export interface ShownTool {
   readonly hidden: string | undefined
   /** How it compares with the lock of its backend; undefined where nothing is compared. */
   readonly pin: 'pinned' | 'new' | 'changed' | undefined
+  /** Pinning keeps it from clients; `json` is what nobody has approved. */
+  readonly refused: boolean
+}
+
+const pinRefusals: Readonly<Record<string, string>> = {
+  tool_changed:
+    'its definition is not the approved one; look at the difference, then approve it or ask its maintainer',
+  tool_new: 'it is new, and new tools are blocked until they are approved',
+  lock_invalid: 'the lock of its backend cannot be used',
+  no_lock: 'its backend has no lock, and backends without one are blocked',
+}
+
+/** Why pinning keeps something from clients, in words. */
+export function pinRefusal(reason: string): string {
+  return pinRefusals[reason] ?? reason
 }
 
 export interface ShownSession {

@@ -26,7 +26,10 @@ async function start(t: Test, groups: readonly string[], options: { readonly now
   }
   const logFile = join(mkdtempSync(join(t.testdir(), 'audit-')), 'audit.log')
   writeFileSync(logFile, '')
-  const backend = await startChanging(t, [changed(approved, { description: 'Reads' })])
+  const backend = await startChanging(t, [
+    changed(approved, { description: 'Reads' }),
+    changed(approved, { name: 'write' }),
+  ])
   const rig = await startLoginRig({
     groups,
     approver,
@@ -83,6 +86,12 @@ for (const groups of [[], ['viewers'], ['auditors'], ['viewers', 'auditors']])
     t.equal(item.status, groups.length > 0 ? 200 : 403)
     t.notOk('approval' in item.json, 'how to approve is for those who may')
     t.equal((await browser.api('pins')).status, item.status)
+    const tools = (await browser.api('tools')).json['items'] as readonly { name: string }[]
+    t.same(
+      tools.map(({ name }) => name),
+      groups.length > 0 ? ['files_read', 'files_write'] : ['files_read'],
+      'what nobody has approved is for roles',
+    )
   })
 
 t.test('not without the CSRF value, not from another page, not by a form', async (t) => {

@@ -18,6 +18,7 @@ import {
   type CatalogItem,
   holdsName,
   type RefusedEntry,
+  type RefusedTool,
   type ToolEntry,
 } from './types.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
@@ -38,7 +39,7 @@ export class Catalog {
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
   /** What pinning keeps from clients, by the names that they know. */
-  readonly refusedTools: ReadonlyMap<string, RefusedEntry>
+  readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedTemplates: ReadonlyMap<string, RefusedTemplate>
   /** In the order in which a URI is looked for: what holds its place, then what was never approved. */

@@ -15,7 +15,7 @@ import {
   type WorkloadTools,
 } from '../../../schemas/index.ts'
 import type { PinReason } from './pinning/parts.ts'
-import { type CatalogNotice, holdsName, type RefusedEntry, type ToolEntry, type ToolItem } from './types.ts'
+import { type CatalogNotice, holdsName, type RefusedTool, type ToolEntry, type ToolItem } from './types.ts'
 
 /** Longer names are refused by some model APIs. Without aliases they are offered all the same, and reported. */
 const longName = 64
@@ -43,7 +43,7 @@ export function resolveTools(
   const all = listings.flatMap((listing) => candidatesOf(listing, aggregation, problems))
   const candidates = all.filter(({ item }) => holdsName(item.refused))
   const entries = new Map<string, ToolEntry>()
-  const refused = new Map<string, RefusedEntry>()
+  const refused = new Map<string, RefusedTool>()
   for (const [candidate, name] of resolveNames(candidates, aggregation, problems)) {
     const known = entries.get(name) ?? refused.get(name)
     if (known) {
@@ -82,11 +82,11 @@ export function resolveTools(
 
 export interface ResolvedTools {
   readonly entries: Map<string, ToolEntry>
-  readonly refused: ReadonlyMap<string, RefusedEntry>
+  readonly refused: ReadonlyMap<string, RefusedTool>
 }
 
-function refusedEntry({ backend, item }: Candidate, key: string, refused: PinReason): RefusedEntry {
-  return { key, backend, original: item.key, refused }
+function refusedEntry({ backend, item }: Candidate, key: string, refused: PinReason): RefusedTool {
+  return { key, backend, original: item.key, refused, json: item.json }
 }
 
 function reservedNotice({ backend, item }: Candidate, name: string): CatalogNotice {

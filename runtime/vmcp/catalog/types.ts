@@ -47,6 +47,11 @@ export interface RefusedEntry {
   readonly refused: PinReason
 }
 
+export interface RefusedTool extends RefusedEntry {
+  /** What the backend offers: for people, never for clients. */
+  readonly json: Buffer
+}
+
 /**
  * What was approved holds its name while it is refused, so that a call leads to no other backend. What never was has no
  * claim to a name, and takes none away from others.

@@ -13,12 +13,14 @@ import {
   type RecentFailure,
   sessionHash,
   type ShownSession,
+  pinRefusal,
   type ShownTool,
 } from '../../observe/index.ts'
 import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
 import { type DirectCall, type DirectResult, statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import type { ToolEntry } from '../catalog/types.ts'
 import type { PinKind } from '../catalog/pinning/parts.ts'
 import type { PinDetail, PinReport } from '../catalog/pinning/report.ts'
 import { noAbilities } from '../client-codecs/client.ts'
@@ -133,19 +135,29 @@ export function viewOf(parts: ViewParts): ServerView {
       return snapshotOf({ config: config(), catalog, states: engine.states(), listed, used: parts.quotas() })
     },
     async tools(caller) {
-      const { tools, aliases } = await known(engine.core, caller)
+      const { tools, refusedTools, aliases } = await known(engine.core, caller)
       const hidden = hiddenBy(config())
-      return [...tools.values()]
-        .map((entry) => ({
-          name: entry.key,
-          alias: aliases.of.get(entry.key),
-          backend: entry.backend,
-          original: entry.original,
-          json: entry.json,
-          hidden: hidden(entry),
-          pin: engine.pins.pinState(entry.backend, 'tool', entry.original),
-        }))
-        .sort((a, b) => byText(a.name, b.name))
+      const shown = ({
+        key,
+        backend,
+        original,
+        json,
+      }: Pick<ToolEntry, 'key' | 'backend' | 'original' | 'json'>) => ({
+        name: key,
+        alias: aliases.of.get(key),
+        backend,
+        original,
+        json,
+        pin: engine.pins.pinState(backend, 'tool', original),
+      })
+      return [
+        ...[...tools.values()].map((entry) => ({ ...shown(entry), hidden: hidden(entry), refused: false })),
+        ...[...refusedTools.values()].map((entry) => ({
+          ...shown(entry),
+          hidden: `pinning: ${pinRefusal(entry.refused)}`,
+          refused: true,
+        })),
+      ].sort((a, b) => byText(a.name, b.name))
     },
     acted: (record) => parts.audit.console(record),
     toolLocks: () => config().toolLocks ?? [],

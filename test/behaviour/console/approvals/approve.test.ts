@@ -77,6 +77,22 @@ t.test('the detail shows the difference by part, and where the approval goes', a
   })
 })
 
+t.test('tools that pinning blocks are listed with the reason', async (t) => {
+  const rig = await startApprovals(t, lockText(before), after, {
+    more: { pinning: { onChanged: 'block', onNew: 'block', onRemoved: 'warn' } },
+  })
+  const { json } = await rig.console.api('tools')
+  t.match(json, {
+    total: 2,
+    tokens: 0,
+    items: [
+      { name: 'read', pin: 'changed', hidden: /^pinning: its definition is not the approved one/ },
+      { name: 'write', pin: 'new', hidden: /^pinning: it is new/ },
+    ],
+  })
+  t.match((await rig.console.api('tools/read')).json, { raw: evil, drift: [{ part: 'text' }] })
+})
+
 t.test('an approval of something else than what is offered is refused, and writes nothing', async (t) => {
   const rig = await startApprovals(t, lockText(before), after)
   const drift = await rig.drift()
