@@ -9,12 +9,13 @@
 import jsonPatch, { type Operation } from 'fast-json-patch'
 import { type Fields, fieldsOf, isFields } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, JsonObject, reservedMetaPrefix, workOn } from '../../mcp/index.ts'
-import { exactJson, isRawJson } from '../../observe/index.ts'
+import { exactJson, isRawJson, visibleText } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import { maxWebhookBytes } from './question.ts'
-import { webhookMethods, type WebhookResponse } from './subject.ts'
+import { type Misfits, webhookMethods, type WebhookResponse } from './subject.ts'
 
 const maxOperations = 500
+const maxMisfit = 200
 /** Values in what is patched: so many are read in one turn. */
 const maxValues = 50_000
 /** Members of a result that say what kind of response it is. */
@@ -48,6 +49,7 @@ export async function patchedResponse(
   { kind }: WebhookResponse,
   document: Buffer,
   patch: readonly unknown[],
+  misfits?: Misfits,
 ): Promise<WebhookResponse> {
   const { before, after } = await applied(document, patch, 'mcp_response')
   requireSame(before, after, [kind])
@@ -57,7 +59,24 @@ export async function patchedResponse(
   if (kind === 'error' && typeof to['message'] !== 'string') throw touched('message')
   if (Array.isArray(from['content']) && !Array.isArray(to['content'])) throw touched('content')
   const { bytes } = await checked(Buffer.from(JSON.stringify(to)))
+  if (kind === 'result' && to['isError'] !== true) await requireFit(from, to, misfits)
   return { kind, body: bytes }
+}
+
+/** Clients refuse a structured result that is not as its tool says, so a patch must not make one of it. */
+async function requireFit(
+  { structuredContent: from }: Fields,
+  { structuredContent: to }: Fields,
+  misfits: Misfits | undefined,
+): Promise<void> {
+  const text = textOf(to)
+  if (!misfits || text === textOf(from)) return
+  const [first] = await misfits(text === undefined ? undefined : Buffer.from(text))
+  if (first === undefined) return
+  throw new DecisionFailure(
+    'patch',
+    `after the patch structuredContent does not fit the outputSchema of the tool: ${visibleText(first.slice(0, maxMisfit))}`,
+  )
 }
 
 async function applied(

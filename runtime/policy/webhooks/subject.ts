@@ -30,7 +30,14 @@ export interface WebhookCall {
   /** Where it goes; undefined where that is not known. */
   readonly origin: Origin | undefined
   readonly signal: AbortSignal
+  /**
+   * What of a structured result (raw JSON) is not as the tool says that its results are, one line each; undefined: there is
+   * none. Asked where a patch has changed it.
+   */
+  readonly misfits?: Misfits | undefined
 }
+
+export type Misfits = (structured: Buffer | undefined) => Promise<readonly string[]>
 
 /** What came of a call. */
 export interface WebhookResponse {

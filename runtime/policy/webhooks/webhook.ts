@@ -55,7 +55,8 @@ export function makeWebhook(
     const { body, document } = questionOf(uid, place, call, response)
     const { patch, ...answer } = await answerTo(uid, body, call.signal)
     if (!patch) return answer
-    if (response) return { ...answer, response: await patchedResponse(response, document, patch) }
+    if (response)
+      return { ...answer, response: await patchedResponse(response, document, patch, call.misfits) }
     return { ...answer, params: await patchedParams(call.method, call.params, document, patch) }
   }
 

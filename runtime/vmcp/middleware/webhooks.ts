@@ -32,6 +32,8 @@ export interface WebhookParts {
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** True for a tool of the gateway itself, which the catalog does not know. */
   readonly isOwn: (tool: string) => boolean
+  /** What of a structured result is not as the called tool says. */
+  readonly misfits: (operation: Operation, structured: Buffer | undefined) => Promise<readonly string[]>
 }
 
 export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
@@ -39,7 +41,13 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
     const present = chain()
     if (!present?.concerns(operation.method)) return next()
     const origin = await originOf(operation, parts)
-    const call = callOf(operation, operation.params, origin)
+    const asked = callOf(operation, operation.params, origin)
+    const call = {
+      ...asked,
+      ...(operation.method === 'tools/call' && {
+        misfits: (structured: Buffer | undefined) => parts.misfits(operation, structured),
+      }),
+    }
     const params = await present.request(call)
     const instead = insteadOf(operation, params, origin)
     return respond(present, { ...call, params }, await next(instead))
@@ -77,7 +85,7 @@ function callOf(
 
 async function originOf(
   { method, params, client }: Operation,
-  { factsOf, isOwn }: Omit<WebhookParts, 'chain'>,
+  { factsOf, isOwn }: Pick<WebhookParts, 'factsOf' | 'isOwn'>,
 ): Promise<Origin | undefined> {
   const [request] = accessRequestsOf(method, params) ?? []
   if (!request) return undefined

@@ -29,6 +29,7 @@ import {
   toolErrorOutcome,
 } from './operation.ts'
 import { isHeaderMismatch, requireMirrored } from './mirrored.ts'
+import { resultMisfits } from './result-misfits.ts'
 import { type PinParts, refusal, requireFittingCompletion } from './pin-refusal.ts'
 
 const listMethods: Readonly<Record<string, ItemKind>> = {
@@ -154,6 +155,13 @@ export class Core {
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
     const entry = lookFor(action, id)(this.peek(client))
     return entry && factsIn(entry, id)
+  }
+
+  /** What of a structured result is not as the called tool says, as clients are told it; one line each. */
+  async misfits(operation: Operation, structured: Buffer | undefined): Promise<readonly string[]> {
+    const { client, params } = operation
+    const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
+    return entry ? resultMisfits(entry, client.era, structured, this.#pins.matcherFor(operation, entry)) : []
   }
 
   /**

@@ -167,7 +167,7 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
 }
 
 /** What the guards ask about tools. */
-export interface GuardedCore extends Pick<Core, 'factsOf' | 'peekFacts'> {
+export interface GuardedCore extends Pick<Core, 'factsOf' | 'misfits' | 'peekFacts'> {
   /** Rejects when the call cannot be carried out. */
   calledTool(operation: Operation): Promise<unknown>
 }
@@ -187,7 +187,12 @@ export function guarding(
   const peekFacts: NonNullable<AuthorizeOptions['peekFacts']> = (client, request) =>
     core().peekFacts(client, request)
   return [
-    askWebhooks({ chain: () => guards().webhooks, factsOf, isOwn }),
+    askWebhooks({
+      chain: () => guards().webhooks,
+      factsOf,
+      isOwn,
+      misfits: (operation, structured) => core().misfits(operation, structured),
+    }),
     authorize({
       gate: () => guards().gate,
       ...(decided ? { decided } : {}),

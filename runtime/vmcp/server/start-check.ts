@@ -125,11 +125,13 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
 }
 
 /** Workflows are computed, and values checked against the schemas of tools, in a worker. */
-function evaluationViolations({ compositeTools, pinning, guardrails }: VmcpConfig): readonly string[] {
+function evaluationViolations(config: VmcpConfig): readonly string[] {
+  const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
     ...(compositeTools?.length ? ['compositeTools'] : []),
     ...(pinning ? ['pinning'] : []),
     ...(guardrails?.redact ? ['guardrails'] : []),
+    ...(webhooks?.mutating?.length ? ['webhooks'] : []),
   ]
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }

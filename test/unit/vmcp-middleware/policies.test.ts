@@ -187,6 +187,7 @@ t.test('order: a call is authorized before it is counted', async (t) => {
     factsOf: () => Promise.resolve({ hints: {}, origin: { backend: 'b', original: 'a' } }),
     peekFacts: () => undefined,
     calledTool: () => Promise.resolve(undefined),
+    misfits: () => Promise.resolve([]),
   }
   const pipeline = guarding(
     () => ({ gate, limiter }),
