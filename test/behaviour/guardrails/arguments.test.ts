@@ -46,8 +46,9 @@ for (const era of eras) {
       t.notMatch(text, email, way)
       t.match((await echo(number)).text, 'call refused by guardrail staff', way)
     }
-    t.notMatch(rig.auditText(), email, 'what was found is not recorded')
-    t.notMatch(rig.auditText(), number)
+    const recorded = await rig.auditTextWith('[redacted:mail]')
+    t.notMatch(recorded, email, 'what was found is not recorded')
+    t.notMatch(recorded, number)
     t.notMatch(rig.log(), number)
   })
 
@@ -61,10 +62,14 @@ for (const era of eras) {
     const read = await ask('resources/read', { uri: `test://template/${email}/data` })
     t.match(read.response?.error, { code: 403, message: 'call refused by guardrail mail' })
     await ask('ping')
-    t.match(rig.audit()[1], {
-      outcome: 'denied',
-      metadata: { extra: { denial_reason: 'guardrail_refused' } },
-    })
+    const lines = await rig.audited(2)
+    t.match(
+      lines.find(({ outcome }) => outcome === 'denied'),
+      {
+        outcome: 'denied',
+        metadata: { extra: { denial_reason: 'guardrail_refused' } },
+      },
+    )
   })
 }
 

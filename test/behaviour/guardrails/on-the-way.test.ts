@@ -60,7 +60,7 @@ t.test(
     t.notMatch(text, key)
     t.notMatch(text.replaceAll(`"progressToken":"${email}"`, ''), email, 'the token of the client stays')
     await session.request('ping')
-    t.match(rig.audit()[0]?.guardrails, [
+    t.match((await rig.audited(1))[0]?.guardrails, [
       { rule: 'mail', outcome: 'masked', count: 3 },
       { rule: 'secrets', outcome: 'refused', count: 1 },
     ])

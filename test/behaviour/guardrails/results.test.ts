@@ -26,7 +26,7 @@ for (const era of eras) {
       t.notMatch(text, key)
       t.match((await ask('tools/call', { name: 'test_simple_text' })).text, 'simple text response')
       t.match(await rig.metrics(), /gatehouse_guardrail_matches_total\{.*rule="mail".*outcome="masked".*\} 2/)
-      const [line] = rig.audit()
+      const [line] = await rig.audited(1)
       t.match(line, {
         outcome: 'success',
         guardrails: [
@@ -34,7 +34,7 @@ for (const era of eras) {
           { rule: 'mail', direction: 'results', outcome: 'masked', count: 2 },
         ],
       })
-      t.equal(rig.audit().length, 1, 'nothing is told where nothing was found')
+      t.equal((await rig.audited(1)).length, 1, 'nothing is told where nothing was found')
       t.match(rig.log(), /"event":"guardrail_matched".*"rule":"mail"/)
       t.notMatch(rig.log(), key)
     })
@@ -80,7 +80,7 @@ for (const era of eras) {
     t.match((await ask('prompts/get', { name: 'p' })).text, 'mail [redacted:mail]')
     await ask('ping')
     t.match(
-      rig.audit().map(({ metadata }) => metadata.extra['denial_reason']),
+      (await rig.audited(4)).map(({ metadata }) => metadata.extra['denial_reason']),
       ['guardrail_refused', 'guardrail_refused', 'guardrail_refused', undefined],
     )
   })
@@ -154,7 +154,10 @@ t.test('errors of a backend are texts too; observe only counts', async (t) => {
   const { response } = await ask('tools/call', { name: 'echo' })
   t.match(response?.error, { code: -32000, message: 'no [redacted:mail]', data: { who: key } })
   await ask('ping')
-  t.match(rig.audit()[0]?.guardrails, [{ rule: 'mail' }, { rule: 'secrets', outcome: 'observed', count: 1 }])
+  t.match((await rig.audited(1))[0]?.guardrails, [
+    { rule: 'mail' },
+    { rule: 'secrets', outcome: 'observed', count: 1 },
+  ])
 })
 
 t.test('rules and exceptions go by backend and original name, whatever clients call a tool', async (t) => {

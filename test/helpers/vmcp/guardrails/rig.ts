@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import type { StartOptions } from '../../../../runtime/vmcp/index.ts'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import { openSession, stateless, type StatelessOptions, type WireAnswer } from '../../mcp/wire.ts'
+import { until } from '../../redis.ts'
 import type { Era } from '../decision-rig.ts'
 import { type BackendInput, bareNames, startTestVmcp } from '../vmcp.ts'
 
@@ -48,6 +49,14 @@ export async function startGuardrailRig(
     await vmcp.close()
     rmSync(folder, { recursive: true })
   })
+  /** Lines with findings. */
+  const audit = (): GuardrailLine[] =>
+    readFileSync(logFile, 'utf8')
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as GuardrailLine)
+      .filter(({ guardrails: told }) => told)
   return {
     vmcp,
     async as(era: Era, options: StatelessOptions = {}): Promise<Caller> {
@@ -59,14 +68,16 @@ export async function startGuardrailRig(
     },
     log: () => log.join(''),
     auditText: () => readFileSync(logFile, 'utf8'),
-    /** Lines with findings. */
-    audit: (): GuardrailLine[] =>
-      readFileSync(logFile, 'utf8')
-        .trim()
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as GuardrailLine)
-        .filter(({ guardrails: told }) => told),
+    /** Lines with findings, once there are so many: a line is written after its response has gone. */
+    async audited(count: number): Promise<GuardrailLine[]> {
+      await until(() => audit().length >= count)
+      return audit()
+    },
+    /** The whole audit log, once these are in it. */
+    async auditTextWith(...texts: readonly string[]): Promise<string> {
+      await until(() => texts.every((text) => readFileSync(logFile, 'utf8').includes(text)))
+      return readFileSync(logFile, 'utf8')
+    },
     metrics: async (): Promise<string> => (await fetch(`${vmcp.origin}/metrics`)).text(),
     status: async (): Promise<string> => (await fetch(`${vmcp.origin}/status`)).text(),
   }
