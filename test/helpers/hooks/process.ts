@@ -14,6 +14,8 @@ export interface HooksProcess {
   /** With `--import ./test/helpers/turn-watch.ts`: starts or ends the watch over turns of the event loop. */
   tell(message: { readonly watch: boolean }): Promise<{ readonly longestUs: number; readonly yardUs: number }>
   stop(): Promise<void>
+  /** Ends it without warning. */
+  kill(): void
 }
 
 /** Writes `tls.crt` and `tls.key` into a folder, as a mounted Secret has them. */
@@ -56,6 +58,7 @@ export async function startHooksProcess(
   return {
     port: Number(port),
     stop,
+    kill: () => child.kill('SIGKILL'),
     logged: async (message) => void (await logged(message)),
     tell: async (message) => {
       child.send(message)
