@@ -15,7 +15,9 @@ export interface DisturbedHooks {
   readonly counts: Readonly<Record<Disturbance | 'forwarded' | 'killed', number>>
   /** Requests that have no response yet. */
   inFlight(): number
-  disturb(on: boolean): void
+  /** From now on requests fail, and `calm` ends that. */
+  disturb(): void
+  calm(): void
   /** Kills the server without warning and starts another one. */
   kill(): Promise<void>
 }
@@ -94,8 +96,11 @@ export async function startDisturbedHooks(t: Test, { slowest = 6 } = {}): Promis
     url: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
     counts,
     inFlight: () => open,
-    disturb(on) {
-      disturbed = on
+    disturb() {
+      disturbed = true
+    },
+    calm() {
+      disturbed = false
     },
     async kill() {
       counts.killed++
