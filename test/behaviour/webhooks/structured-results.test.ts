@@ -31,7 +31,7 @@ async function rig(t: Test, more: Record<string, unknown> = {}, result = told({ 
   t.teardown(() => Promise.all([webhook.close(), backend.close()]))
   const server = await startWebhookRig(
     t,
-    { mutating: [hook('mask', webhook, { phase: 'response', ...more })] },
+    { mutating: [hook('mask', webhook, { phase: 'response', timeout: '30s', ...more })] },
     {
       aggregation: bareNames('raw'),
       backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
