@@ -54,12 +54,12 @@ export interface EventFields {
   /** A name cannot be offered as it stands; `resolved` when it can again. */
   readonly name_conflict: {
     readonly kind: string
-    readonly name: string
+    readonly item: string
     readonly problem: string
     readonly resolved: boolean
   }
   /** Clients are told a shorter name of a tool. */
-  readonly tool_alias: { readonly name: string; readonly alias: string }
+  readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
    * What a backend offers is not what its lock says; all counts 0: it is, or `compared` is false and there is no usable lock
    * any more. `quiet`: pinning only observes it.
@@ -93,7 +93,7 @@ export interface EventFields {
   /** A call of something that is not as it was approved was refused. */
   readonly pin_refused: {
     readonly backend: string
-    readonly name: string
+    readonly item: string
     readonly reason: string
     readonly method: string
   }
@@ -109,7 +109,7 @@ export interface EventFields {
   /** Policies refused a call. */
   readonly call_denied: {
     readonly method: string
-    readonly name?: string | undefined
+    readonly item?: string | undefined
     /** Ids of the policies that refused it; absent when none permits it. */
     readonly policies?: readonly string[] | undefined
     /** Attributes that a permit reads and the request does not have. */
@@ -195,7 +195,7 @@ export interface EventFields {
     readonly outcome: string
     readonly backend: string
     readonly method: string
-    readonly name?: string | undefined
+    readonly item?: string | undefined
     /** Matches. */
     readonly count: number
   }
@@ -204,7 +204,7 @@ export interface EventFields {
     readonly direction: string
     readonly backend: string
     readonly method: string
-    readonly name?: string | undefined
+    readonly item?: string | undefined
     readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }

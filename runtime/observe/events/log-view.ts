@@ -6,7 +6,7 @@
  */
 import type { Log } from '../../net/index.ts'
 import { unheldTimer } from '../timer.ts'
-import { keyOf, levelOf, messageOf } from './rows.ts'
+import { keyOf, levelOf, messageOf, rowOf } from './rows.ts'
 import type { Events, ObservedEvent } from './stream.ts'
 
 export interface EventLogOptions {
@@ -65,7 +65,7 @@ export function logEvents(
   }
 
   function told(event: ObservedEvent): void {
-    if (event.change === 'same') return
+    if (event.change === 'same' && !rowOf(event.type).isNews) return
     const name = keyOf(event.type, event.fields)
     const key = windows.has(name) || windows.size < maxWindows ? name : event.type
     const window = windows.get(key) ?? open(key, event)

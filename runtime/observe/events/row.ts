@@ -19,6 +19,8 @@ export interface EventRow<F> {
   /** Equal for events that repeat one another; one of few. Default: the backend, if the event names one. */
   readonly repeats?: (fields: F) => string
   readonly condition?: (fields: F) => EventCondition | undefined
+  /** Written to the log also when it leaves the condition as it was: it is news in itself. */
+  readonly isNews?: true
 }
 
 export type EventTable = { readonly [T in EventType]: EventRow<EventFields[T]> }

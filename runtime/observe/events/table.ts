@@ -137,8 +137,8 @@ export const eventTable: EventTable = {
     message: ({ resolved }) =>
       resolved ? 'a name can be offered again' : 'a name cannot be offered as it stands',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
-    condition: ({ kind, name, problem, resolved }) => ({
-      id: `name_conflict/${kind}/${name}`,
+    condition: ({ kind, item, problem, resolved }) => ({
+      id: `name_conflict/${kind}/${item}`,
       open: resolved
         ? undefined
         : { message: problem, fix: 'rename it by aggregation.tools overrides, or choose a prefixFormat' },
@@ -189,6 +189,7 @@ export const eventTable: EventTable = {
   config_reloaded: {
     message: 'configuration reloaded',
     level: 'info',
+    isNews: true,
     condition: () => ({ id: 'config_refused', open: undefined }),
   },
   config_refused: {

@@ -22,7 +22,7 @@ export function tellGuardrails({
   events,
 }: GuardrailTells): (decision: GuardrailDecision) => void {
   return function tell({ method, backend, original, direction, finding, error }) {
-    const call = { direction, backend, method, name: shown(original) }
+    const call = { direction, backend, method, item: shown(original) }
     if (!finding) {
       events.emit('guardrail_failed', { ...call, err: error })
       annotateDenial('guardrail_failed')

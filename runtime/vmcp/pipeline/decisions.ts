@@ -30,7 +30,7 @@ export function tellDecisions(parts: DecisionParts): NonNullable<AuthorizeOption
       const { reason, missing } = report?.verdict ?? {}
       events.emit('call_denied', {
         method: operation.method,
-        name: shownName(report?.request.id ?? operation.params.text('name')),
+        item: shownName(report?.request.id ?? operation.params.text('name')),
         policies: reason && reason.length > 0 ? reason : undefined,
         missing: missing && missing.length > 0 ? missing : undefined,
       })

@@ -8,7 +8,7 @@ import { type Operation, type Outcome, toolErrorOutcome } from './operation.ts'
 /** A call of something that is not as it was approved. */
 export interface PinRefusal {
   readonly backend: string
-  readonly name: string
+  readonly item: string
   readonly reason: PinReason
   readonly method: string
 }
@@ -33,7 +33,7 @@ export function refusal(
   tell: (refusal: PinRefusal) => void,
 ): GatehouseError {
   annotateDenial(refused)
-  tell({ backend, name: visibleText(original.slice(0, maxName)).slice(0, maxName), reason: refused, method })
+  tell({ backend, item: visibleText(original.slice(0, maxName)).slice(0, maxName), reason: refused, method })
   return new GatehouseError('FORBIDDEN')
 }
 

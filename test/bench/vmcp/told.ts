@@ -108,9 +108,9 @@ const works: Readonly<Record<string, (parts: Parts, i: number) => void>> = {
   'a call that succeeds: no event': () => {},
   'and the rings of the console': ({ recorder }, i) => recorder.exchange(one(records.good, i)),
   'a call that a policy denies: an event': ({ events }) =>
-    events.emit('call_denied', { method: 'tools/call', name: 'b0_echo', policies: ['policies[0]'] }),
+    events.emit('call_denied', { method: 'tools/call', item: 'b0_echo', policies: ['policies[0]'] }),
   'a denied call, event and rings': ({ events, recorder }, i) => {
-    events.emit('call_denied', { method: 'tools/call', name: 'b0_echo', policies: ['policies[0]'] })
+    events.emit('call_denied', { method: 'tools/call', item: 'b0_echo', policies: ['policies[0]'] })
     recorder.exchange(one(records.denied, i))
   },
   'a call that its backend fails, event and rings': ({ events, recorder }, i) => {

@@ -70,7 +70,7 @@ export const callFailures: readonly Failure[] = [
     reason: 'tools/call',
     message: /policies refused a request/,
     fix: /no policy permits it: gatehouse explain/,
-    logged: { level: 'info', method: 'tools/call', field_name: 'b_echo' },
+    logged: { level: 'info', method: 'tools/call', item: 'b_echo' },
     metric: 'gatehouse_authorization_decisions_total{server="test-vmcp",decision="denied"} 3',
     call: { name: 'b_echo', outcome: 'denied', denied: { by: 'policy' } },
     silent: noState,

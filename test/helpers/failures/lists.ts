@@ -187,7 +187,7 @@ export const listFailures: readonly Failure[] = [
     reason: 'tool_changed',
     message: /not as it was approved/,
     fix: /gatehouse lock --check/,
-    logged: { level: 'warn', field_name: 'read', reason: 'tool_changed' },
+    logged: { level: 'warn', item: 'read', reason: 'tool_changed' },
     metric: 'gatehouse_vmcp_pin_refusals_total{target_workload_name="b",reason="tool_changed"}',
     call: { name: 'read', outcome: 'denied', denied: { by: 'pin' } },
     silent: noState,

@@ -112,6 +112,17 @@ t.test('repeats are one line a minute, with their number', async (t) => {
   t.match(lines[5], { repeated: 1 }, 'the end tells what was held back')
 })
 
+t.test('each reload is written, also when nothing was wrong before', async (t) => {
+  const { events, lines, endWindows } = make()
+  events.emit('config_reloaded', { backends: 1 })
+  events.emit('config_reloaded', { backends: 2 })
+  t.match(lines, [{ message: 'configuration reloaded', backends: 1 }, { backends: 2 }])
+  for (let i = 0; i < 100; i++) events.emit('config_reloaded', { backends: 3 })
+  t.equal(lines.length, 5, 'a storm of them is held back')
+  endWindows()
+  t.match(lines[5], { repeated: 97 })
+})
+
 t.test('a backend that flaps does not fill the log', async (t) => {
   const { events, lines } = make()
   for (let i = 0; i < 100; i++) {

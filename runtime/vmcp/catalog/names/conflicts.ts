@@ -39,11 +39,11 @@ export class Conflicts {
       if (this.#aliases.size >= maxConflicts) return
       if (this.#aliases.has(alias)) continue
       this.#aliases.add(alias)
-      this.#events.emit('tool_alias', { name: visibleText(name), alias: visibleText(alias) })
+      this.#events.emit('tool_alias', { item: visibleText(name), alias: visibleText(alias) })
     }
   }
 
   #tell({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {
-    this.#events.emit('name_conflict', { kind, name: subject, problem: message, resolved })
+    this.#events.emit('name_conflict', { kind, item: subject, problem: message, resolved })
   }
 }

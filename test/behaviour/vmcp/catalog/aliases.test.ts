@@ -43,7 +43,7 @@ t.test('both eras see one alias, which is told once and is the same after a rest
   const [alias] = await Promise.all(clients.map(aliasIn))
   t.same(
     vmcp.events.filter(({ type }) => type === 'tool_alias').map(({ fields }) => fields),
-    [{ name: `files_${LONG}`, alias }],
+    [{ item: `files_${LONG}`, alias }],
   )
   t.match(await vmcp.status(), { tool_aliases: [{ name: `files_${LONG}`, alias }], problems: [] })
 
@@ -107,7 +107,7 @@ t.test('a pinned tool that was changed is refused by its alias', async (t) => {
     t.equal(await aliasIn(client), 'none')
     t.equal(await called(client, alias), 'error 403', client.era)
   }
-  t.match(await vmcp.event('pin_refused'), { name: LONG, reason: 'tool_changed' })
+  t.match(await vmcp.event('pin_refused'), { item: LONG, reason: 'tool_changed' })
 })
 
 t.test('workflows name the tool as before, and scripts by either name', async (t) => {
