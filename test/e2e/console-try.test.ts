@@ -209,6 +209,24 @@ t.test('try: cancel, and leaving the page, end the run', { skip: missingBrowser 
   t.equal(fixture.requests.filter(({ method }) => method === 'DELETE').length, 2)
 })
 
+t.test('try: cancel counts also before the server has named the run', { skip: missingBrowser }, async (t) => {
+  const { page, fixture } = await open(t, 'files_read')
+  const named = Promise.withResolvers<undefined>()
+  await page.route('**/tries', async (route) => {
+    await named.promise
+    await route.continue()
+  })
+  await page.getByRole('button', { name: 'Run as Ana' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  const cancelled = page.waitForResponse((one) => one.request().method() === 'DELETE')
+  t.same(
+    fixture.requests.filter(({ method }) => method === 'DELETE'),
+    [],
+  )
+  named.resolve(undefined)
+  t.match((await cancelled).url(), /tries\/run-1$/)
+})
+
 t.test('try: a destructive tool runs once its name is typed', { skip: missingBrowser }, async (t) => {
   const { page, started, followed } = await open(t, 'github_delete_branch')
   await page.getByRole('button', { name: 'Run as Ana' }).click()

@@ -58,14 +58,16 @@ export function startRun(body: TryRequest): Run {
     const shown = error instanceof ApiError ? error : new ApiError(0, 'page', String(error))
     change({ state: 'failed', error: shown, asks: [] })
   }
+  const end = (run: string): Promise<unknown> => send('DELETE', `tries/${pathPart(run)}`)
   const follow = async (): Promise<void> => {
     const started = await send<{ readonly id: string }>('POST', 'tries', body)
     if (!started) throw new ApiError(0, 'page', 'The server did not name the run.')
     id = started.id
-    if (left.signal.aborted) return void send('DELETE', `tries/${pathPart(id)}`).catch(() => undefined)
+    if (left.signal.aborted) return void end(id).catch(() => undefined)
     change({ state: 'running' })
     const headers = { accept: 'text/event-stream' }
     const response = await request(`tries/${pathPart(id)}/events`, { headers, signal: left.signal })
+    if (state.peek().cancelling) await end(id)
     for await (const { data } of readEvents(response.body ?? new ReadableStream())) {
       const event = JSON.parse(data) as TryEvent
       next = { ...next, ...afterEvent({ ...state.peek(), ...next }, event) }
@@ -85,13 +87,13 @@ export function startRun(body: TryRequest): Run {
     },
     async cancel() {
       change({ cancelling: true })
-      if (id !== undefined) await send('DELETE', `tries/${pathPart(id)}`).catch(fail)
+      // Before the run has an id, it is ended once it is followed.
+      if (id !== undefined) await end(id).catch(fail)
     },
     leave() {
       const { state: current } = state.peek()
       left.abort()
-      if (id !== undefined && current === 'running')
-        send('DELETE', `tries/${pathPart(id)}`).catch(() => undefined)
+      if (id !== undefined && current === 'running') end(id).catch(() => undefined)
     },
   }
 }
