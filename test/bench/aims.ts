@@ -87,6 +87,12 @@ const aims = {
     unit: '%',
     command: 'vmcp:throughput',
   },
+  told: {
+    figure: 'event stream and rings of the console, share of the CPU of a call',
+    aim: 3,
+    unit: '%',
+    command: 'vmcp:throughput vmcp:told',
+  },
   startCpu: {
     figure: '`vmcp serve` to the first complete tools/list, 3 backends, CPU',
     aim: 200,
@@ -146,6 +152,11 @@ export function callCost(program: 'proxy' | 'vmcp', micros: number): void {
   cpuOf.set(program, micros)
   const [proxy, vmcp] = [cpuOf.get('proxy'), cpuOf.get('vmcp')]
   if (proxy !== undefined && vmcp !== undefined) reached('vmcpToProxy', vmcp / proxy)
+}
+
+/** Microseconds of a call, when this run measured them. */
+export function costOf(program: 'proxy' | 'vmcp'): number | undefined {
+  return cpuOf.get(program)
 }
 
 /** The table of what this run measured; empty when it measured none of the figures. */
