@@ -163,18 +163,22 @@ async function scenario(t: Test, strategy: string): Promise<void> {
 
   await t.test('children exist, owned by their parents', async (t) => {
     const uids = new Map(parents(kube).map((parent) => [parent.metadata.uid, parent]))
-    const children = list(kube, childResources).filter(({ metadata }) =>
-      examples.includes(metadata.namespace),
-    )
-    const owned = children.filter(({ metadata }) =>
-      metadata.ownerReferences?.some(({ uid }) => uids.has(uid)),
-    )
+    const kinds = ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer', 'EmbeddingServer']
+    const ownedNow = () =>
+      list(kube, childResources).filter(
+        ({ metadata }) =>
+          examples.includes(metadata.namespace) && metadata.ownerReferences?.some(({ uid }) => uids.has(uid)),
+      )
     const byOwner = (kind: string) =>
-      owned.filter(({ metadata }) => uids.get(metadata.ownerReferences?.[0]?.uid ?? '')?.kind === kind)
-    for (const kind of ['MCPServer', 'MCPRemoteProxy', 'VirtualMCPServer', 'EmbeddingServer']) {
+      ownedNow().filter(({ metadata }) => uids.get(metadata.ownerReferences?.[0]?.uid ?? '')?.kind === kind)
+    // The status of a parent may be written before its children are.
+    await until('children of each kind', () => kinds.every((kind) => byOwner(kind).length > 0)).catch(
+      () => {},
+    )
+    for (const kind of kinds) {
       t.ok(byOwner(kind).length > 0, `${kind}: ${byOwner(kind).map(label).join(', ')}`)
     }
-    for (const { metadata } of owned) t.equal(metadata.ownerReferences?.[0]?.controller, true)
+    for (const { metadata } of ownedNow()) t.equal(metadata.ownerReferences?.[0]?.controller, true)
   })
 
   await t.test('a second look changes nothing: no child and no status is written again', async (t) => {
