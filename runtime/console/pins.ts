@@ -5,6 +5,7 @@ import {
   type ApprovalResult,
   type ApprovalWay,
   type LockDifferenceDetail,
+  type LockDifference,
   type LockedKind,
   mostReviewed,
   type PinDriftState,
@@ -14,7 +15,7 @@ import type { CallRecorder } from './calls/recorder.ts'
 import { limitOf, pageOf } from './data/pages.ts'
 import { given } from './data/texts.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
-import type { Approver, ConsoleView, ReviewedDrift, ShownDrift, ShownPins } from './view.ts'
+import type { Approver, ConsoleView, ReviewedDrift, ShownPins } from './view.ts'
 
 export interface PinRouteParts {
   readonly view: Pick<ConsoleView, 'pins' | 'pinDetail' | 'tools'>
@@ -82,11 +83,11 @@ function countOf(
   return own.flatMap(({ counts }) => wanted.map((one) => counts[one])).reduce((sum, one) => sum + one, 0)
 }
 
-function keyOf({ backend, kind, name }: Pick<ShownDrift, 'backend' | 'kind' | 'name'>): string {
+function keyOf({ backend, kind, name }: Pick<LockDifference, 'backend' | 'kind' | 'name'>): string {
   return `${backend} ${kind} ${name}`
 }
 
-function driftRow({ backend, kind, name, state, parts, digest, renamedFrom }: ShownDrift) {
+function driftRow({ backend, kind, name, state, parts, digest, renamedFrom }: LockDifference) {
   return { backend, kind, name, state, parts, digest, ...given('renamedFrom', renamedFrom) }
 }
 

@@ -18,6 +18,7 @@ import type {
   CallResultKind,
   DeniedBy,
   Health,
+  LockDifference,
   LockedKind,
   PinDriftState,
   TryRequest,
@@ -103,22 +104,11 @@ export interface ShownPins {
   readonly closed: boolean
   readonly observed: boolean
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
-  readonly drift: readonly ShownDrift[]
-}
-
-export interface ShownDrift {
-  readonly backend: string
-  readonly kind: LockedKind
-  readonly name: string
-  readonly state: PinDriftState
-  readonly parts: readonly string[]
-  /** Of what is offered; of what was approved when it is removed. */
-  readonly digest: string
-  readonly renamedFrom?: string
+  readonly drift: readonly LockDifference[]
 }
 
 /** A difference in full, for whoever reviews it. */
-export interface ReviewedDrift extends ShownDrift {
+export interface ReviewedDrift extends LockDifference {
   /** JSON text of what is offered; undefined for a removed item. */
   readonly offered: string | undefined
   /** JSON text of what was approved, and its digest; undefined for a new item. */

@@ -2,8 +2,9 @@
 import { JsonObject, readMembers, workOn } from '../../mcp/index.ts'
 import type { MatchSchemas } from '../catalog/pinning/parts.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
+import { resultMisfits, resultSchema } from '../pipeline/result-misfits.ts'
 
-/** True when nothing of the structured content was masked, or the tool has no output schema. Rejects as `match` does. */
+/** True when nothing of the structured content was masked, or the tool says nothing of it. Rejects as `match` does. */
 export async function fitsOutput(
   { json, mirrored }: CatalogEntry,
   before: Buffer,
@@ -11,11 +12,10 @@ export async function fitsOutput(
   match: MatchSchemas,
 ): Promise<boolean> {
   // Of tools alone.
-  const schema = mirrored && new JsonObject(json).raw('outputSchema')
-  if (!schema) return true
+  if (!mirrored || resultSchema(json) === undefined) return true
   await Promise.all([workOn(before, readMembers(before)), workOn(masked, readMembers(masked))])
   const value = new JsonObject(masked).raw('structuredContent')
   const original = new JsonObject(before).raw('structuredContent')
   if (!value || !original || value.equals(original)) return true
-  return (await match(`[${schema.toString()}]`, value)).length === 0
+  return (await resultMisfits(json, value, match)).length === 0
 }

@@ -161,7 +161,10 @@ export class Core {
   async misfits(operation: Operation, structured: Buffer | undefined): Promise<readonly string[]> {
     const { client, params } = operation
     const entry = visible(this.peek(client).tools.get(params.text('name') ?? ''))
-    return entry ? resultMisfits(entry, client.era, structured, this.#pins.matcherFor(operation, entry)) : []
+    if (!entry) return []
+    const { json, sessionJson = json } = entry
+    const definition = client.era === 'session' ? sessionJson : json
+    return resultMisfits(definition, structured, this.#pins.matcherFor(operation, entry))
   }
 
   /**

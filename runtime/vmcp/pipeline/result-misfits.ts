@@ -3,24 +3,26 @@ import { fieldsOf, isFields } from '../../../schemas/index.ts'
 import { usableSchema } from '../../../schemas/workflow/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { MatchSchemas } from '../catalog/pinning/parts.ts'
-import type { ToolEntry } from '../catalog/types.ts'
-import type { OperationClient } from './operation.ts'
 
 /** JSON of schemas as matching takes them, by definitions of tools; undefined: there is none that can be checked. */
 const schemas = new WeakMap<Buffer, { readonly text: string | undefined }>()
 
-/** One line for each difference; none where the tool says nothing, or what it says cannot be checked. */
+/** One line for each difference; none where the tool's definition says nothing, or what it says cannot be checked. */
 export async function resultMisfits(
-  { json, sessionJson = json }: ToolEntry,
-  era: OperationClient['era'],
+  definition: Buffer,
   structured: Buffer | undefined,
   match: MatchSchemas,
 ): Promise<readonly string[]> {
-  const definition = era === 'session' ? sessionJson : json
+  const schema = resultSchema(definition)
+  if (schema === undefined) return []
+  return structured ? match(schema, structured) : ['structuredContent is missing']
+}
+
+/** JSON of the schema of results, in a list; undefined when there is none that can be checked. */
+export function resultSchema(definition: Buffer): string | undefined {
   const known = schemas.get(definition) ?? { text: schemaText(definition) }
   schemas.set(definition, known)
-  if (known.text === undefined) return []
-  return structured ? match(known.text, structured) : ['structuredContent is missing']
+  return known.text
 }
 
 function schemaText(definition: Buffer): string | undefined {

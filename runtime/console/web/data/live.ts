@@ -3,6 +3,7 @@
  * the events at most twice a second, and none while paused.
  */
 import { effect, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import type { Permission, StreamEvent } from '../../api.ts'
 import { ApiError, request, session } from './client.ts'
 import { readEvents } from './server-events.ts'
@@ -25,6 +26,16 @@ let missed = false
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
+}
+
+/** Reads again whenever something of this type happened, or events may have been missed. */
+export function useReloadOn(type: StreamEvent['type'], reload: () => void, isOn = true): void {
+  useEffect(() => {
+    if (!isOn) return undefined
+    return onEvents((events) => {
+      if (events.some((event) => event.type === type || event.type === 'gap')) reload()
+    })
+  }, [type, reload, isOn])
 }
 
 function accept(event: StreamEvent): void {

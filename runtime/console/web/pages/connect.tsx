@@ -1,8 +1,7 @@
 /** Connect: the address first, then what each client wants of it: a link, a command, or a piece of a file. */
-import { useEffect } from 'preact/hooks'
 import type { Connect } from '../../api.ts'
 import { get } from '../data/client.ts'
-import { onEvents } from '../data/live.ts'
+import { useReloadOn } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Copyable, Loaded } from '../parts/notices.tsx'
@@ -16,12 +15,7 @@ export function ConnectPage() {
   const resource = useResource('connect', (signal) => get<Connect>('connect', signal))
   const { data, reload } = resource
   const isWaiting = data !== undefined && data.firstCall === undefined
-  useEffect(() => {
-    if (!isWaiting) return undefined
-    return onEvents((events) => {
-      if (events.some(({ type }) => type === 'calls' || type === 'gap')) reload()
-    })
-  }, [isWaiting, reload])
+  useReloadOn('calls', reload, isWaiting)
   return (
     <>
       <div class="title">

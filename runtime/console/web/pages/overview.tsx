@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, Overview } from '../../api.ts'
 import { ApiError, get, send } from '../data/client.ts'
-import { onEvents, paused } from '../data/live.ts'
+import { paused, useReloadOn } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
 import { ago, count, duration } from '../parts/format.ts'
 import { HealthMark } from '../parts/marks.tsx'
@@ -21,17 +21,12 @@ export function OverviewPage({ me }: { readonly me: Me }) {
   const resource = useResource('overview', (signal) => get<Overview>('overview', signal))
   const [asTable, setAsTable] = useState(false)
   const { reload } = resource
+  useReloadOn('health', reload)
   useEffect(() => {
-    const stop = onEvents((events) => {
-      if (events.some(({ type }) => type === 'health' || type === 'gap')) reload()
-    })
     const timer = setInterval(() => {
       if (!paused.peek() && !document.hidden) reload()
     }, refreshMs)
-    return () => {
-      stop()
-      clearInterval(timer)
-    }
+    return () => clearInterval(timer)
   }, [reload])
   return (
     <>

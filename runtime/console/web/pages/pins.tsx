@@ -1,5 +1,5 @@
 /** Pins: what backends offer that is not as it was approved. The page of one difference shows what changed, and approves it. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import type {
   ApprovalResult,
   ApprovalRequest,
@@ -10,7 +10,7 @@ import type {
   PinnedBackend,
 } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
-import { onEvents } from '../data/live.ts'
+import { useReloadOn } from '../data/live.ts'
 import { useList } from '../data/use-resource.ts'
 import { ChoiceFilter, BackendFilter, Filters, Pager, useTrail } from '../parts/filters.tsx'
 import { count } from '../parts/format.ts'
@@ -52,14 +52,7 @@ export function PinsPage({ me }: { readonly me: Me }) {
 /** Again whenever tools, locks or the configuration change. */
 function useCurrent<T>(path: string) {
   const resource = useList(path, (signal) => get<T>(path, signal))
-  const { reload } = resource
-  useEffect(
-    () =>
-      onEvents((events) => {
-        if (events.some(({ type }) => type === 'catalog' || type === 'gap')) reload()
-      }),
-    [reload],
-  )
+  useReloadOn('catalog', resource.reload)
   return resource
 }
 

@@ -1,8 +1,8 @@
 /** Sessions: who is connected with which client; an operator ends any of them, everybody their own. */
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'
-import { onEvents } from '../data/live.ts'
+import { useReloadOn } from '../data/live.ts'
 import { useList } from '../data/use-resource.ts'
 import { Pager } from '../parts/filters.tsx'
 import { ago, count } from '../parts/format.ts'
@@ -18,13 +18,7 @@ export function SessionsPage({ me }: { readonly me: Me }) {
   const path = `sessions${queryOf({ cursor: trail.at(-1), limit: '100' })}`
   const resource = useList(path, (signal) => get<ListPage<ListedSession>>(path, signal))
   const { reload } = resource
-  useEffect(
-    () =>
-      onEvents((events) => {
-        if (events.some(({ type }) => type === 'sessions' || type === 'gap')) reload()
-      }),
-    [reload],
-  )
+  useReloadOn('sessions', reload)
   return (
     <>
       <div class="title">

@@ -1,8 +1,7 @@
 /** Tools: search, origin, what they say of themselves, their cost in tokens, and those that clients do not see. */
-import { useEffect } from 'preact/hooks'
 import type { Me, ToolPinState, Tool, ToolList } from '../../api.ts'
 import { get, queryOf } from '../data/client.ts'
-import { onEvents } from '../data/live.ts'
+import { useReloadOn } from '../data/live.ts'
 import { useList } from '../data/use-resource.ts'
 import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter, useTrail } from '../parts/filters.tsx'
 import { count } from '../parts/format.ts'
@@ -49,14 +48,7 @@ function List({ filter }: { readonly filter: Readonly<Record<'text' | 'backend' 
   const [trail, setTrail] = useTrail(JSON.stringify(filter))
   const path = `tools${queryOf({ ...filter, cursor: trail.at(-1), limit: '100' })}`
   const resource = useList(path, (signal) => get<ToolList>(path, signal))
-  const { reload } = resource
-  useEffect(
-    () =>
-      onEvents((events) => {
-        if (events.some(({ type }) => type === 'catalog' || type === 'gap')) reload()
-      }),
-    [reload],
-  )
+  useReloadOn('catalog', resource.reload)
   return (
     <Loaded resource={resource}>
       {({ items, next, total, tokens }) => (
