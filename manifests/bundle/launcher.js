@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Checks the version of Node before anything else is loaded, and keeps compiled code in the user's cache folder, so that
 // the next start is faster. Must parse and run on every Node that has ES modules.
+import { existsSync } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,9 +21,10 @@ if (Number(running.split('.')[0]) < floor) {
   process.exit(1)
 }
 
-// A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached.
+// A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached;
+// a home folder that is missing on purpose (HOME=/nonexistent) is never created.
 const { HOME: home, LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
-const cache = xdg || (process.platform === 'win32' ? local : home && join(home, '.cache'))
+const cache = xdg || (process.platform === 'win32' ? local : home && existsSync(home) && join(home, '.cache'))
 if (cache) nodeModule.enableCompileCache(join(cache, 'gatehouse', 'compile-cache'))
 
 await import('%MAIN%')

@@ -21,9 +21,10 @@ interface Row {
 
 await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   const kube = await startKubeApiserver(t)
+  const absent = join(t.testdir({}), 'absent')
 
   async function doctor(kubeconfig = kube.kubeconfig, ...more: string[]) {
-    const env = { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig }
+    const env = { PATH: process.env['PATH'], HOME: absent, KUBECONFIG: kubeconfig }
     const ran = await runGatehouse(['doctor', '--cluster', ...more, '-o', 'json'], '', env)
     if (ran.stdout === '') return { ...ran, row: (): Row | undefined => undefined }
     const checks = untyped(JSON.parse(ran.stdout)).targets[0].checks as Row[]

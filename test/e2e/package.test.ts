@@ -4,7 +4,7 @@
  * Installing reads the tarball only: the package has no dependencies, so the registry is never asked.
  */
 import { execFile, spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -37,6 +37,10 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
   t.match((await gatehouse('validate', '-f', authz)).stdout, /0 invalid/, 'the policy engine is inside')
   const rendered = await gatehouse('render', '-f', join(root, 'manifests/examples/quickstart'))
   t.match(rendered.stdout, /kind: Deployment/)
+
+  env.HOME = join(dir, 'absent')
+  t.match((await gatehouse('--version')).stdout, /^\d/)
+  t.notOk(existsSync(env.HOME), 'a home folder that is not there is not created')
 })
 
 t.test('launcher: an old Node is told which one is needed', async (t) => {

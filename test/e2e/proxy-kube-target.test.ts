@@ -1,5 +1,6 @@
 /** `proxy stdio NAME`: the address of a resource in the current context, from a real API server. */
 import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +19,7 @@ const root = resolve(import.meta.dirname, '../../manifests')
 async function run(kubeconfig: string, args: readonly string[], input = '') {
   const child = spawn(process.execPath, [program, 'proxy', ...args], {
     stdio: 'pipe',
-    env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
+    env: { PATH: process.env['PATH'], HOME: join(tmpdir(), 'gatehouse-no-home'), KUBECONFIG: kubeconfig },
   })
   let stdout = ''
   let stderr = ''

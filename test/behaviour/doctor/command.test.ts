@@ -58,7 +58,7 @@ await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
     [['http://127.0.0.1:1/mcp', '--client', 'cursor'], /give one of/],
     [['--redis', 'redis://:secret@127.0.0.1:6379'], /must not carry a password/],
     [['--redis', 'http://127.0.0.1'], /must be redis:\/\/host:port/],
-    [['-f', '/nonexistent'], /no such file or folder/],
+    [['-f', join(folder, 'absent')], /no such file or folder/],
     [['mcp.example.com'], /must be an absolute http or https URL/],
     [['ftp://mcp.example.com'], /must start with http/],
     [['https://me:secret@mcp.example.com/mcp'], /must not carry credentials/],

@@ -62,9 +62,9 @@ for (const [name, { watched, edit }] of Object.entries(cases)) {
 }
 
 await t.test('dev: what cannot be run is refused at once, with what to do', async (t) => {
-  const missing = await runGatehouse(['dev', '-f', '/nonexistent'])
-  t.match(missing, { code: 2, stderr: /\/nonexistent: no such file or folder/ })
   const dir = t.testdir({ 'mcp.json': '{"mcpServers": {"a": {"command": "x"}}}' })
+  const missing = await runGatehouse(['dev', '-f', join(dir, 'absent')])
+  t.match(missing, { code: 2, stderr: /\/absent: no such file or folder/ })
   const client = await runGatehouse(['dev', '-f', join(dir, 'mcp.json')])
   t.match(client, { code: 2, stderr: /gatehouse import .*mcp\.json --save FOLDER/ })
   const input = await runGatehouse(['dev', '-f', '-'], 'apiVersion: gatehouse.dev/v1beta1\nkind: MCPServer\n')
