@@ -27,6 +27,7 @@ import type {
   ExposureIngress,
   GuardrailException,
   GuardrailMatch,
+  GuardrailPlace,
   HeaderForwardConfig,
   HeaderFromSecret,
   HeaderInjectionConfig,
@@ -75,6 +76,7 @@ import type {
   ServerAutoscaling,
   ServingTLS,
   SessionAffinity,
+  SizeRule,
   StatefulSetOverrides,
   StdioTarget,
   TokenExchangeConfig,
@@ -116,6 +118,7 @@ export type {
   ExposureIngress,
   GuardrailException,
   GuardrailMatch,
+  GuardrailPlace,
   HeaderForwardConfig,
   HeaderFromSecret,
   HeaderInjectionConfig,
@@ -164,6 +167,7 @@ export type {
   ServerAutoscaling,
   ServingTLS,
   SessionAffinity,
+  SizeRule,
   StatefulSetOverrides,
   StdioTarget,
   TokenExchangeConfig,
@@ -379,7 +383,7 @@ export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval"
 }
 
 export type Guardrails = Omit<filled.Guardrails, "redact"> & {
-  readonly redact: readonly RedactRule[]
+  readonly redact?: readonly RedactRule[]
 }
 
 export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {

@@ -218,6 +218,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "audience"), () => has(self, "resource")),
   "has(self.authorizeUrl) == has(self.tokenUrl)": (self) =>
     equal(has(self, "authorizeUrl"), has(self, "tokenUrl")),
+  "has(self.backends) || has(self.tools)": (self) =>
+    or(() => has(self, "backends"), () => has(self, "tools")),
   "has(self.backends) || has(self.tools) || has(self.pointers)": (self) =>
     or(() => has(self, "backends"), () => has(self, "tools"), () => has(self, "pointers")),
   "has(self.claim) != has(self.matcher)": (self) =>
@@ -240,6 +242,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "headerValue"), has(self, "headerValueEnv")),
   "has(self.issuer) || has(self.jwksUrl) || has(self.introspectionUrl)": (self) =>
     or(() => has(self, "issuer"), () => has(self, "jwksUrl"), () => has(self, "introspectionUrl")),
+  "has(self.maxResultBytes) || has(self.maxArgumentBytes)": (self) =>
+    or(() => has(self, "maxResultBytes"), () => has(self, "maxArgumentBytes")),
   "has(self.name) || has(self.description) || has(self.annotations)": (self) =>
     or(() => has(self, "name"), () => has(self, "description"), () => has(self, "annotations")),
   "has(self.password) != has(self.passwordEnv)": (self) =>
@@ -250,6 +254,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "perUser"), () => has(self, "shared")),
   "has(self.perUser) || has(self.shared) || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => has(self, "perUser"), () => has(self, "shared"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
+  "has(self.redact) || has(self.sizes)": (self) =>
+    or(() => has(self, "redact"), () => has(self, "sizes")),
   "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
   "has(self.token) != has(self.tokenEnv)": (self) =>

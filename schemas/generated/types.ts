@@ -741,10 +741,20 @@ export type GuardrailMatch = {
   readonly tools?: readonly string[]
 }
 
+/** Left alone: what fits all members. */
+export type GuardrailPlace = {
+  /** Names of backends. */
+  readonly backends?: readonly string[]
+  /** Their original names. */
+  readonly tools?: readonly string[]
+}
+
 /** Looks into arguments and results of calls. Off while unset. */
 export type Guardrails = {
   /** Rules for secrets and personal data. */
-  readonly redact: readonly RedactRule[]
+  readonly redact?: readonly RedactRule[]
+  /** Rules for the sizes of arguments and results. */
+  readonly sizes?: readonly SizeRule[]
 }
 
 /** Headers added to every request to the remote server. */
@@ -2327,6 +2337,20 @@ export type SessionStorageConfig = {
   readonly keyPrefix?: string
   /** Secret that holds the Redis password. */
   readonly passwordRef?: SecretRef
+}
+
+/** The largest arguments and results of some calls. Of several rules that fit a call, the smallest number holds. */
+export type SizeRule = {
+  /** In errors, logs and metrics. */
+  readonly name: string
+  /** Largest result, in bytes of JSON as the backend sends it. Over it the call fails with an error; nothing is cut off. */
+  readonly maxResultBytes?: number
+  /** Largest arguments, in bytes of JSON. Over it the backend is not asked. */
+  readonly maxArgumentBytes?: number
+  /** Where it applies; default everywhere. */
+  readonly match?: GuardrailMatch
+  /** Where the rule does not apply. */
+  readonly except?: readonly GuardrailPlace[]
 }
 
 /** Labels and annotations of the StatefulSet and its pods. */

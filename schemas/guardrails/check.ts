@@ -14,7 +14,7 @@ const unusableSize = 100
 /** `guardrails` has passed the schema; `path` is where it stands. */
 export function guardrailViolations(guardrails: unknown, path: string): readonly Violation[] {
   let left = maxTotalSize
-  return rulesIn(guardrails, path).flatMap(({ rule, at }) =>
+  const expressions = rulesIn(guardrails, path, ['redact']).flatMap(({ rule, at }) =>
     listOf(rule['expressions']).flatMap((source, i) => {
       if (typeof source !== 'string' || left < 0) return []
       const checked = checkOf(source)
@@ -25,6 +25,18 @@ export function guardrailViolations(guardrails: unknown, path: string): readonly
       return [{ path: below(below(at, 'expressions'), i), message: `cannot be used: ${problem}` }]
     }),
   )
+  return [...namesTwice(guardrails, path), ...expressions]
+}
+
+/** Logs and metrics know rules by their names alone. The schema keeps them apart within one list. */
+function namesTwice(guardrails: unknown, path: string): readonly Violation[] {
+  const known = new Map<unknown, string>()
+  return rulesIn(guardrails, path, allLists).flatMap(({ rule, at, list }) => {
+    const other = known.get(rule['name'])
+    known.set(rule['name'], other ?? list)
+    if (other === undefined || other === list) return []
+    return [{ path: below(at, 'name'), message: `a rule of ${other} has this name: each has its own` }]
+  })
 }
 
 /** The size of an expression, or what is wrong with it. */
@@ -39,7 +51,7 @@ function checkOf(source: string): number | string {
 
 /** Exceptions that leave nothing alone, because the rule does not look there. */
 export function guardrailWarnings(guardrails: unknown, path: string): readonly Violation[] {
-  return rulesIn(guardrails, path).flatMap(({ rule, at }) => {
+  return rulesIn(guardrails, path, allLists).flatMap(({ rule, at }) => {
     const match = fieldsOf(rule['match'])
     const { direction = 'results' } = rule as Partial<RedactRule>
     return listOf(rule['except']).flatMap((given, i) => {
@@ -79,7 +91,15 @@ function isElsewhere(pointer: string, direction: string): boolean {
   return direction === 'arguments' && ['content', 'structuredContent', 'contents', 'messages'].includes(first)
 }
 
-function rulesIn(guardrails: unknown, path: string) {
-  const at = below(path, 'redact')
-  return listOf(fieldsOf(guardrails)['redact']).map((rule, i) => ({ rule: fieldsOf(rule), at: below(at, i) }))
+const allLists = ['redact', 'sizes'] as const
+
+function rulesIn(guardrails: unknown, path: string, lists: readonly (typeof allLists)[number][]) {
+  return lists.flatMap((list) => {
+    const at = below(path, list)
+    return listOf(fieldsOf(guardrails)[list]).map((rule, i) => ({
+      list,
+      rule: fieldsOf(rule),
+      at: below(at, i),
+    }))
+  })
 }

@@ -93,7 +93,7 @@ export const nextSteps: Steps = {
   guardrail_matched: {
     fix: ({ outcome, rule }) =>
       outcome === 'refused'
-        ? `the audit log names the call; if it is a false alarm, give rule ${rule} of guardrails.redact an exception`
+        ? `the audit log names the call; if it should go on, give rule ${rule} of the guardrails an exception, or a larger limit`
         : undefined,
     cause: ({ rule }) => rule,
   },

@@ -4,7 +4,7 @@
 import type { Changes, JsonObject, OutgoingParams } from '../../mcp/index.ts'
 import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
 import type { Sender } from './session-era/channel.ts'
-import type { Delivery } from './transport/http.ts'
+import type { Delivery, ResponseLimit } from './transport/http.ts'
 
 /** What a backend said about itself. */
 export interface ServerInfo {
@@ -38,6 +38,8 @@ export interface Request {
   readonly signal: AbortSignal
   /** Time that the backend has; time in which it waits for a response of the client does not count. */
   readonly timeoutMs: number
+  /** Bounds the response more than the limits of the configuration do. */
+  readonly limit?: ResponseLimit | undefined
   /** The client's side of an operation; absent for requests of the gateway itself. */
   readonly relay?: Relay | undefined
   /** Told when the request itself leaves, and not what opens the way to it. */

@@ -19,11 +19,13 @@ import {
   toolErrorOutcome,
   withParams,
 } from '../pipeline/operation.ts'
-import { type GuardrailFinding, type Looked, lookThrough } from './look.ts'
+import type { ResponseLimit } from '../backends/transport/http.ts'
+import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
 import { Notes } from './notes.ts'
 import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
-import type { ScanOptions } from './scan.ts'
+import type { ScanOptions } from './look/scan.ts'
 import { fitsOutput } from './output.ts'
+import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge } from './sizes.ts'
 
 /** What came of looking through something. */
 export interface GuardrailDecision extends Subject {
@@ -52,14 +54,24 @@ const saidUnasked: ReadonlySet<string> = new Set([
 /** Its text is for clients. */
 class Refusal extends GatehouseError {}
 
+/** A result that the transport stopped reading. */
+class ResultTooLarge extends Refusal {}
+
+export interface GuardRules {
+  readonly redact: readonly CompiledRule[]
+  readonly sizes: readonly CompiledSize[]
+}
+
 export class Guard {
   readonly #rules: readonly CompiledRule[]
+  readonly #sizes: readonly CompiledSize[]
   readonly #parts: GuardrailParts
   /** What backends say outside of calls, by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
-  constructor(rules: readonly CompiledRule[], parts: GuardrailParts) {
-    this.#rules = rules
+  constructor({ redact, sizes }: GuardRules, parts: GuardrailParts) {
+    this.#rules = redact
+    this.#sizes = sizes
     this.#parts = parts
   }
 
@@ -67,30 +79,37 @@ export class Guard {
   async around(
     operation: Operation,
     entry: CatalogEntry,
-    perform: (operation: Operation) => Promise<Outcome>,
+    perform: (operation: Operation, limit: ResponseLimit | undefined) => Promise<Outcome>,
   ): Promise<Outcome> {
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const outgoing = rulesFor(this.#rules, 'arguments', subject)
     const incoming = rulesFor(this.#rules, 'results', subject)
-    if (outgoing.length + incoming.length === 0) return perform(operation)
+    const sizes = limitsFor(this.#sizes, subject)
+    const isFree = outgoing.length + incoming.length === 0 && !sizes.arguments && !sizes.results
+    if (isFree) return perform(operation, undefined)
+    const limit = responseLimit(sizes.results, subject)
     try {
+      this.#requireSize(argumentBytes(operation.params), sizes.arguments, 'arguments', subject)
       const params = await this.#params(operation, outgoing, subject)
       const notes = incoming.length > 0 ? this.#notes(operation.signal, incoming, subject) : undefined
-      const outcome = await perform({
+      const guarded = {
         ...withParams(operation, params),
         ...notes?.sinksOf(operation),
-        ask: (request, signal) =>
+        ask: (request: Ask, signal?: AbortSignal) =>
           this.#ask(request, {
             ask: (shown) => operation.ask(shown, signal),
             signal: signal ?? operation.signal,
-            rules: { outgoing, incoming, subject },
+            rules: { outgoing, incoming, subject, size: sizes.arguments },
           }),
-      })
+      }
+      const outcome = await perform(guarded, limit)
       await notes?.end()
+      this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
       return incoming.length === 0
         ? outcome
         : await this.#outcome(operation, entry, outcome, incoming, subject)
     } catch (error) {
+      if (error instanceof ResultTooLarge && sizes.results) this.#tellSize(sizes.results, 'results', subject)
       if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
       return toolErrorOutcome(error.message)
     }
@@ -154,7 +173,7 @@ export class Guard {
   /** What a backend asks goes to the client, and the client's response to the backend. */
   async #ask(
     { method, params }: Ask,
-    { ask, signal, rules: { outgoing, incoming, subject } }: AskOptions,
+    { ask, signal, rules: { outgoing, incoming, subject, size } }: AskOptions,
   ): Promise<AskReply> {
     const shown =
       params && incoming.length > 0
@@ -162,6 +181,7 @@ export class Guard {
         : undefined
     const reply = await ask({ method, params: shown?.bytes ?? params })
     const given = reply.result ?? reply.error
+    if (given) this.#requireSize(given.length, size, 'arguments', subject)
     if (!given || outgoing.length === 0) return reply
     const { bytes } = await this.#look(given, outgoing, { subject, direction: 'arguments', signal })
     return reply.result ? { result: bytes } : { error: bytes }
@@ -174,7 +194,7 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    const body = outcome.kind === 'error' ? outcome.error : outcome.result
+    const body = bodyOf(outcome)
     const { bytes } = await this.#look(body, rules, {
       subject,
       direction: 'results',
@@ -218,6 +238,17 @@ export class Guard {
     })
   }
 
+  /** Throws Refusal. */
+  #requireSize(size: number, limit: SizeLimit | undefined, direction: Direction, subject: Subject): void {
+    if (!limit || size <= limit.bytes) return
+    this.#tellSize(limit, direction, subject)
+    throw new Refusal('FORBIDDEN', { detail: tooLarge(limit, direction, subject) })
+  }
+
+  #tellSize({ rule }: SizeLimit, direction: Direction, subject: Subject): void {
+    this.#tell(subject, direction, [{ rule, outcome: 'refused', count: 1 }])
+  }
+
   #tell(subject: Subject, direction: Direction, findings: readonly GuardrailFinding[]): void {
     for (const finding of findings) this.#parts.observe({ ...subject, direction, finding })
   }
@@ -233,10 +264,24 @@ interface Directions {
   readonly outgoing: readonly ActiveRule[]
   readonly incoming: readonly ActiveRule[]
   readonly subject: Subject
+  /** Of what the client responds. */
+  readonly size?: SizeLimit | undefined
 }
 
 interface LookOptions extends ScanOptions {
   readonly subject: Subject
   readonly direction: Direction
   readonly signal: AbortSignal
+}
+
+/** By which the transport stops reading. */
+function responseLimit(limit: SizeLimit | undefined, subject: Subject): ResponseLimit | undefined {
+  if (!limit) return undefined
+  const error = (): GatehouseError =>
+    new ResultTooLarge('FORBIDDEN', { detail: tooLarge(limit, 'results', subject) })
+  return { bytes: limit.bytes, error }
+}
+
+function bodyOf(outcome: Outcome): Buffer {
+  return outcome.kind === 'error' ? outcome.error : outcome.result
 }

@@ -5,9 +5,9 @@
  */
 import { inTurns, type TurnWork } from '../../mcp/index.ts'
 import type { Operation } from '../pipeline/operation.ts'
-import { type GuardrailFinding, look, type Looked } from './look.ts'
+import { type GuardrailFinding, look, type Looked } from './look/look.ts'
 import type { ActiveRule } from './rules.ts'
-import { ScanLimit } from './matches.ts'
+import { ScanLimit } from './look/matches.ts'
 
 const maxWaitingBytes = 4 * 1024 * 1024
 

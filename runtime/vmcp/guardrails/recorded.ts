@@ -6,7 +6,7 @@
  */
 import { atOnce, type TurnWork } from '../../mcp/index.ts'
 import type { MaskText } from '../../observe/index.ts'
-import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './matches.ts'
+import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
 /** Some 10 ms. */

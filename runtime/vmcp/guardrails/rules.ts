@@ -1,7 +1,7 @@
 /** The rules of the configuration, ready for use: where each applies, what it looks for, what it leaves alone. */
 import type { RedactRule } from '../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
-import { type PointerPattern, pointerPattern } from './pointers.ts'
+import { type PointerPattern, pointerPattern } from './look/pointers.ts'
 
 /** What a call is about. */
 export interface Subject {
@@ -25,7 +25,7 @@ interface CompiledException extends Scope {
   readonly pointers: readonly PointerPattern[] | undefined
 }
 
-interface Scope {
+export interface Scope {
   readonly backends: ReadonlySet<string> | undefined
   readonly tools: ReadonlySet<string> | undefined
 }
@@ -79,7 +79,7 @@ export function rulesFor(
   })
 }
 
-function scopeOf({
+export function scopeOf({
   backends,
   tools,
 }: {
@@ -90,7 +90,7 @@ function scopeOf({
 }
 
 /** Where tools are named it is about calls of them alone. */
-function isWithin({ backends, tools }: Scope, { method, backend, original }: Subject): boolean {
+export function isWithin({ backends, tools }: Scope, { method, backend, original }: Subject): boolean {
   if (backends && !backends.has(backend)) return false
   if (!tools) return true
   return method === 'tools/call' && original !== undefined && tools.has(original)

@@ -4,6 +4,7 @@ import type { Events, Instruments, RecordMask } from '../../observe/index.ts'
 import { Guard, type GuardrailParts } from './guard.ts'
 import { recordMask } from './recorded.ts'
 import { compileRules } from './rules.ts'
+import { compileSizes } from './sizes.ts'
 import { tellGuardrails } from './tells.ts'
 
 export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
@@ -30,9 +31,10 @@ export class GuardSlot {
   for({ guardrails }: VmcpConfig): Guard | undefined {
     const settings = JSON.stringify(guardrails)
     if (settings === this.#settings) return this.#guard
-    const rules = guardrails && compileRules(guardrails.redact)
-    this.#guard = rules && new Guard(rules, this.#parts)
-    this.#mask.replace(rules && recordMask(rules))
+    const redact = compileRules(guardrails?.redact ?? [])
+    const sizes = compileSizes(guardrails?.sizes ?? [])
+    this.#guard = guardrails && new Guard({ redact, sizes }, this.#parts)
+    this.#mask.replace(redact.length > 0 ? recordMask(redact) : undefined)
     this.#settings = settings
     return this.#guard
   }

@@ -8,6 +8,7 @@ import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, type JsonObject } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Relay, Request } from '../backends/connection.ts'
+import type { ResponseLimit } from '../backends/transport/http.ts'
 import { heldTool } from '../catalog/facts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
 import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
@@ -31,6 +32,10 @@ export interface EntryCallOptions {
   readonly isStep?: boolean
 }
 
+interface SendOptions extends EntryCallOptions {
+  readonly limit?: ResponseLimit | undefined
+}
+
 export class EntryCalls {
   readonly #parts: () => CallParts
   readonly #pins: PinParts
@@ -51,14 +56,16 @@ export class EntryCalls {
   ): Promise<Outcome> {
     const { guard } = this.#parts()
     if (!guard) return this.#send(operation, entry, changes, options)
-    return guard.around(operation, entry, (guarded) => this.#send(guarded, entry, changes, options))
+    return guard.around(operation, entry, (guarded, limit) =>
+      this.#send(guarded, entry, changes, { ...options, limit }),
+    )
   }
 
   async #send(
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false, isStep = false }: EntryCallOptions,
+    { timeoutMs = 0, bridges = false, isStep = false, limit }: SendOptions,
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)
@@ -76,6 +83,7 @@ export class EntryCalls {
       capabilities: client.abilities.raw,
       signal,
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
+      limit,
       relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
       ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
     }

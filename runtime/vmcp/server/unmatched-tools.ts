@@ -4,7 +4,7 @@
  *
  * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
  */
-import { below, formatViolations, type RedactRule } from '../../../schemas/index.ts'
+import { below, formatViolations, type Guardrails } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
@@ -97,16 +97,20 @@ function namedTools({
   })
   // Rules for all backends concern workflows too, which no backend offers.
   const workflows = new Set(compositeTools.map(({ name }) => name))
-  const masked = (guardrails?.redact ?? []).flatMap(namedByRule)
+  const guarded = [
+    ...(guardrails?.redact ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.redact', i))),
+    ...(guardrails?.sizes ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.sizes', i))),
+  ]
   return [
     ...matched,
     ...priced,
-    ...masked.filter(({ backends, tool }) => backends !== undefined || !workflows.has(tool)),
+    ...guarded.filter(({ backends, tool }) => backends !== undefined || !workflows.has(tool)),
   ]
 }
 
-function namedByRule({ match, except = [] }: RedactRule, i: number): readonly NamedTool[] {
-  const at = below('guardrails.redact', i)
+type GuardrailRule = Pick<NonNullable<Guardrails['redact' | 'sizes']>[number], 'match' | 'except'>
+
+function namedByRule({ match, except = [] }: GuardrailRule, at: string): readonly NamedTool[] {
   const of = (path: string, tools: readonly string[] = [], backends?: readonly string[]) =>
     tools.map((tool, k) => ({ path: below(path, k), backends, tool }))
   return [

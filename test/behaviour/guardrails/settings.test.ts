@@ -70,6 +70,29 @@ t.test('what matches nothing is told: unknown backends, exceptions that except n
   }
 })
 
+t.test('rules for sizes: names of backends, idle exceptions, names of rules', async (t) => {
+  const guardrails = {
+    redact: [mail],
+    sizes: [
+      { name: 'all', maxResultBytes: 1_000, match: { backends: ['raw'] }, except: [{ backends: ['other'] }] },
+      { name: 'mail', maxArgumentBytes: 1_000, match: { backends: ['rwa'] } },
+    ],
+  }
+  const backends = { raw: 'http://127.0.0.1:9/mcp', other: 'http://127.0.0.1:9/mcp' }
+  const config = vmcpConfig(backends, { guardrails })
+  t.throws(
+    () => checkAll(config, { env: {} }),
+    /guardrails\.sizes\[1\]\.match\.backends\[0\]: there is no backend "rwa"/,
+  )
+  const { violations } = validateResource(manifest(guardrails))
+  const { warnings } = validateResource(manifest({ sizes: guardrails.sizes.slice(0, 1) }))
+  const path = 'spec.config.guardrails.sizes[1].name'
+  t.match(violations, [{ path, message: 'a rule of redact has this name: each has its own' }])
+  t.equal(violations.length, 1)
+  for (const lines of [startWarnings(config), warnings])
+    t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of them is in match\.backends/)
+})
+
 t.test('names of tools that no backend offers are told once its tools are known', async (t) => {
   const tools = ['one', 'two'].map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } }))
   const backend = await startRawBackend({ tools: () => tools })
@@ -81,10 +104,11 @@ t.test('names of tools that no backend offers are told once its tools are known'
       { name: 'raw', patterns: ['jwt'], match: { backends: ['raw'], tools: ['two', 'tow'] } },
     ],
   }
+  const sizes = [{ name: 'size', maxResultBytes: 1_000, match: { tools: ['one', 'noe'] } }]
   const steps = [{ id: 'a', type: 'tool', tool: 'one', arguments: {} }]
   const flow = { name: 'flow', description: 'f', parameters: { type: 'object' }, steps }
   const start = async (backends: Record<string, string>, redact: readonly unknown[]) => {
-    const rig = await startGuardrailRig(t, backends, { redact }, { compositeTools: [flow] })
+    const rig = await startGuardrailRig(t, backends, { redact, sizes }, { compositeTools: [flow] })
     await (await rig.as('stateless'))('tools/list')
     const told = () =>
       [...rig.log().matchAll(/"problem":"((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) =>
@@ -99,6 +123,7 @@ t.test('names of tools that no backend offers are told once its tools are known'
     'guardrails.redact[0].match.tools[1]: no backend offers a tool "oen"',
     'guardrails.redact[0].except[0].tools[0]: backend raw does not offer a tool "to"',
     'guardrails.redact[1].match.tools[1]: backend raw does not offer a tool "tow"',
+    'guardrails.sizes[0].match.tools[1]: no backend offers a tool "noe"',
   ]
   t.same(alone.told, problems)
   const status = await alone.rig.status()
@@ -127,6 +152,11 @@ t.test('explain names the rules that concern a tool, in their order', async (t) 
           },
           { name: 'left', patterns: ['iban'], except: [{ tools: ['search'] }] },
         ],
+        sizes: [
+          { name: 'all', maxResultBytes: 9_000, maxArgumentBytes: 500 },
+          { name: 'small', maxResultBytes: 1_000, match: { backends: ['github'] } },
+          { name: 'none', maxResultBytes: 300, except: [{ tools: ['search'] }] },
+        ],
       },
     },
   )
@@ -139,7 +169,9 @@ t.test('explain names the rules that concern a tool, in their order', async (t) 
   })
   t.equal(decision, 'allow')
   t.same(steps.find(({ stage }) => stage === 'guardrail')?.details, [
+    'arguments: all (at most 500 bytes)',
     'arguments: keys (refuse)',
+    'results: small (at most 1000 bytes)',
     'results: mail (mask, with exceptions by pointer)',
     'results: keys (refuse)',
   ])
@@ -159,6 +191,9 @@ t.test('a changed configuration takes effect with the next call', async (t) => {
   t.match(await call(), '[redacted:mail]')
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ redact: [{ ...mail, action: 'refuse' }] })))
   t.match(await call(), 'result withheld by guardrail mail')
+  const sizes = [{ name: 'small', maxArgumentBytes: 64, maxResultBytes: 256 }]
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ sizes })))
+  t.match(await call(), 'ada@example.com', 'no rule of before is left')
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings()))
   t.match(await call(), 'ada@example.com')
 })

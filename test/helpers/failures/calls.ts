@@ -164,7 +164,7 @@ export const callFailures: readonly Failure[] = [
     drive: (t) => withGuardrail(t, 1),
     reason: 'mail',
     message: /a guardrail refused a call or its result/,
-    fix: /give rule mail of guardrails.redact an exception/,
+    fix: /give rule mail of the guardrails an exception/,
     logged: { level: 'warn', rule: 'mail', direction: 'arguments', outcome: 'refused' },
     metric: 'gatehouse_guardrail_matches_total',
     call: { name: 'b_echo', outcome: 'denied', denied: { by: 'guardrail' } },

@@ -302,6 +302,7 @@ export class SessionConnection implements BackendConnection {
           // Without a request of somebody it is initialize or a log level, which are treated alike.
           method: request?.method ?? 'initialize',
           delivery: request?.delivery,
+          limit: request?.limit,
           onMessage: (received: Message) => inbound.handle(received, pending),
         })
         .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))

@@ -126,6 +126,7 @@ export class StreamableChannel implements BackendChannel {
       signal: options.signal,
       rpcMethod: options.method,
       delivery: options.delivery,
+      limit: options.limit,
       control,
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
@@ -189,6 +190,7 @@ export class StreamableChannel implements BackendChannel {
       await pause(position.retryMs, options.signal)
       const response = await this.#get(options.sender, options.signal, position, onMessage, {
         rpcMethod: options.method,
+        limit: options.limit,
       })
       if (response.stream) continue
       if (this.#sessionId !== undefined && hasLostSession(response)) {
@@ -207,7 +209,7 @@ export class StreamableChannel implements BackendChannel {
     signal: AbortSignal,
     position: StreamPosition,
     onMessage: (message: Message) => void,
-    more: Pick<AuthorizedRequest, 'onStream' | 'rpcMethod'>,
+    more: Pick<AuthorizedRequest, 'onStream' | 'rpcMethod' | 'limit'>,
   ): Promise<BackendResponse> {
     const last = position.lastEventId
     const headers = this.#headers({

@@ -138,6 +138,7 @@ export class StatelessConnection implements BackendConnection {
         signal,
         rpcMethod: request.method,
         delivery: request.delivery,
+        limit: request.limit,
         control,
         onEvent,
       })

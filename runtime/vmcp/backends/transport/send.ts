@@ -79,6 +79,16 @@ function resultLimit(
   }
 }
 
+/** `own` is of the result alone. */
+function smaller(
+  limit: ResponseLimit | undefined,
+  own: ResponseLimit | undefined,
+): ResponseLimit | undefined {
+  if (!own) return limit
+  const bytes = own.bytes + envelopeBytes
+  return limit && limit.bytes <= bytes ? limit : { ...own, bytes }
+}
+
 function ownLimit(what: string, bytes: number): ResponseLimit {
   const detail = `${what} is larger than ${bytes} bytes`
   return {
@@ -92,7 +102,7 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'limit'> {
+export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable'> {
   /** JSON-RPC method of the request that this belongs to, if it is one. */
   readonly rpcMethod?: string | undefined
   /** Default: the target's. */
@@ -109,7 +119,7 @@ export async function sendToBackend(
 ): Promise<BackendResponse> {
   const url = request.url ?? target.url
   const repeatable = isRepeatable(request.rpcMethod)
-  const limit = resultLimit(request.rpcMethod, target.limits)
+  const limit = smaller(resultLimit(request.rpcMethod, target.limits), request.limit)
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {
       ...sender.headers,

@@ -267,6 +267,7 @@ const pinning: Table = {
 }
 
 const rule = `${at}.guardrails.redact[0]`
+const size = `${at}.guardrails.sizes[0]`
 
 const guardrails: Table = {
   name: 'config.guardrails',
@@ -281,10 +282,29 @@ const guardrails: Table = {
         },
         { name: 's', expressions: ['x'] },
       ],
+      sizes: [{ name: 'z', maxResultBytes: 1_000, match: {}, except: [{ tools: ['t'] }] }],
     },
   }),
   rows: [
+    {
+      id: '',
+      at: `${at}.guardrails`,
+      good: [{ sizes: [{ name: 'z', maxArgumentBytes: 64 }] }],
+      bad: [{}, []],
+    },
     { id: '', at: `${at}.guardrails.unknown`, bad: [1] },
+    { id: '', at: `${at}.guardrails.sizes`, bad: [[], {}] },
+    { id: '', at: `${size}.name`, required: true, good: ['a-1'], bad: ['', 'A', 'x'.repeat(64)] },
+    {
+      id: '',
+      at: `${size}.maxResultBytes`,
+      good: [256, 67_108_864],
+      bad: [absent, 255, 67_108_865, 1.5, '1Mi'],
+    },
+    { id: '', at: `${size}.maxArgumentBytes`, good: [64, 67_108_864], bad: [0, 63, 67_108_865, '1Mi'] },
+    { id: '', at: `${size}.match`, good: [{ backends: ['b'] }], bad: [[]] },
+    { id: '', at: `${size}.except`, bad: [[]] },
+    { id: '', at: `${size}.except[0]`, good: [{ backends: ['b'] }], bad: [{}, { pointers: ['/x'] }] },
     { id: '', at: `${at}.guardrails.redact`, bad: [[], {}] },
     {
       id: '',

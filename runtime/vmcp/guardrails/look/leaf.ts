@@ -1,5 +1,5 @@
 /** The text of one JSON string, and where a range of its characters stands among the bytes. */
-import { type TurnWork } from '../../mcp/index.ts'
+import { type TurnWork } from '../../../mcp/index.ts'
 
 /** Bytes of a string that become one piece of text. */
 const blockBytes = 32 * 1024

@@ -1,7 +1,7 @@
 /** Looks through one JSON value by some rules: what was found, and the value as it goes on. */
-import { inTurns, type TurnWork } from '../../mcp/index.ts'
+import { inTurns, type TurnWork } from '../../../mcp/index.ts'
 import type { PointerPattern } from './pointers.ts'
-import type { ActiveRule } from './rules.ts'
+import type { ActiveRule } from '../rules.ts'
 import { type Findings, JsonScan, type ScanOptions } from './scan.ts'
 import { spliced } from './splice.ts'
 

@@ -1,5 +1,5 @@
 /** Replaces ranges of bytes; everything else stays as it is. */
-import { joined, type TurnWork } from '../../mcp/index.ts'
+import { joined, type TurnWork } from '../../../mcp/index.ts'
 import type { Replacement } from './scan.ts'
 
 const slicePieces = 4_000

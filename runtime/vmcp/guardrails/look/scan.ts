@@ -5,7 +5,7 @@
  * Works in slices of about a millisecond, and gives up beyond a number of steps: what cannot be read to its end is refused.
  * The value was checked to be JSON and UTF-8 before.
  */
-import type { TurnWork } from '../../mcp/index.ts'
+import type { TurnWork } from '../../../mcp/index.ts'
 import { rawRanges, textBlocks } from './leaf.ts'
 import {
   apart,
@@ -18,7 +18,7 @@ import {
   withMasks,
 } from './matches.ts'
 import { covers, type PointerPattern } from './pointers.ts'
-import type { ActiveRule } from './rules.ts'
+import type { ActiveRule } from '../rules.ts'
 
 /** Bytes to be replaced. */
 export interface Replacement {

@@ -1,9 +1,9 @@
 /** What one rule finds in a text, which may come in pieces; and ranges of several rules as one row of masks. */
-import { ModuleError } from '../../../schemas/index.ts'
-import type { TurnWork } from '../../mcp/index.ts'
-import type { Search } from './find/search.ts'
+import { ModuleError } from '../../../../schemas/index.ts'
+import type { TurnWork } from '../../../mcp/index.ts'
+import type { Search } from '../find/search.ts'
 import type { TextRange } from './leaf.ts'
-import type { ActiveRule } from './rules.ts'
+import type { ActiveRule } from '../rules.ts'
 
 /** The value cannot be looked through within bounds. */
 export class ScanLimit extends ModuleError {}
