@@ -8,6 +8,7 @@ export {
   serviceViolation,
 } from './addresses.ts'
 export { canonicalJson, hashOf } from './canonical.ts'
+export { consoleStartSettings } from './console-settings.ts'
 export {
   type NamingSettings,
   type UnknownBackend,

@@ -10,7 +10,7 @@ import { type Acted, actedIn } from './acted.ts'
 import { anonymousAccess } from './access/anonymous.ts'
 import { Issuer } from './access/issuer.ts'
 import { loginAccess } from './access/login.ts'
-import type { RoleRule } from './access/roles.ts'
+import { makeRoles, type RoleSettings } from './access/roles.ts'
 import type { VisitorAccess } from './access/visitor.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { SharedCalls } from './calls/shared-calls.ts'
@@ -62,7 +62,8 @@ export interface OidcOptions {
   /** Read for each login; undefined for a public client. */
   readonly clientSecret: (() => string | undefined) | undefined
   readonly scopes: readonly string[]
-  readonly roles: readonly RoleRule[]
+  /** The settings in force, the same object as long as they are; they count for who is signed in too. */
+  readonly roles: () => RoleSettings
   readonly fetch: Fetch
   readonly now?: () => number
 }
@@ -114,8 +115,9 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   }
 }
 
-/** Throws INVALID_CONFIG for a login without the address that it comes back to. */
-function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions, acted: Acted): VisitorAccess {
+/** Throws INVALID_CONFIG for a login without the address that it comes back to, and for policies that cannot be used. */
+function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
+  const { access, publicUrl, basePath = '', log, view, events } = options
   if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
   if (publicUrl === undefined)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'console.publicUrl: is required with console.auth' })
@@ -131,7 +133,13 @@ function accessOf({ access, publicUrl, basePath = '', log }: ConsoleOptions, act
     fetch,
     now,
   })
-  return loginAccess({ issuer: provider, issuerName: issuer, roles, publicUrl: home, now, log, acted })
+  const rolesOf = makeRoles({
+    settings: roles,
+    server: view.server,
+    engineFailed: (err) => events.emit('policy_engine_failed', { err }),
+    log,
+  })
+  return loginAccess({ issuer: provider, issuerName: issuer, rolesOf, publicUrl: home, now, log, acted })
 }
 
 /** In a build, the folder beside that of the program; from source, what the last build made. */

@@ -29,7 +29,7 @@ import { digestOf } from './cedar/digest.ts'
 import { EvaluationErrors } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
-import { type Action, type AccessRequest, hintNames, originAttributes, resourceOf } from './requests.ts'
+import { hintNames, originAttributes, policyActions, type PolicyRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
 import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
 import { longestText } from './cedar/values.ts'
@@ -43,13 +43,13 @@ export interface Authorizer {
   /** Names of attributes that come with a request (claims, arguments) and that some policy reads. */
   readonly reads: ReadonlySet<string>
   /** Throws INVALID_PARAMS when policies read arguments and these cannot be read. */
-  decide(subject: PolicySubject, question: AccessRequest): CedarDecision
+  decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
   /** The decision with its reasons. Throws like `decide`. */
-  verdict(subject: PolicySubject, question: AccessRequest): PolicyVerdict
+  verdict(subject: PolicySubject, question: PolicyRequest): PolicyVerdict
   /** True when what is known of the thing named (a tool's hints, where it comes from) can change the decision. */
-  readsFacts(subject: PolicySubject, question: AccessRequest): boolean
+  readsFacts(subject: PolicySubject, question: PolicyRequest): boolean
   /** What the engine is told for a question. Throws like `decide`. */
-  evidence(subject: PolicySubject, question: AccessRequest): Evidence
+  evidence(subject: PolicySubject, question: PolicyRequest): Evidence
 }
 
 /** What a decision rests on. */
@@ -120,6 +120,9 @@ interface FromUpstream {
   readonly subject: PolicySubject
 }
 
+type AnyAction = PolicyRequest['action']
+type ActionsAbove = Readonly<Record<AnyAction, ReadonlySet<string>>>
+
 class CedarAuthorizer implements Authorizer {
   readonly #config: AuthorizerConfig
   readonly #parts: AuthorizerParts
@@ -132,7 +135,7 @@ class CedarAuthorizer implements Authorizer {
   readonly #maxText: number
   readonly #prepared: PreparedPolicies
   readonly #entities: RequestEntities
-  readonly #actionsAbove: Readonly<Record<Action, ReadonlySet<string>>>
+  readonly #actionsAbove: ActionsAbove
   readonly #violations: EvaluationErrors
   readonly #memo = new LRUCache<string, PolicyVerdict>({
     maxSize: memoBytes,
@@ -179,11 +182,9 @@ class CedarAuthorizer implements Authorizer {
       named: reads.flatMap(({ entities }) => entities),
       wants: (attribute) => this.#wanted.has(attribute),
     })
-    this.#actionsAbove = {
-      call_tool: this.#entities.actionsAbove('call_tool'),
-      get_prompt: this.#entities.actionsAbove('get_prompt'),
-      read_resource: this.#entities.actionsAbove('read_resource'),
-    }
+    this.#actionsAbove = Object.fromEntries(
+      (Object.keys(policyActions) as AnyAction[]).map((name) => [name, this.#entities.actionsAbove(name)]),
+    ) as ActionsAbove
     if (config.primaryUpstreamProvider !== undefined && !parts.upstreamTokens)
       this.#log.warn('primaryUpstreamProvider has no effect without an embedded authorization server')
   }
@@ -215,7 +216,7 @@ class CedarAuthorizer implements Authorizer {
     return makeSubject(claims, caller.subject, this.#config, (name) => this.#wanted.has(name))
   }
 
-  readsFacts(subject: PolicySubject, question: AccessRequest): boolean {
+  readsFacts(subject: PolicySubject, question: PolicyRequest): boolean {
     const hints = question.action === 'call_tool' ? this.#hintPolicies : []
     if (hints.length + this.#originPolicies.length === 0) return false
     const target = this.#target(subject, question)
@@ -223,7 +224,7 @@ class CedarAuthorizer implements Authorizer {
     return hints.some(applies) || this.#originPolicies.some(applies)
   }
 
-  #target(subject: PolicySubject, question: AccessRequest): PolicyTarget {
+  #target(subject: PolicySubject, question: PolicyRequest): PolicyTarget {
     return {
       principal: subject.principal,
       actions: this.#actionsAbove[question.action],
@@ -231,11 +232,11 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  decide(subject: PolicySubject, question: AccessRequest): CedarDecision {
+  decide(subject: PolicySubject, question: PolicyRequest): CedarDecision {
     return this.verdict(subject, question).decision
   }
 
-  verdict(subject: PolicySubject, question: AccessRequest): PolicyVerdict {
+  verdict(subject: PolicySubject, question: PolicyRequest): PolicyVerdict {
     if (subject.denyAll || !this.#canBeNamed(question)) return undecided
     const given = this.#argumentsOf(subject, question)
     const memorable =
@@ -248,21 +249,21 @@ class CedarAuthorizer implements Authorizer {
     return verdict ?? undecided
   }
 
-  #canBeNamed({ id, origin }: AccessRequest): boolean {
+  #canBeNamed({ id, origin }: PolicyRequest): boolean {
     return [id, origin?.original, origin?.template].every(
       (name) => name === undefined || (name.length <= this.#maxText && name.isWellFormed()),
     )
   }
 
   /** The arguments that a policy which can apply reads. */
-  #argumentsOf(subject: PolicySubject, question: AccessRequest): RequestAttributes {
+  #argumentsOf(subject: PolicySubject, question: PolicyRequest): RequestAttributes {
     if (question.arguments === undefined || this.#argumentPolicies.length === 0) return noArguments
     const target = this.#target(subject, question)
     if (!this.#argumentPolicies.some((policy) => mayApply(policy, target))) return noArguments
     return argumentAttributes(question.arguments, this.#wanted, this.#maxText)
   }
 
-  #memoKey(subject: PolicySubject, { action, id, hints, origin }: AccessRequest): string {
+  #memoKey(subject: PolicySubject, { action, id, hints, origin }: PolicyRequest): string {
     let marks = ''
     for (const hint of hintNames) {
       const value = this.#wanted.has(hint) ? hints?.[hint] : undefined
@@ -273,7 +274,7 @@ class CedarAuthorizer implements Authorizer {
     return `${subject.fingerprint}${marks}${action}\0${id.length}\0${id}\0${from}`
   }
 
-  evidence(subject: PolicySubject, question: AccessRequest): Evidence {
+  evidence(subject: PolicySubject, question: PolicyRequest): Evidence {
     const given = this.#argumentsOf(subject, question)
     return {
       policies: this.#policies,
@@ -283,7 +284,7 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  #call(subject: PolicySubject, question: AccessRequest, given: RequestAttributes): AuthorizationCall {
+  #call(subject: PolicySubject, question: PolicyRequest, given: RequestAttributes): AuthorizationCall {
     return {
       principal: subject.principal,
       action: { type: 'Action', id: question.action },
@@ -297,7 +298,7 @@ class CedarAuthorizer implements Authorizer {
   /** Undefined when the engine failed, which another time it may not. */
   #evaluate(
     subject: PolicySubject,
-    question: AccessRequest,
+    question: PolicyRequest,
     given: RequestAttributes,
   ): PolicyVerdict | undefined {
     const unheard = this.#unheard(subject, question, given)
@@ -327,7 +328,7 @@ class CedarAuthorizer implements Authorizer {
   }
 
   /** What permits that could have applied read, and the request does not have. */
-  #missing(subject: PolicySubject, question: AccessRequest, call: AuthorizationCall): readonly string[] {
+  #missing(subject: PolicySubject, question: PolicyRequest, call: AuthorizationCall): readonly string[] {
     const target = this.#target(subject, question)
     const read = this.#policies
       .filter((policy) => policy.effect === 'permit' && mayApply(policy, target))
@@ -349,7 +350,7 @@ class CedarAuthorizer implements Authorizer {
   /** A policy that can apply and reads what cannot be told to it. */
   #unheard(
     subject: PolicySubject,
-    question: AccessRequest,
+    question: PolicyRequest,
     given: RequestAttributes,
   ): { policy: Policy; attribute: string } | undefined {
     if (subject.unusable.size + given.unusable.size === 0) return undefined
@@ -365,7 +366,7 @@ class CedarAuthorizer implements Authorizer {
   }
 }
 
-function namesLength({ id, origin }: AccessRequest): number {
+function namesLength({ id, origin }: PolicyRequest): number {
   return id.length + (origin ? origin.original.length + (origin.template?.length ?? 0) : 0)
 }
 

@@ -2,7 +2,7 @@
  * Public API of the policy module: who may do what (Cedar, or an external decision point), how often (token buckets), and
  * how much (quotas).
  */
-export { makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
+export { type Authorizer, makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
 export { externalViolations, isExternal, makeExternalGate } from './external/gate.ts'
 export { explainExternal, type RuntimePoint } from './external/explain.ts'
 export type { PointEvent } from './external/point.ts'
@@ -24,6 +24,7 @@ export {
   type AccessRequest,
   accessRequestsOf,
   type Action,
+  type ConsolePolicyAction,
   type Facts,
   hintsIn,
   methodOf,

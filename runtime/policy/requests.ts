@@ -4,11 +4,14 @@
  * One table for the requests and one for the lists whose items are checked by the same actions.
  * Source: docs/specification/virtual-server.md#authentication, authentication (authorization policies); MCP 2025-11-25 and 2026-07-28, server features.
  */
-import type { Uid } from '../../schemas/cedar/index.ts'
+import type { consoleActions, Uid } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
+
+/** What somebody may do in the web console; its policies are a set of their own. */
+export type ConsolePolicyAction = (typeof consoleActions)[number]
 
 export const methodOf: Readonly<Record<Action, string>> = {
   call_tool: 'tools/call',
@@ -20,6 +23,9 @@ interface ActionRow {
   readonly entityType: string
   readonly feature: string
   readonly operation: string
+}
+
+interface RequestRow extends ActionRow {
   /** What a refused client is told. */
   readonly refusal: string
 }
@@ -43,12 +49,20 @@ export const actions = {
     operation: 'read',
     refusal: 'read denied by authorization policy',
   },
-} as const satisfies Record<Action, ActionRow>
+} as const satisfies Record<Action, RequestRow>
+
+/** What policies are asked about, of clients and of the console. */
+export const policyActions: Readonly<Record<Action | ConsolePolicyAction, ActionRow>> = {
+  ...actions,
+  'console:view': { entityType: 'Console', feature: 'console', operation: 'view' },
+  'console:operate': { entityType: 'Console', feature: 'console', operation: 'operate' },
+  'console:audit': { entityType: 'Console', feature: 'console', operation: 'audit' },
+}
 
 /** One thing that somebody wants to do. */
-export interface AccessRequest {
-  readonly action: Action
-  /** Advertised name of the tool or prompt, exact URI of the resource, or a URI template as it stands. */
+export interface PolicyRequest {
+  readonly action: Action | ConsolePolicyAction
+  /** Advertised name of the tool or prompt, exact URI of the resource, or a URI template as it stands; name of the console. */
   readonly id: string
   /** Raw JSON of a tool call's arguments. */
   readonly arguments?: Buffer | undefined
@@ -56,6 +70,11 @@ export interface AccessRequest {
   readonly hints?: ToolHints | undefined
   /** Where it comes from; undefined where that is not known. */
   readonly origin?: Origin | undefined
+}
+
+/** One thing that a client wants to do. */
+export interface AccessRequest extends PolicyRequest {
+  readonly action: Action
 }
 
 /** What a name of clients leads to. It stays the same whatever clients call it. */
@@ -78,9 +97,9 @@ export interface Facts {
 export const originAttributes = ['backend', 'original'] as const
 
 /** The parents that a resource has by its origin. */
-export function originUids({ action }: AccessRequest, { backend, original, template }: Origin): Uid[] {
+export function originUids({ action }: PolicyRequest, { backend, original, template }: Origin): Uid[] {
   if (backend === '') return [{ type: 'Workflow', id: original }]
-  const type = `Backend${actions[action].entityType}`
+  const type = `Backend${policyActions[action].entityType}`
   const named = [original, ...(template === undefined || template === original ? [] : [template])]
   return [{ type: 'Backend', id: backend }, ...named.map((name) => ({ type, id: `${backend}/${name}` }))]
 }
@@ -97,8 +116,8 @@ export function hintsIn(annotations: unknown): ToolHints {
   )
 }
 
-export function resourceOf({ action, id }: AccessRequest): Uid {
-  return { type: actions[action].entityType, id }
+export function resourceOf({ action, id }: PolicyRequest): Uid {
+  return { type: policyActions[action].entityType, id }
 }
 
 export function refusal(action: Action): GatehouseError {

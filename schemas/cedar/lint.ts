@@ -10,8 +10,21 @@ import { originTypes, readEntities } from './entities.ts'
 import { policyJson, readPolicies } from './policies.ts'
 import { toUid, type Uid } from './uid.ts'
 
-const actions: ReadonlySet<string> = new Set(['call_tool', 'get_prompt', 'read_resource'])
-const types: readonly string[] = ['Action', 'Client', 'MCP', 'Prompt', 'Resource', 'Tool', ...originTypes]
+/** What policies of the web console are asked about: one action for each role. */
+export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
+
+/** What policies are written for: the requests of clients, or the web console. */
+export type PolicySubjectMatter = 'clients' | 'console'
+
+const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
+  clients: ['call_tool', 'get_prompt', 'read_resource'],
+  console: consoleActions,
+}
+const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
+  clients: ['Prompt', 'Resource', 'Tool', ...originTypes],
+  console: ['Console'],
+}
+const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
 /** Attributes of resources and actions; those of requests begin with a prefix. */
 const attributes: readonly string[] = [
   'name',
@@ -33,21 +46,31 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
+  /** Default: the requests of clients. */
+  readonly about?: PolicySubjectMatter | undefined
 }
 
 /** One line for each name, with the path of the policy. Never throws; policies that cannot be read are warned of elsewhere. */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
-  const { entitiesJson = '[]', groupEntityType = 'ServiceGroup' } = texts
+  const { entitiesJson = '[]', groupEntityType = 'ServiceGroup', about = 'clients' } = texts
   const configured = configuredNames(entitiesJson)
   const known = {
-    types: new Set([...types, groupEntityType, ...configured.types]),
-    actions: new Set([...actions, ...configured.actions]),
+    types: new Set([...commonTypes, ...typesFor[about], groupEntityType, ...configured.types]),
+    actions: new Set([...actionsFor[about], ...configured.actions]),
     attributes: new Set([...attributes, ...configured.attributes]),
+    groupType: groupEntityType,
+    offered: actionsFor[about].join(', '),
   }
   return [
-    ...warningsOf(texts.policies, 'policies', known, groupEntityType),
-    ...warningsOf(texts.shadowPolicies ?? [], 'shadowPolicies', known, groupEntityType),
+    ...warningsOf(texts.policies, 'policies', known),
+    ...warningsOf(texts.shadowPolicies ?? [], 'shadowPolicies', known),
   ].slice(0, maxWarnings)
+}
+
+interface Known extends Names {
+  readonly groupType: string
+  /** The actions to choose from, as warnings name them. */
+  readonly offered: string
 }
 
 interface Names {
@@ -56,17 +79,17 @@ interface Names {
   readonly attributes: ReadonlySet<string>
 }
 
-function warningsOf(texts: readonly string[], member: string, known: Names, groupType: string): string[] {
+function warningsOf(texts: readonly string[], member: string, known: Known): string[] {
   return readPolicies(texts).policies.flatMap((parts, index) => {
     const found = namesIn(parts.flatMap((text) => jsonOf(text) ?? []))
     const path = `${member}[${index}]`
     return [
       ...missing(found.types, known.types).map(
         (type) =>
-          `${path} names entities of type ${type}, which nothing has; groups of callers are of type ${groupType}`,
+          `${path} names entities of type ${type}, which nothing has; groups of callers are of type ${known.groupType}`,
       ),
       ...missing(found.actions, known.actions).map(
-        (id) => `${path} names Action::${JSON.stringify(id)}; known are ${[...actions].join(', ')}`,
+        (id) => `${path} names Action::${JSON.stringify(id)}; known are ${known.offered}`,
       ),
       ...missing(found.attributes, known.attributes)
         .filter((name) => !prefixes.test(name))

@@ -308,15 +308,21 @@ export type ConflictResolutionConfig = Omit<filled.ConflictResolutionConfig, "pr
   readonly prefixFormat?: string
 }
 
-export type Console = Omit<filled.Console, "enabled" | "port" | "auth" | "payloads"> & {
+export type Console = Omit<filled.Console, "enabled" | "port" | "auth" | "payloads" | "authz"> & {
   readonly enabled?: boolean
   readonly port?: number
   readonly auth?: ConsoleAuth
   readonly payloads?: "none" | "failures" | "all"
+  readonly authz?: ConsoleAuthz
 }
 
 export type ConsoleAuth = Omit<filled.ConsoleAuth, "scopes"> & {
   readonly scopes?: readonly string[]
+}
+
+export type ConsoleAuthz = Omit<filled.ConsoleAuthz, "entitiesJson" | "groupEntityType"> & {
+  readonly entitiesJson?: string
+  readonly groupEntityType?: string
 }
 
 export type DecisionCache = Omit<filled.DecisionCache, "ttl" | "maxEntries"> & {

@@ -40,10 +40,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "__namespace__")), () => has(self, "serviceAccount")),
   "!has(self.aggregation.tools) || !self.aggregation.tools.exists(t, has(t.toolConfigRef))": (self) =>
     or(() => not(has(select(self, "aggregation"), "tools")), () => not(exists(select(select(self, "aggregation"), "tools"), (t) => has(t, "toolConfigRef")))),
-  "!has(self.auth) || (has(self.roles) && size(self.roles) > 0)": (self) =>
-    or(() => not(has(self, "auth")), () => and(() => has(self, "roles"), () => greater(size(select(self, "roles")), 0n))),
+  "!has(self.auth) || has(self.authz) || (has(self.roles) && size(self.roles) > 0)": (self) =>
+    or(() => not(has(self, "auth")), () => has(self, "authz"), () => and(() => has(self, "roles"), () => greater(size(select(self, "roles")), 0n))),
   "!has(self.authorizationEndpointBaseUrl) || self.authorizationEndpointBaseUrl.startsWith('https://') || self.insecureAllowHTTP || self.authorizationEndpointBaseUrl.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "authorizationEndpointBaseUrl")), () => startsWith(select(self, "authorizationEndpointBaseUrl"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "authorizationEndpointBaseUrl"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!has(self.authz) || !has(self.roles) || size(self.roles) == 0": (self) =>
+    or(() => not(has(self, "authz")), () => not(has(self, "roles")), () => equal(size(select(self, "roles")), 0n)),
   "!has(self.autoscaling) || self.autoscaling.maxReplicas < 2 || !has(self.sessionStorage) || self.sessionStorage.provider != 'memory'": (self) =>
     or(() => not(has(self, "autoscaling")), () => less(select(select(self, "autoscaling"), "maxReplicas"), 2n), () => not(has(self, "sessionStorage")), () => notEqual(select(select(self, "sessionStorage"), "provider"), "memory")),
   "!has(self.autoscaling) || self.transport != 'stdio'": (self) =>

@@ -426,7 +426,9 @@ export type Console = {
   readonly auth?: ConsoleAuth
   /** Which calls are stored with arguments and result, in memory, redacted and cut to 16 KiB a side. Auditors see them, and everybody those of their own calls. */
   readonly payloads: "none" | "failures" | "all"
-  /** Who may see and do what, by claims of the ID token. Roles add up; who has none sees only what concerns oneself. */
+  /** Who may see and do what in the console, by Cedar policies of its own: those of incomingAuth have no say in it. The principal is Client::"<sub>" with its groups as parents, the resource Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. What no policy permits, or one forbids, is not granted. */
+  readonly authz?: ConsoleAuthz
+  /** Who may see and do what, by claims of the ID token; not together with authz. Roles add up; who has none sees only what concerns oneself. */
   readonly roles?: readonly ConsoleRole[]
 }
 
@@ -442,6 +444,20 @@ export type ConsoleAuth = {
   readonly clientSecretRef?: SecretRef
   /** Scopes to ask for. */
   readonly scopes: readonly string[]
+}
+
+/** Who may see and do what in the console, by Cedar policies of its own: those of incomingAuth have no say in it. The principal is Client::"<sub>" with its groups as parents, the resource Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. What no policy permits, or one forbids, is not granted. */
+export type ConsoleAuthz = {
+  /** Cedar policies. */
+  readonly policies: readonly string[]
+  /** Cedar entities as a JSON document. */
+  readonly entitiesJson: string
+  /** Claim that holds group membership; takes priority over the well-known claims groups, roles and cognito:groups. */
+  readonly groupClaimName?: string
+  /** Claim that holds roles; extracted separately and mapped to the group entity type. */
+  readonly roleClaimName?: string
+  /** Entity type of the principal parents made from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
+  readonly groupEntityType: string
 }
 
 /** Grants a role to users with one of these values in a claim. */

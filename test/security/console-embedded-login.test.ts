@@ -16,6 +16,12 @@ t.test('whoever signs in has the roles of the claims, and is who the server know
     token_endpoint_auth_method: 'none',
     scope: 'openid profile email',
   })
+  const settings = {
+    roles: [
+      { role: 'operator' as const, claim: 'email', values: ['alice@example.test'] },
+      { role: 'auditor' as const, claim: 'email', values: ['somebody@example.test'] },
+    ],
+  }
   const console = await startTestConsole(
     {},
     {},
@@ -28,10 +34,7 @@ t.test('whoever signs in has the roles of the claims, and is who the server know
           clientId,
           clientSecret: undefined,
           scopes: ['openid', 'profile', 'email'],
-          roles: [
-            { role: 'operator', claim: 'email', values: ['alice@example.test'] },
-            { role: 'auditor', claim: 'email', values: ['somebody@example.test'] },
-          ],
+          roles: () => settings,
           fetch: makeFetch({ guard: 'any' }),
         },
       },

@@ -49,7 +49,7 @@ function tooLarge({
   outgoingAuth,
   podTemplateSpec,
 }: VirtualMCPServerSpec): Violation[] {
-  const { aggregation, compositeTools, backends } = config ?? {}
+  const { aggregation, compositeTools, backends, console } = config ?? {}
   const inline = outgoingAuth?.source === 'inline' ? backends : undefined
   const { policies, shadowPolicies, entitiesJson } = incomingAuth.authzConfig?.inline ?? {}
   const file = definedFields({
@@ -59,6 +59,7 @@ function tooLarge({
     policies,
     shadowPolicies,
     entitiesJson,
+    console,
   })
   return [
     // As YAML it can have half the bytes, and writing that takes time.

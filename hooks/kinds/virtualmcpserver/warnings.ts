@@ -5,6 +5,7 @@ import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import { replicaFailure } from '../../runtime-config/auth-server.ts'
+import { consoleWarnings } from './config/console.ts'
 import { authServerWarnings } from '../../externalauth/index.ts'
 import { unknownBackendsOf } from '../../references/backend-names.ts'
 import { policyNameWarnings } from '../common/checks/policies.ts'
@@ -28,7 +29,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
     found.push('config.backends is used only with outgoingAuth.source inline')
   }
   found.push(...quotaWarnings(spec))
-  found.push(...policyNameWarnings(spec.incomingAuth.authzConfig))
+  found.push(...policyNameWarnings(spec.incomingAuth.authzConfig), ...consoleWarnings(spec))
   found.push(...tlsWarnings(spec, virtualServerNames(metadata.name).server))
   for (const { path, message } of guardrailWarnings(config?.guardrails, 'config.guardrails'))
     found.push(clip(`${path}: ${message}`, 120))

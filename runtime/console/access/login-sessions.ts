@@ -4,7 +4,6 @@
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Caller } from '../../net/index.ts'
-import type { Role } from '../api.ts'
 
 const idleMs = 30 * 60_000
 const absoluteMs = 8 * 60 * 60_000
@@ -13,7 +12,6 @@ const maxSessions = 10_000
 export interface ConsoleSession {
   readonly caller: Caller
   readonly name: string | undefined
-  readonly roles: readonly Role[]
   /** For the end of the session at the issuer. */
   readonly idToken: string
   /** When the user was last asked to sign in, milliseconds since the epoch. */

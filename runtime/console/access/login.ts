@@ -21,12 +21,13 @@ import {
 } from '../../net/index.ts'
 import { isOurState, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
 import type { Log } from '../../net/index.ts'
+import type { Role } from '../api.ts'
 import { checkFetchSite, checkWrite } from '../http/security.ts'
 import type { Acted } from '../acted.ts'
 import type { Issuer, SignedInUser } from './issuer.ts'
 import { type ConsoleSession, LoginSessions } from './login-sessions.ts'
 import { type PendingLogin, PendingLogins } from './pending-logins.ts'
-import { type RoleRule, rolesOf } from './roles.ts'
+import type { RolesOf } from './roles.ts'
 import type { VisitorAccess, Visitor } from './visitor.ts'
 
 const freshMs = 15 * 60_000
@@ -37,7 +38,7 @@ export interface LoginOptions {
   readonly issuer: Issuer
   /** As the ID tokens name it. */
   readonly issuerName: string
-  readonly roles: readonly RoleRule[]
+  readonly rolesOf: RolesOf
   /** Address of the console with its base path, without a slash at the end. */
   readonly publicUrl: string
   readonly now: () => number
@@ -46,26 +47,29 @@ export interface LoginOptions {
 }
 
 export function loginAccess(options: LoginOptions): VisitorAccess {
-  const { issuer, publicUrl, now, log, acted } = options
+  const { issuer, publicUrl, now, log, acted, rolesOf } = options
   const secure = publicUrl.startsWith('https:')
   const sessions = new LoginSessions(now)
   const pending = new PendingLogins(now)
   const sessionCookie = { name: 'gh-console', secure }
   const loginCookie = { name: 'gh-console-login', secure, maxAgeSec: pendingSec }
 
-  function visitorOf(id: string, session: ConsoleSession): Visitor {
-    const { caller, name, roles, csrf, authenticatedAt } = session
+  async function visitorOf(id: string, session: ConsoleSession): Promise<Visitor> {
+    const { caller, name, csrf, authenticatedAt } = session
+    const roles = await rolesOf(caller)
     return {
       user: { sub: caller.subject, ...(name === undefined ? {} : { name }) },
       roles,
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      isLive: () => sessions.find(id, { touch: false }) !== undefined,
+      // What somebody follows with roles that were since taken away ends as well.
+      isLive: async () =>
+        sessions.find(id, { touch: false }) !== undefined && isSame(await rolesOf(caller), roles),
     }
   }
 
-  function visitor(exchange: Exchange): Visitor | undefined {
+  async function visitor(exchange: Exchange): Promise<Visitor | undefined> {
     const id = readCookie(exchange, sessionCookie)
     const session = id === undefined ? undefined : sessions.find(id, { touch: true })
     return session && id !== undefined ? visitorOf(id, session) : undefined
@@ -108,7 +112,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     const id = readCookie(exchange, sessionCookie)
     const session = id === undefined ? undefined : sessions.find(id, { touch: false })
     if (id === undefined || !session) throw new GatehouseError('UNAUTHENTICATED')
-    checkWrite(exchange, visitorOf(id, session))
+    checkWrite(exchange, await visitorOf(id, session))
     sessions.end(id)
     addCookie(exchange, clearCookie(sessionCookie))
     acted(exchange, { type: 'console_logout', caller: session.caller })
@@ -161,7 +165,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
 function sessionFacts(
   { claims, subject, idToken, accessToken }: SignedInUser,
   { again }: PendingLogin,
-  { issuerName, roles, now }: LoginOptions,
+  { issuerName, now }: LoginOptions,
 ) {
   const name = [claims['name'], claims['email']].find((text) => typeof text === 'string' && text !== '')
   /** Without a time the issuer may have remembered the user from long ago, unless it was told to ask. */
@@ -179,10 +183,13 @@ function sessionFacts(
       token: accessToken,
     }),
     name: typeof name === 'string' ? name : undefined,
-    roles: rolesOf(claims, roles),
     idToken,
     authenticatedAt: authenticatedAt(),
   }
+}
+
+function isSame(roles: readonly Role[], before: readonly Role[]): boolean {
+  return roles.length === before.length && roles.every((role) => before.includes(role))
 }
 
 function requireMethod({ req }: Exchange, method: string): void {

@@ -121,7 +121,7 @@ export const nextSteps: Steps = {
     fix: ({ outcome }) =>
       outcome === 'success'
         ? undefined
-        : 'look for this event in the audit log: it names user and target; roles are given in console.roles',
+        : 'look for this event in the audit log: it names user and target; roles are given in console.roles or console.authz',
     cause: ({ operation }) => operation,
   },
 }

@@ -8,14 +8,7 @@
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import type { CedarAttributes, Entity } from './entity.ts'
-import {
-  type Action,
-  actions,
-  type AccessRequest,
-  originAttributes,
-  originUids,
-  resourceOf,
-} from '../requests.ts'
+import { originAttributes, originUids, policyActions, type PolicyRequest, resourceOf } from '../requests.ts'
 import { referencesIn, type StaticEntities } from './static-entities.ts'
 import type { PolicySubject } from '../subject.ts'
 
@@ -29,7 +22,8 @@ export interface RequestEntitiesOptions {
   readonly wants: (attribute: string) => boolean
 }
 
-type ByAction = Partial<Record<Action, readonly Entity[]>>
+type PolicyAction = PolicyRequest['action']
+type ByAction = Partial<Record<PolicyAction, readonly Entity[]>>
 
 export class RequestEntities {
   readonly #options: RequestEntitiesOptions
@@ -44,17 +38,17 @@ export class RequestEntities {
   }
 
   /** Keys of an action and of everything above it. */
-  actionsAbove(action: Action): ReadonlySet<string> {
+  actionsAbove(action: PolicyAction): ReadonlySet<string> {
     return new Set(this.#options.configured.withAncestors([actionUid(action)]).map(keyOf))
   }
 
   of(
     subject: PolicySubject,
-    question: AccessRequest,
+    question: PolicyRequest,
     argumentAttributes: CedarAttributes,
   ): readonly Entity[] {
     const uid = resourceOf(question)
-    const { feature, operation } = actions[question.action]
+    const { feature, operation } = policyActions[question.action]
     const configured = this.#options.configured.get(uid)
     const { origin } = question
     const own = {
@@ -92,7 +86,7 @@ export class RequestEntities {
     return Object.fromEntries(Object.entries(attributes).filter(([name]) => this.#options.wants(name)))
   }
 
-  #aroundOf(subject: PolicySubject, action: Action): readonly Entity[] {
+  #aroundOf(subject: PolicySubject, action: PolicyAction): readonly Entity[] {
     const known = this.#around.get(subject) ?? {}
     const made = known[action]
     if (made) return made
@@ -101,11 +95,11 @@ export class RequestEntities {
     return entities
   }
 
-  #makeAround(subject: PolicySubject, action: Action): readonly Entity[] {
+  #makeAround(subject: PolicySubject, action: PolicyAction): readonly Entity[] {
     const { configured, named } = this.#options
     const uid = actionUid(action)
     const all = configured.within([subject.principal, uid, ...named])
-    const attrs = this.#wanted({ operation: actions[action].operation })
+    const attrs = this.#wanted({ operation: policyActions[action].operation })
     for (const entity of [
       { uid, attrs, parents: [] },
       {
@@ -129,7 +123,7 @@ function withoutOrigin(attrs: CedarAttributes): CedarAttributes {
   return rest
 }
 
-function actionUid(action: Action): Uid {
+function actionUid(action: PolicyAction): Uid {
   return { type: 'Action', id: action }
 }
 

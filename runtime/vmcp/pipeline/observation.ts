@@ -3,7 +3,7 @@
  * the calls of backends. Settings are read at start; a changed one takes effect at the next start.
  * Source: docs/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
-import { isSwitchedOn } from '../../../schemas/index.ts'
+import { consoleStartSettings, isSwitchedOn } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import {
@@ -114,7 +114,7 @@ function settingsOf({ audit, telemetry, sessionStorage, console }: VmcpConfig) {
     audit: JSON.stringify(audit),
     telemetry: JSON.stringify(telemetry),
     sessionStorage: JSON.stringify(sessionStorage),
-    console: JSON.stringify(console),
+    console: JSON.stringify(consoleStartSettings(console)),
   }
 }
 

@@ -248,7 +248,20 @@ function incomingViolations(config: VmcpConfig, env: Environment): string[] {
     : []
 }
 
-function policyViolations({ incomingAuth }: VmcpConfig): string[] {
+function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {
+  return [...clientPolicies(incomingAuth), ...consolePolicies(console)]
+}
+
+/** Wrong ones keep the server from starting, or a changed file from being reloaded, and never open the console. */
+function consolePolicies(console: VmcpConfig['console']): string[] {
+  if (!console?.enabled || !console.authz) return []
+  const { policies, entitiesJson } = console.authz
+  return cedarViolations(policies, entitiesJson).map(
+    ({ path, message }) => `console.authz.${path}: ${message}`,
+  )
+}
+
+function clientPolicies(incomingAuth: VmcpConfig['incomingAuth']): string[] {
   const { authz } = incomingAuth
   if (isExternal(authz)) return [...externalViolations(authz)]
   if (authz?.type !== 'cedar') return []

@@ -52,6 +52,8 @@ export interface ServerView {
   endSession(hash: string): Promise<boolean>
   /** The configuration in force, as the file has it, with defaults. */
   config(): unknown
+  /** Settings of the console, the same object as long as they are; undefined where there are none. */
+  console(): VmcpConfig['console']
   /** The policies in force, the same object as long as they are; undefined without policies. */
   policies(): DescribedPolicies | undefined
   /** URL of the external decision point that decides in their place. */
@@ -112,6 +114,7 @@ export function viewOf(parts: ViewParts): ServerView {
       return found !== undefined
     },
     config,
+    console: () => config().console,
     policies: () => policiesOf(config()),
     decisionPoint: () => config().incomingAuth.authz?.httpv1?.http.url,
     connection() {

@@ -16,6 +16,12 @@ const good = {
 const refused: readonly [string, Record<string, unknown>, RegExp][] = [
   ['without a login', { ...good, auth: undefined }, /auth is required/],
   ['without roles', { ...good, roles: [] }, /roles must grant/],
+  [
+    'with roles and policies',
+    { ...good, authz: { policies: ['permit(principal, action, resource);'] } },
+    /authz must not be given together with roles/,
+  ],
+  ['with no policy', { ...good, roles: undefined, authz: { policies: [] } }, /policies/],
   ['without an address', { ...good, publicUrl: undefined }, /publicUrl is required/],
   [
     'http in public',
@@ -54,6 +60,23 @@ t.test('a console that can be served is taken, with its defaults', async (t) => 
   t.equal(refusals({ enabled: false }), '')
   t.equal(refusals({ ...good, publicUrl: 'http://127.0.0.1:4484' }), '')
 })
+
+t.test(
+  'policies in place of roles are taken, and unreadable ones refused before anything starts',
+  async (t) => {
+    const policies = [
+      'permit(principal in ServiceGroup::"a", action == Action::"console:view", resource == Console::"team");',
+    ]
+    const byPolicies = { ...good, roles: undefined, authz: { policies } }
+    t.equal(refusals(byPolicies), '')
+    t.match(vmcpConfig({}, { console: byPolicies }).console, { authz: { groupEntityType: 'ServiceGroup' } })
+    const unreadable = { ...byPolicies, authz: { policies: ['permit(', 'forbid('], entitiesJson: '{' } }
+    for (const message of [/authz\.policies\[0\]: /, /authz\.policies\[1\]: /, /authz\.entitiesJson: /]) {
+      t.match(refusals(unreadable), message, 'all at once')
+      await t.rejects(startTestConsole({}, { console: unreadable }), { message })
+    }
+  },
+)
 
 t.test('an issuer that is not the one of the server is told, with what follows', async (t) => {
   const oidc = (issuer: string) => ({

@@ -9,7 +9,7 @@ import {
 } from '../../../runtime/console/index.ts'
 import { explain } from '../../../runtime/explain/index.ts'
 import { anonymousCaller } from '../../../runtime/incoming/index.ts'
-import { silentLog } from '../../../runtime/net/index.ts'
+import { type Log, silentLog } from '../../../runtime/net/index.ts'
 import { makeEvents } from '../../../runtime/observe/index.ts'
 import type { RecordStream } from '../../../runtime/store/index.ts'
 import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
@@ -47,6 +47,7 @@ export async function startTestConsole(
     readonly assets?: string
     readonly approver?: Approver
     readonly shared?: RecordStream
+    readonly log?: Log
     readonly payloads?: 'none' | 'failures' | 'all'
     readonly login?: { readonly port: number; readonly access: ConsoleOptions['access'] }
   } = {},
@@ -72,7 +73,7 @@ export async function startTestConsole(
     publicUrl: options.login && `http://127.0.0.1:${options.login.port}`,
     access: options.login?.access ?? { type: 'anonymous', token, caller: anonymousCaller() },
     assets: options.assets,
-    log: silentLog,
+    log: options.log ?? silentLog,
   })
   let csrf: string | undefined
   const api: TestConsole['api'] = async (path, { method = 'GET', body, headers = {} } = {}) => {

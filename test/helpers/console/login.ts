@@ -1,6 +1,6 @@
 /** A console with a login at a real OpenID provider, and browsers of users with given groups. */
-import type { Approver } from '../../../runtime/console/index.ts'
-import { makeFetch } from '../../../runtime/net/index.ts'
+import type { Approver, OidcOptions } from '../../../runtime/console/index.ts'
+import { type Log, makeFetch } from '../../../runtime/net/index.ts'
 import {
   startOidcProvider,
   type TestProvider,
@@ -26,6 +26,9 @@ export interface LoginRigOptions {
   readonly approver?: Approver
   /** Whether ID tokens say when the user signed in without being asked for it. Default true. */
   readonly authTime?: boolean
+  /** Default: the groups viewers, operators and auditors have the role of that name. */
+  readonly roles?: OidcOptions['roles']
+  readonly log?: Log
   readonly payloads?: 'none' | 'failures' | 'all'
 }
 
@@ -50,8 +53,10 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
     claim: 'groups',
     values: [`${name}s`],
   })
+  const byGroups = { roles: [role('viewer'), role('operator'), role('auditor')] }
   const console = await startTestConsole(options.backends ?? {}, options.more, {
     ...(options.payloads ? { payloads: options.payloads } : {}),
+    ...(options.log ? { log: options.log } : {}),
     ...(options.approver ? { approver: options.approver } : {}),
     login: {
       port,
@@ -61,7 +66,7 @@ export async function startLoginRig(options: LoginRigOptions = {}): Promise<Logi
         clientId: 'console',
         clientSecret: () => 'planted-client-secret',
         scopes: ['openid', 'profile'],
-        roles: [role('viewer'), role('operator'), role('auditor')],
+        roles: options.roles ?? (() => byGroups),
         fetch: makeFetch({ guard: 'any' }),
         ...(options.now ? { now: options.now } : {}),
       },

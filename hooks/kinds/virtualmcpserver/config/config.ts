@@ -4,7 +4,7 @@
  * What the running server reloads without a restart is told apart from the rest, whose change rolls the pods.
  */
 import type { input } from '../../../../schemas/index.ts'
-import { hashOf } from '../../../../schemas/index.ts'
+import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { sessionStoragePart } from '../../../runtime-config/session-storage.ts'
@@ -99,7 +99,7 @@ export function restartHash(
   authServer: unknown,
   revision: string | undefined,
 ): string {
-  const rest: Record<string, unknown> = { ...config }
+  const rest: Record<string, unknown> = { ...config, console: consoleStartSettings(config.console) }
   for (const key of hotReloadable) delete rest[key]
   return hashOf({ ...rest, authServer, revision })
 }

@@ -1,6 +1,7 @@
 /**
  * The console of a virtual server: its part of the file, the Secret of its client, and its port in pod and Service.
  */
+import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import {
   consoleSecretVariable,
   type input,
@@ -39,8 +40,25 @@ export function consolePorts({ config }: VirtualMCPServerSpec): readonly { name:
   return config?.console?.enabled ? [{ name: 'console', port: config.console.port }] : []
 }
 
-/** A pod and a Service have each port once. */
+/** A pod and a Service have each port once, and policies must be readable. */
 export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
-  if (!consolePorts(spec).some((console) => console.port === port)) return []
-  return [{ path: 'spec.config.console.port', message: `must not be ${port}, the port of MCP` }]
+  const { policies = [], entitiesJson = '[]' } = spec.config?.console?.authz ?? {}
+  const unusable = cedarViolations(policies, entitiesJson).map(({ path, message }) => ({
+    path: `spec.config.console.authz.${path}`,
+    message,
+  }))
+  const isTaken = consolePorts(spec).some((console) => console.port === port)
+  return [
+    ...(isTaken
+      ? [{ path: 'spec.config.console.port', message: `must not be ${port}, the port of MCP` }]
+      : []),
+    ...unusable,
+  ]
+}
+
+/** Names in the policies of the console that nothing has. */
+export function consoleWarnings({ config }: VirtualMCPServerSpec): string[] {
+  const authz = config?.console?.authz
+  if (!authz) return []
+  return cedarWarnings({ ...authz, about: 'console' }).map((line) => `config.console.authz.${line}`)
 }

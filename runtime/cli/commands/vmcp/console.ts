@@ -1,7 +1,13 @@
 /** The web console beside a virtual server: what it is started with, and what it sees. */
 import type { ServedCertificate } from '../../../../schemas/certificate/index.ts'
 import { type Environment, type VmcpConfig, vmcpEnvironment } from '../../../config/index.ts'
-import type { CallRecorder, RunningConsole, ConsoleOptions } from '../../../console/index.ts'
+import type {
+  AnonymousOptions,
+  CallRecorder,
+  ConsoleOptions,
+  OidcOptions,
+  RunningConsole,
+} from '../../../console/index.ts'
 import { anonymousCaller } from '../../../incoming/index.ts'
 import { type Log, makeFetch } from '../../../net/index.ts'
 import type { Events } from '../../../observe/index.ts'
@@ -30,7 +36,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   const { events, log, certificate } = parts
   const found = settingsOf(parts)
   if (!found) return undefined
-  const { payloads, ...settings } = found
+  const { payloads, access, ...settings } = found
   // Most servers have none, and start without loading it.
   const { CallRecorder, startConsole } = await import('../../../console/index.ts')
   const recorder = new CallRecorder({ events, payloads })
@@ -40,6 +46,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
       const { makeApprover } = await import('../../lock/approval/approver.ts')
       return startConsole({
         ...settings,
+        access: access.type === 'oidc' ? { ...access, roles: () => view.console() ?? {} } : access,
         certificate,
         view,
         approver: await makeApprover({ env: parts.env, toolLocks: () => view.toolLocks() }),
@@ -61,7 +68,9 @@ function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
   return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
 }
 
-interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl' | 'access'> {
+interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl'> {
+  /** Who has which role is read from the settings in force. */
+  readonly access: AnonymousOptions | Omit<OidcOptions, 'roles'>
   readonly payloads: 'none' | 'failures' | 'all'
 }
 
@@ -78,7 +87,7 @@ function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
     }
   }
   if (!config.console?.enabled || !config.console.auth) return undefined
-  const { host = '127.0.0.1', port, publicUrl, basePath, auth, roles = [], payloads } = config.console
+  const { host = '127.0.0.1', port, publicUrl, basePath, auth, payloads } = config.console
   const { issuer, clientId, scopes } = auth
   return {
     host,
@@ -92,7 +101,6 @@ function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
       clientId,
       clientSecret: () => env[vmcpEnvironment.consoleClientSecret] || undefined,
       scopes,
-      roles,
       fetch: makeFetch({ guard: 'operator' }),
     },
   }

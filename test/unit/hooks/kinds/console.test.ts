@@ -37,6 +37,23 @@ t.test('a Secret of the console that is not there is told, and no pod waits for 
   t.not(restarts(w), before, 'a new secret rolls the pods')
 })
 
+t.test('who may look changes without new pods, and names that nothing has are warned of', async (t) => {
+  const policy = (action: string) =>
+    `permit(principal, action == Action::"console:${action}", resource == Console::"door");`
+  const byPolicies = (action: string) =>
+    virtual(console({ roles: undefined, authz: { policies: [policy(action)] } }))
+  const w = world(virtual(console()), secret('console', { secret: 'one' })).settle()
+  const pods = () => JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
+  const before = pods()
+  w.apply(byPolicies('view')).settle()
+  t.equal(pods(), before)
+  t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file has it')
+  t.same(validateResource(byPolicies('view')).warnings, [])
+  t.match(validateResource(byPolicies('call_tool')).warnings, [
+    /^config\.console\.authz\.policies\[0\] names Action::"console:call_tool"; known are console:view/,
+  ])
+})
+
 t.test('the port of the console cannot be that of MCP', async (t) => {
   const said = (more: object) =>
     validateResource(virtual(console(more))).violations.map(({ path, message }) => `${path} ${message}`)
