@@ -107,10 +107,12 @@ export const nextSteps: Steps = {
     cause: () => 'engine',
   },
   authorization_server: {
-    fix: ({ outcome }) =>
-      outcome === 'success'
-        ? undefined
-        : 'look for this event in the log of this server: it names the upstream and the reason',
+    fix: ({ action, outcome }) => {
+      if (outcome === 'success') return undefined
+      return action.endsWith('_reused')
+        ? `the grant has ended and its user signs in again: look for auth_${action} in the audit log, it names client and user; a client that does this again repeats requests or has lost its tokens`
+        : 'look for this event in the log of this server: it names the upstream and the reason'
+    },
     cause: ({ action }) => action,
   },
   token_failed: {

@@ -221,7 +221,10 @@ export const eventTable: EventTable = {
     }),
   },
   authorization_server: {
-    message: 'authorization server',
+    message: ({ outcome }) =>
+      outcome === 'success'
+        ? 'authorization server'
+        : 'a login or a token request failed at the authorization server',
     level: ({ outcome }) => (outcome === 'success' ? 'info' : 'warn'),
     repeats: ({ action, outcome, upstream = '' }) => `${action} ${outcome} ${upstream}`,
   },

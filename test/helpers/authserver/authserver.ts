@@ -238,7 +238,7 @@ export function textOf(value: unknown): string {
 }
 
 /** Registers a client and returns its id. */
-export async function registerClient(rig: Rig, metadata: object = {}): Promise<string> {
+export async function registerClient(rig: Pick<Rig, 'issuer'>, metadata: object = {}): Promise<string> {
   const response = await fetch(`${rig.issuer}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -247,7 +247,10 @@ export async function registerClient(rig: Rig, metadata: object = {}): Promise<s
   return textOf((await jsonOf(response))['client_id'])
 }
 
-export function authorizeUrl(rig: Rig, parameters: Readonly<Record<string, string | undefined>>): URL {
+export function authorizeUrl(
+  rig: Pick<Rig, 'issuer'>,
+  parameters: Readonly<Record<string, string | undefined>>,
+): URL {
   const url = new URL(`${rig.issuer}/oauth/authorize`)
   const all = {
     response_type: 'code',
@@ -269,7 +272,7 @@ export interface LoggedIn {
 
 /** A whole login up to the code: consent page, provider, back to the client. */
 export async function login(
-  rig: Rig,
+  rig: Pick<Rig, 'issuer'>,
   parameters: Readonly<Record<string, string | undefined>> = {},
   browser = new Browser(),
 ): Promise<LoggedIn> {
@@ -291,7 +294,7 @@ export async function login(
 
 /** A token request; undefined members are left out. */
 export function tokenRequest(
-  rig: Rig,
+  rig: Pick<Rig, 'issuer'>,
   parameters: Readonly<Record<string, string | undefined>>,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
@@ -309,7 +312,7 @@ export interface Tokens {
 
 /** Redeems the code of a login. */
 export async function redeem(
-  rig: Rig,
+  rig: Pick<Rig, 'issuer'>,
   from: LoggedIn,
   parameters: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Response> {
@@ -336,7 +339,7 @@ export async function tokensOf(response: Response): Promise<Tokens> {
 }
 
 export function refresh(
-  rig: Rig,
+  rig: Pick<Rig, 'issuer'>,
   clientId: string,
   token: string,
   parameters: Readonly<Record<string, string | undefined>> = {},

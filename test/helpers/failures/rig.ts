@@ -5,6 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
+import type { HostedAuthServer } from '../../../runtime/authserver/index.ts'
+import { type AuthServerOptions, withAuthServer } from '../../../runtime/cli/commands/vmcp/auth-server.ts'
 import { makeApprover } from '../../../runtime/cli/lock/approval/approver.ts'
 import { vmcpEnvironment } from '../../../runtime/config/index.ts'
 import { CallRecorder, startConsole } from '../../../runtime/console/index.ts'
@@ -62,6 +64,8 @@ export interface RigOptions extends StartOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Serve TLS. */
   readonly tls?: CertificateFiles
+  /** File of an embedded authorization server, and the secrets that it names. */
+  readonly authServerFile?: { readonly path: string; readonly env: Readonly<Record<string, string>> }
 }
 
 export const quick = {
@@ -77,7 +81,7 @@ export async function rig(
   t: Test,
   backends: Parameters<typeof startTestVmcp>[0],
   more: Readonly<Record<string, unknown>> = {},
-  { headers = {}, tls, ...options }: RigOptions = {},
+  { headers = {}, tls, authServerFile, ...options }: RigOptions = {},
 ): Promise<Rig> {
   const lines: Line[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line) as Line) } })
@@ -87,6 +91,7 @@ export async function rig(
   t.teardown(logEvents(events, log, options.clock))
   const certificate = tls && openServingCertificate(tls, events)
   t.teardown(() => certificate?.close())
+  const authServer = authServerFile && (await openBeside(t, authServerFile, { log, events }))
   const vmcp = await startTestVmcp(
     backends,
     { telemetry: { enablePrometheusMetricsPath: true }, operational: quick, ...more },
@@ -95,6 +100,7 @@ export async function rig(
       events,
       recorder,
       certificate,
+      authServer,
       configChecksum: cluster.checksum,
       env: {
         [vmcpEnvironment.namespace]: 'ns',
@@ -150,6 +156,26 @@ export async function rig(
       calls: (await page<{ items: Line[] }>('calls?limit=200')).items,
     }),
   }
+}
+
+/** As the command opens it, until the test ends. */
+async function openBeside(
+  t: Test,
+  { path, env }: NonNullable<RigOptions['authServerFile']>,
+  parts: Pick<AuthServerOptions, 'log' | 'events'>,
+): Promise<HostedAuthServer | undefined> {
+  const opened = Promise.withResolvers<HostedAuthServer | undefined>()
+  const over = Promise.withResolvers<void>()
+  const work = withAuthServer(path, { ...parts, env }, (server) => {
+    opened.resolve(server)
+    return over.promise
+  })
+  work.catch(opened.reject)
+  t.teardown(() => {
+    over.resolve()
+    return work
+  })
+  return opened.promise
 }
 
 const server = virtual().metadata.name

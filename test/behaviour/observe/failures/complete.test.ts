@@ -3,6 +3,7 @@ import t from 'tap'
 import type { EventType } from '../../../../runtime/observe/events/fields.ts'
 import { nextSteps } from '../../../../runtime/observe/events/next-steps.ts'
 import { eventTable } from '../../../../runtime/observe/events/table.ts'
+import { authServerFailures } from '../../../helpers/failures/authserver.ts'
 import { backendFailures } from '../../../helpers/failures/backends.ts'
 import { certificateFailures } from '../../../helpers/failures/certificates.ts'
 import { callFailures } from '../../../helpers/failures/calls.ts'
@@ -11,6 +12,7 @@ import { quotaFailures } from '../../../helpers/failures/quotas.ts'
 import { settingFailures } from '../../../helpers/failures/settings.ts'
 
 const failures = [
+  ...authServerFailures,
   ...certificateFailures,
   ...backendFailures,
   ...callFailures,
@@ -21,7 +23,6 @@ const failures = [
 
 /** Types that need more than a virtual server; each has a test of its own. */
 const elsewhere: Partial<Record<EventType, string>> = {
-  authorization_server: 'the command opens the embedded server: test/unit/observe/recent-failures.test.ts',
   quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',
   session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
 }
