@@ -16,6 +16,10 @@ export type References = Readonly<Partial<Record<Referring, (object: KubeObject)
 /** In the order of their names. */
 const referring: readonly Referring[] = ['MCPRemoteProxy', 'MCPServer', 'MCPServerEntry', 'VirtualMCPServer']
 
+export function isReferring(kind: string): kind is Referring {
+  return referring.some((one) => one === kind)
+}
+
 export interface Referrers {
   readonly count: number
   /** Sorted by kind, then name. */

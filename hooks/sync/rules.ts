@@ -11,6 +11,8 @@ import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.t
 export interface WantedObjects {
   /** Kinds of this project, of which every object of the namespace is wanted. */
   readonly kinds?: readonly string[]
+  /** The same of kinds of which only some objects are wanted, by kind: their names. */
+  readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>
   /** Names of ConfigMaps. */
@@ -38,6 +40,9 @@ export function relatedRules(parent: KubeObject, wanted: WantedObjects): Customi
     own.filter((item) => item.kind === kind).map((item) => item.name)
   const rules: (RelatedRule | undefined)[] = [
     ...(wanted.kinds ?? []).map((kind) => ({ apiVersion, resource: pluralOf(kind), namespace })),
+    ...Object.entries(wanted.named ?? {}).map(([kind, names]) =>
+      byNames({ apiVersion, resource: pluralOf(kind), namespace }, names),
+    ),
     byNames({ apiVersion: 'v1', resource: 'secrets', namespace }, wanted.secrets ?? []),
     byNames({ ...resources.ConfigMap, namespace }, [...(wanted.configMaps ?? []), ...ownNames('ConfigMap')]),
     byNames({ ...resources.Deployment, namespace }, ownNames('Deployment')),

@@ -13,6 +13,7 @@ import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
+import { namesIn } from '../common/named.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
@@ -47,7 +48,8 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const exposure = exposureRelated(spec)
   const map = fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']
   return relatedRules(parent, {
-    kinds: [...proxyKinds, ...exposure.kinds],
+    kinds: exposure.kinds,
+    named: namesIn(parent, proxyKinds),
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       textOf(exposure.secret),

@@ -14,6 +14,7 @@ import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
+import { namesIn } from '../common/named.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -56,7 +57,8 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
   const profile = fieldsOf(spec['permissionProfile'])
   const secrets: unknown[] = Array.isArray(spec['secrets']) ? spec['secrets'] : []
   return relatedRules(parent, {
-    kinds: [...proxyKinds, ...exposure.kinds],
+    kinds: exposure.kinds,
+    named: namesIn(parent, proxyKinds),
     secrets: [
       ...secrets.map((item) => textOf(fieldsOf(item)['name'])),
       ...sessionSecretNames(spec['sessionStorage'], settings),

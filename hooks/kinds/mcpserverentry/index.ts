@@ -10,6 +10,7 @@ import { fieldsOf, textOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { checkCaBundle, configCalled, groupFailure, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
+import { namesIn } from '../common/named.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import { observedFields } from '../../sync/status.ts'
@@ -30,7 +31,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
   const headers = fieldsOf(spec['headerForward'])['addHeadersFromSecret']
   return relatedRules(parent, {
-    kinds: related,
+    named: namesIn(parent, related),
     secrets: secretNames(headers),
     configMaps: [textOf(fieldsOf(fieldsOf(spec['caBundleRef'])['configMapRef'])['name'])],
   })

@@ -1,6 +1,6 @@
 /**
- * What a virtual server's sync looks at: every kind that a reference can reach, in the namespace, and by name the
- * Secrets and ConfigMaps that the resource itself names. Spec and name only decide, for the response is cached.
+ * What a virtual server's sync looks at: in the namespace every member that a group can have and what members refer to, and by
+ * name what the resource itself names. Spec and name only decide, for the response is cached.
  */
 import { fieldsOf, listOf, textOf } from '../../kube.ts'
 import { memberKinds } from '../../references/members.ts'
@@ -8,24 +8,29 @@ import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { exposureRelated } from '../common/exposure.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
+import { namesIn } from '../common/named.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 
-export const relatedKinds = [
+/** A member is known by its own reference to the group, and names its own MCPExternalAuthConfig. */
+const anyName = [...memberKinds, 'MCPExternalAuthConfig'] as const
+
+const named = [
   'MCPGroup',
-  ...memberKinds,
-  'MCPExternalAuthConfig',
   'MCPOIDCConfig',
   'MCPAuthzConfig',
   'MCPTelemetryConfig',
   'MCPToolConfig',
-  'MCPToolLock',
   'MCPWebhookConfig',
   'EmbeddingServer',
   'VirtualMCPCompositeToolDefinition',
 ] as const
+
+const locks = 'MCPToolLock'
+
+export const relatedKinds = [...anyName, ...named, locks] as const
 
 export function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
   const spec = fieldsOf(parent['spec'])
@@ -33,8 +38,11 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
   const map = fieldsOf(authz['configMap'])['name']
   const names = virtualServerNames(parent.metadata.name)
+  // Without pinning nobody looks at locks.
+  const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
   return relatedRules(parent, {
-    kinds: [...new Set([...relatedKinds, ...exposure.kinds])],
+    kinds: [...new Set([...anyName, ...pinned, ...exposure.kinds])],
+    named: namesIn(parent, named),
     secrets: [
       ...sessionSecretNames(spec['sessionStorage'], settings),
       ...secretNamesIn(authz),
