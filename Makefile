@@ -6,7 +6,7 @@ export npm_config_update_notifier := false
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package binary images lint schemas format fuzz bench soak recording pictures unit clean
+.PHONY: help run test build package binary images lint schemas format fuzz bench scale soak recording pictures unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ unit: $(INSTALLED) ## The fast tests only
 
 fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests
 	@FC_RUNS=3000 tap --reporter=terse --timeout=3600 $$(grep -rlE --include='*.test.ts' 'FC_RUNS|startWatched' test)
+
+scale: build ## Reconcile thousands of objects with a real API server and Metacontroller (METACONTROLLER names it)
+	@node test/bench/scale.ts
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts

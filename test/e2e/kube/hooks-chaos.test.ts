@@ -2,17 +2,15 @@
  * Hooks that are killed, slow and wrong while 200 changes are made to objects: once they are well again, everything is as it is
  * after the same changes without disturbance. With a real API server and a real Metacontroller.
  */
-import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { apiVersion, kinds } from '../../../schemas/index.ts'
 import { type DisturbedHooks, generator, startDisturbedHooks } from '../../helpers/hooks/disturbed-hooks.ts'
-import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
 import { apiClient, type ApiClient } from '../../helpers/kube/api-client.ts'
-import { type KubeApiserver, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { startKubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { installControllers } from '../../helpers/kube/controllers.ts'
 import { metacontrollerMissing, startMetacontroller } from '../../helpers/kube/metacontroller.ts'
-import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/kube/metacontroller-crd.ts'
 
 const namespace = 'chaos'
 const changeCount = 200
@@ -277,32 +275,12 @@ async function clear(api: ApiClient): Promise<void> {
   }
 }
 
-function install(kube: KubeApiserver, hooksUrl: string): void {
-  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
-  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
-  kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds')])
-  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
-  kube.must(['create', 'namespace', namespace])
-  const text = kube.must(['kustomize', join(manifestsFolder, 'overlays/private-metacontroller')])
-  kube.must(
-    ['apply', '-f', '-'],
-    controllersIn(text).replaceAll(/https:\/\/gatehouse-hooks\.[^/\s]+/g, hooksUrl),
-  )
-}
-
-/** Of the installation, only what tells Metacontroller of the hooks. */
-function controllersIn(text: string): string {
-  return text
-    .split(/^---$/m)
-    .filter((one) => /^kind: CompositeController$/m.test(one))
-    .join('---\n')
-}
-
 t.test('disturbed hooks, and the same end', { skip: metacontrollerMissing() }, async (t) => {
   t.setTimeout(240_000)
   const hooks = await startDisturbedHooks(t)
   const kube = await startKubeApiserver(t)
-  install(kube, hooks.url)
+  installControllers(kube, hooks.url)
+  kube.must(['create', 'namespace', namespace])
   const api = apiClient(kube)
   t.teardown(() => api.close())
   startMetacontroller(t, kube.kubeconfig, '--target-label-selector=gatehouse.dev/instance=default')

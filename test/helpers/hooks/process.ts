@@ -8,6 +8,7 @@ import type { Test } from 'tap'
 import { hooksProgram } from '../gatehouse.ts'
 
 export interface HooksProcess {
+  readonly pid: number
   readonly port: number
   /** Resolves at the next log line with this message. */
   logged(message: string): Promise<void>
@@ -26,7 +27,7 @@ export function writeCertificate(folder: string, pair: { certificate: string; ke
 
 /** Starts `gatehouse-hooks` on a free port with the certificate in `folder`, if any. */
 export async function startHooksProcess(
-  t: Test,
+  t: Pick<Test, 'teardown'>,
   folder?: string,
   nodeOptions: readonly string[] = [],
   flags: readonly string[] = [],
@@ -56,6 +57,7 @@ export async function startHooksProcess(
     })
   const { port } = await logged('listening')
   return {
+    pid: child.pid ?? 0,
     port: Number(port),
     stop,
     kill: () => child.kill('SIGKILL'),

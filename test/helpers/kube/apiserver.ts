@@ -73,7 +73,7 @@ const controllers = `
  * controller manager must then be started too, for it makes the accounts. `admissionFile` names an AdmissionConfiguration.
  */
 export async function startKubeApiserver(
-  t: Test,
+  t: Pick<Test, 'teardown'>,
   {
     serviceAccounts = false,
     admissionFile,
@@ -121,7 +121,7 @@ export async function startKubeApiserver(
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${signer}`,
       `--service-account-signing-key-file=${signer}`,
-      '--service-cluster-ip-range=10.0.0.0/24',
+      '--service-cluster-ip-range=10.0.0.0/16',
       '--endpoint-reconciler-type=none',
       // Without the controller manager nobody makes the default service accounts.
       ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),

@@ -27,12 +27,19 @@ export function metacontrollerProgram(): string {
 }
 
 export interface Metacontroller {
+  readonly pid: number
   /** What it has logged so far. */
   log(): string
+  /** Kills it; it keeps nothing. */
+  stop(): Promise<void>
 }
 
 /** Starts it with a kubeconfig; stops it with the test. */
-export function startMetacontroller(t: Test, kubeconfig: string, ...more: readonly string[]): Metacontroller {
+export function startMetacontroller(
+  t: Pick<Test, 'teardown'>,
+  kubeconfig: string,
+  ...more: readonly string[]
+): Metacontroller {
   // Not t.testdir(): that would empty the folder of the test.
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-metacontroller-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -51,7 +58,7 @@ export function startMetacontroller(t: Test, kubeconfig: string, ...more: readon
   const child = spawn(program, args, { stdio: ['ignore', out, out] })
   closeSync(out)
   t.teardown(() => stop(child))
-  return { log: () => readFileSync(path, 'utf8') }
+  return { pid: child.pid ?? 0, log: () => readFileSync(path, 'utf8'), stop: () => stop(child) }
 }
 
 async function stop(child: ChildProcess): Promise<void> {

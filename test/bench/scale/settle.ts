@@ -1,0 +1,47 @@
+/** Waits for the end of what a change has set off. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { progress } from '../vmcp/table.ts'
+import { behind, type Cluster, isWrite, sum } from './cluster.ts'
+
+const lookMs = 1_000
+const quietMs = 6_000
+const tellMs = 20_000
+
+/**
+ * Waits until nothing is written any more and every object was looked at. Resolves with the seconds from `start` (as of
+ * performance.now) to the last write.
+ */
+export async function settled(cluster: Cluster, start: number): Promise<number> {
+  for (;;) {
+    const seconds = await unchanged(start, async () => sum(await cluster.apiRequests(), isWrite), 'writes')
+    const left = await behind(cluster.api)
+    if (left === 0) return seconds
+    progress(`${left} objects are behind`)
+  }
+}
+
+/** Waits until no hook is called and nothing is written any more; resolves as `settled` does. */
+export function quiet(cluster: Cluster, start: number): Promise<number> {
+  return unchanged(
+    start,
+    async () => (await cluster.hookCalls()).total + sum(await cluster.apiRequests(), isWrite),
+    'calls and writes',
+  )
+}
+
+async function unchanged(start: number, count: () => Promise<number>, what: string): Promise<number> {
+  let last = start
+  let told = performance.now()
+  let seen = -1
+  while (performance.now() - last < quietMs || seen < 0) {
+    const now = await count()
+    if (now !== seen) last = performance.now()
+    seen = now
+    if (performance.now() - told > tellMs) {
+      told = performance.now()
+      progress(`${now} ${what} so far`)
+    }
+    await pause(lookMs)
+  }
+  return (last - start) / 1000
+}
