@@ -3,7 +3,7 @@
  * objects; then ten times as many are simulated by calling the hooks directly.
  *
  * `make scale`, or `node test/bench/scale.ts --servers 2000 --namespaces 100 --backends 500 --others 10000`, with
- * `--rest 300` for the seconds to look at what is at rest, and `--part cluster` or `--part simulation` for one of the two. Needs
+ * `--rest 300` for the seconds to look at what is at rest, and `--part cluster`, `--part parents` or `--part backends` for one of the three. Needs
  * the programs that test/helpers/kube asks for and METACONTROLLER. Prints the tables of docs/scale.md.
  */
 import { cpus, totalmem } from 'node:os'
@@ -21,7 +21,7 @@ const { values } = parseArgs({
     others: { type: 'string', default: '10000' },
     rest: { type: 'string', default: '300' },
     parents: { type: 'string', default: '20000' },
-    part: { type: 'string', multiple: true, default: ['cluster', 'simulation'] },
+    part: { type: 'string', multiple: true, default: ['cluster', 'parents', 'backends'] },
   },
 })
 
@@ -32,9 +32,12 @@ const { create, isWrite, startCluster, sum } = await import('./scale/cluster.ts'
 const { fleet } = await import('./scale/fleet.ts')
 const { changesTable } = await import('./scale/changes.ts')
 const { quiet, settled } = await import('./scale/settle.ts')
-const { simulate } = await import('./scale/simulation.ts')
+const { simulateBackends, simulateParents } = await import('./scale/simulation.ts')
 const { sizesTable } = await import('./scale/sizes.ts')
 const { boundOf, usageOf } = await import('./scale/watch.ts')
+
+/** Backends of one server that are simulated. */
+const sizes = [100, 250, 500, 750, 1000, 2500, 5000]
 
 const ends: (() => unknown)[] = []
 const scope = { teardown: (end: () => unknown) => void ends.push(end) }
@@ -44,8 +47,9 @@ console.log(
 )
 try {
   if (values.part.includes('cluster')) await measureCluster()
-  if (values.part.includes('simulation'))
-    await simulate(scope, Number(values.parents), [100, 250, 500, 750, 1000, 2500, 5000])
+  if (values.part.includes('parents'))
+    console.log(`${await simulateParents(scope, Number(values.parents))}\n`)
+  if (values.part.includes('backends')) console.log(`${await simulateBackends(scope, sizes)}\n`)
 } finally {
   for (const end of ends.toReversed()) await end()
 }

@@ -15,7 +15,7 @@ type Scope = Parameters<typeof startHooksProcess>[0]
 const perNamespace = { servers: 20, others: 100 } as const
 const atOnce = 8
 const rowsOfParents = 10
-const callsOfSize = 20
+const callsOfSize = 10
 
 interface Answer {
   readonly status: number
@@ -33,13 +33,23 @@ interface Child {
   readonly metadata: { readonly name: string }
 }
 
-/** Prints two tables. */
-export async function simulate(t: Scope, parents: number, sizes: readonly number[]): Promise<void> {
+/** A table of many virtual servers, each called once. */
+export async function simulateParents(t: Scope, parents: number): Promise<string> {
+  const { hooks, agent } = await start(t)
+  return manyParents(hooks, agent, parents)
+}
+
+/** A table of one virtual server of more and more backends. */
+export async function simulateBackends(t: Scope, sizes: readonly number[]): Promise<string> {
+  const { hooks, agent } = await start(t)
+  return manyBackends(hooks, agent, sizes)
+}
+
+async function start(t: Scope): Promise<{ readonly hooks: HooksProcess; readonly agent: Agent }> {
   const hooks = await startHooksProcess(t, undefined, ['--max-old-space-size=144'])
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
   t.teardown(() => agent.destroy())
-  console.log(`${await manyParents(hooks, agent, parents)}\n`)
-  console.log(`${await manyBackends(hooks, agent, sizes)}\n`)
+  return { hooks, agent }
 }
 
 async function manyParents(hooks: HooksProcess, agent: Agent, parents: number): Promise<string> {
@@ -64,6 +74,7 @@ async function manyParents(hooks: HooksProcess, agent: Agent, parents: number): 
     const { cpuSeconds, rssMb, peakRssMb } = usageOf(hooks.pid)
     const cpuMs = (1000 * (cpuSeconds - before.cpuSeconds)) / count
     rows.push([done + count, quantile(times, 0.5), quantile(times, 0.99), cpuMs, rssMb, peakRssMb])
+    progress(rows.at(-1)?.join(' ') ?? '')
   }
   return table(['virtual servers', 'p50 ms', 'p99 ms', 'CPU ms each', 'RSS MB', 'peak RSS MB'], rows)
 }
@@ -101,6 +112,7 @@ async function manyBackends(hooks: HooksProcess, agent: Agent, sizes: readonly n
       quantile(times, 0.99),
       usageOf(hooks.pid).rssMb,
     ])
+    progress(rows.at(-1)?.join(' ') ?? '')
   }
   const head = [
     'backends of one server',
