@@ -84,11 +84,7 @@ async function measureCluster(): Promise<void> {
     'peak RSS MB hooks',
     'peak RSS MB Metacontroller',
   ]
-  async function phase(
-    name: string,
-    restart: boolean,
-    work: (start: number) => Promise<number>,
-  ): Promise<void> {
+  async function phase(name: string, work: (start: number) => Promise<number>): Promise<void> {
     progress(name)
     const [calls, requests, times] = [
       await cluster.hookCalls(),
@@ -96,8 +92,7 @@ async function measureCluster(): Promise<void> {
       await cluster.syncTimes(),
     ]
     const start = performance.now()
-    if (restart) running = await cluster.startMetacontroller()
-    const pid = running?.pid ?? 0
+    const { pid } = running
     const before = [usageOf(cluster.hooks.pid), usageOf(pid)]
     const seconds = await work(start)
     const after = [usageOf(cluster.hooks.pid), usageOf(pid)]
@@ -119,16 +114,17 @@ async function measureCluster(): Promise<void> {
     ])
     progress(`${name}: ${asked.text}`)
     progress(`${name}: ${sent.text}`)
-    const failed = running?.log().match(/failed to sync/g)?.length ?? 0
+    const failed = running.log().match(/failed to sync/g)?.length ?? 0
     progress(`${name}: Metacontroller failed ${failed} syncs since it started`)
   }
-  let running: Awaited<ReturnType<typeof cluster.startMetacontroller>> | undefined
-  await phase('all new', true, (start) => settled(cluster, start))
-  await phase('Metacontroller starts again', true, (start) => quiet(cluster, start))
+  let running = await cluster.startMetacontroller()
+  await phase('all new', (start) => settled(cluster, start))
+  running = await cluster.startMetacontroller()
+  await phase('Metacontroller starts again', (start) => quiet(cluster, start))
   console.log(`${await changesTable(cluster)}\n`)
   const restMs = Number(values.rest) * 1000
   if (restMs > 0)
-    await phase('at rest', false, async () => {
+    await phase('at rest', async () => {
       await pause(restMs)
       return restMs / 1000
     })
