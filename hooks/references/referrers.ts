@@ -96,6 +96,8 @@ export const telemetryReferences: References = {
 }
 
 export const webhookReferences: References = {
+  MCPServer: named('webhookConfigRef'),
+  MCPRemoteProxy: named('webhookConfigRef'),
   VirtualMCPServer: named('webhookConfigRef'),
 }
 

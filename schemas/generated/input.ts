@@ -617,7 +617,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -630,6 +630,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly audit?: Audit
   readonly telemetry?: Telemetry
   readonly sessionStorage?: RuntimeSessionStorage
+  readonly webhooks?: RuntimeWebhooks
   readonly remoteAuth?: RemoteAuth
   readonly outgoingAuth?: OutgoingStrategy
 }
@@ -872,6 +873,11 @@ export type Webhook = Omit<filled.Webhook, "timeout" | "failurePolicy" | "phase"
   readonly tlsConfig?: WebhookTls
 }
 
+export type WebhookFile = Omit<filled.WebhookFile, "mutating" | "validating"> & {
+  readonly mutating?: readonly RuntimeWebhook[]
+  readonly validating?: readonly RuntimeWebhook[]
+}
+
 export type WebhookTls = Omit<filled.WebhookTls, "insecureSkipVerify"> & {
   readonly insecureSkipVerify?: boolean
 }
@@ -940,4 +946,5 @@ export interface RuntimeFiles {
   readonly authserver: AuthServerFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
+  readonly webhooks: WebhookFile
 }

@@ -84,6 +84,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "endpoint")), () => equal(select(self, "endpoint"), ""), () => and(() => has(self, "tracing"), () => select(select(self, "tracing"), "enabled")), () => and(() => has(self, "metrics"), () => select(select(self, "metrics"), "enabled"))),
   "!has(self.headers) || !has(self.sensitiveHeaders) || !self.sensitiveHeaders.exists(h, h.name in self.headers)": (self) =>
     or(() => not(has(self, "headers")), () => not(has(self, "sensitiveHeaders")), () => not(exists(select(self, "sensitiveHeaders"), (h) => isIn(select(h, "name"), select(self, "headers"))))),
+  "!has(self.hmacSecretPath) || !has(self.hmacSecretEnv)": (self) =>
+    or(() => not(has(self, "hmacSecretPath")), () => not(has(self, "hmacSecretEnv"))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
@@ -144,6 +146,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(matches(self, /(^|\/)[.][.](\/|$)/u)),
   "'openid' in self.scopes": (self) =>
     isIn("openid", select(self, "scopes")),
+  "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
+    or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
     notEqual(and(() => has(self, "sentinelAddrs"), () => greater(size(select(self, "sentinelAddrs")), 0n)), has(self, "sentinelService")),
   "(has(self.targetUri) && !has(self.stdio) && !has(self.attach)) || (!has(self.targetUri) && has(self.stdio) != has(self.attach))": (self) =>

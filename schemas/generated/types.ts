@@ -1094,6 +1094,8 @@ export type MCPRemoteProxySpec = {
   readonly toolConfigRef?: ObjectRef
   /** A shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
+  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  readonly webhookConfigRef?: ObjectRef
   /** The MCPGroup this proxy belongs to. */
   readonly groupRef?: ObjectRef
   /** Headers added to every request to the remote server. */
@@ -1148,6 +1150,8 @@ export type MCPRemoteProxyStatus = {
   readonly toolConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly telemetryConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly webhookConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly externalAuthConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
@@ -1269,6 +1273,8 @@ export type MCPServerSpec = {
   readonly authServerRef?: AuthServerRef
   /** A shared MCPTelemetryConfig. */
   readonly telemetryConfigRef?: MCPTelemetryConfigReference
+  /** Shared MCPWebhookConfig: webhooks that are asked about calls and their results. */
+  readonly webhookConfigRef?: ObjectRef
   /** The MCPGroup this server belongs to. */
   readonly groupRef?: ObjectRef
   /** Trust X-Forwarded-* headers when building public URLs. */
@@ -1321,6 +1327,8 @@ export type MCPServerStatus = {
   readonly oidcConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly telemetryConfigHash?: string
+  /** Hash of the referenced configuration; set only while the reference is set. */
+  readonly webhookConfigHash?: string
   /** Latest generation observed. */
   readonly observedGeneration?: number
   /** Latest observations. */
@@ -1411,13 +1419,13 @@ export type MCPWebhookConfig = {
   readonly kind: "MCPWebhookConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Webhooks, written once and named by webhookConfigRef of virtual servers. They are asked in the order of the lists: the mutating ones first. */
+  /** Webhooks, written once and named by webhookConfigRef of servers. They are asked in the order of the lists: the mutating ones first. */
   readonly spec: MCPWebhookConfigSpec
   /** Observed state. */
   readonly status?: MCPWebhookConfigStatus
 }
 
-/** Webhooks, written once and named by webhookConfigRef of virtual servers. They are asked in the order of the lists: the mutating ones first. */
+/** Webhooks, written once and named by webhookConfigRef of servers. They are asked in the order of the lists: the mutating ones first. */
 export type MCPWebhookConfigSpec = {
   /** May change arguments and results; each sees what those before it have made. */
   readonly mutating?: readonly Webhook[]
@@ -1830,6 +1838,8 @@ export type ProxyFile = {
   readonly sessionStorage?: RuntimeSessionStorage
   /** Which tools are offered, and under which names. */
   readonly tools?: ProxyTools
+  /** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
+  readonly webhooks?: RuntimeWebhooks
   /** Headers added to every request to the target. */
   readonly headerForward?: ProxyHeaderForward
   /** OAuth login at the remote server, or a fixed bearer token. */
@@ -2295,6 +2305,8 @@ export type RuntimeWebhook = {
   readonly clientKeyPath?: string
   /** File with the secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
   readonly hmacSecretPath?: string
+  /** Environment variable that holds that secret, in place of a file. */
+  readonly hmacSecretEnv?: string
 }
 
 /** Webhooks that are asked about calls and their results, in the order of the lists: the mutating ones first. */
@@ -2881,6 +2893,14 @@ export type Webhook = {
   readonly hmacSecretRef?: SecretRef
 }
 
+/** Webhooks of a proxy. */
+export type WebhookFile = {
+  /** May change arguments and results; each sees what those before it have made. */
+  readonly mutating?: readonly RuntimeWebhook[]
+  /** May refuse; asked about what the mutating ones have made. */
+  readonly validating?: readonly RuntimeWebhook[]
+}
+
 /** What the webhook is asked about; everything that it can be asked about when unset. */
 export type WebhookMatch = {
   /** Methods of MCP; all four when unset. */
@@ -3069,4 +3089,5 @@ export interface RuntimeFiles {
   readonly authserver: AuthServerFile
   readonly proxy: ProxyFile
   readonly vmcp: VmcpFile
+  readonly webhooks: WebhookFile
 }

@@ -32,3 +32,4 @@ export declare const VirtualMCPServerStatus: Validator
 export declare const AuthServerFile: Validator
 export declare const ProxyFile: Validator
 export declare const VmcpFile: Validator
+export declare const WebhookFile: Validator

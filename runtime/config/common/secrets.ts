@@ -6,7 +6,7 @@
  * Source: docs/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { resolve } from 'node:path'
 import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from '../proxy/env.ts'
@@ -54,16 +54,20 @@ export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
   /** Throws INVALID_CONFIG naming the secret and where it was looked for. */
   find(name: string): Secret
+  /** Where the secret is, for who follows its changes. Throws as `find` does. */
+  locate(name: string): SecretPlace
 }
+
+/** An absolute path, or the name of a variable. */
+export type SecretPlace =
+  | { readonly file: string; readonly variable?: undefined }
+  | { readonly file?: undefined; readonly variable: string }
 
 /** The provider that the environment chooses. Throws INVALID_CONFIG for an unknown or half-configured one. */
 export function makeSecretsProvider(env: Environment): SecretsProvider {
   const kind = readVariable(env, variables.secretsProvider) ?? 'environment'
   if (kind === 'environment') {
-    return {
-      kind,
-      find: (name) => fromEnvironment(env, checked(name)) ?? missing(name, 'the environment'),
-    }
+    return finding(kind, env, (name) => variableOf(env, name) ?? missing(name, 'the environment'))
   }
   if (kind !== 'file') {
     throw new GatehouseError('INVALID_CONFIG', {
@@ -77,12 +81,25 @@ export function makeSecretsProvider(env: Environment): SecretsProvider {
     })
   }
   const fallback = !isSwitchedOn(env, variables.disableEnvFallback.name)
+  return finding(kind, env, (name) => {
+    const file = resolve(dir, name)
+    if (exists(file)) return { file }
+    return (fallback ? variableOf(env, name) : undefined) ?? missing(name, `the directory ${dir}`)
+  })
+}
+
+function finding(
+  kind: SecretsProvider['kind'],
+  env: Environment,
+  placeOf: (name: string) => SecretPlace,
+): SecretsProvider {
+  const locate = (name: string): SecretPlace => placeOf(checked(name))
   return {
     kind,
+    locate,
     find(name) {
-      const path = join(dir, checked(name))
-      if (exists(path)) return readSecretFile(path)
-      return (fallback ? fromEnvironment(env, name) : undefined) ?? missing(name, `the directory ${dir}`)
+      const { file, variable } = locate(name)
+      return file === undefined ? new Secret(env[variable] ?? '') : readSecretFile(file)
     },
   }
 }
@@ -102,10 +119,11 @@ function checked(name: string): string {
 }
 
 /** `GATEHOUSE_SECRET_<name>` as written, then in upper case with `_` for what a variable name cannot hold. */
-function fromEnvironment(env: Environment, name: string): Secret | undefined {
+function variableOf(env: Environment, name: string): SecretPlace | undefined {
   const prefix = variables.secretPrefix.name
-  const value = env[`${prefix}${name}`] || env[`${prefix}${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}`]
-  return value === undefined || value === '' ? undefined : new Secret(value)
+  const names = [`${prefix}${name}`, `${prefix}${name.toUpperCase().replace(/[^A-Z0-9]/g, '_')}`]
+  const variable = names.find((one) => (env[one] ?? '') !== '')
+  return variable === undefined ? undefined : { variable }
 }
 
 function missing(name: string, where: string): never {

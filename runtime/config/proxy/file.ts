@@ -4,9 +4,9 @@
  * Secrets are not in it; the variables and files that it names
  * are read here. Flags that are given beside it win.
  *
- * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry) is
- * not for the transparent proxy: `needsVirtualServer` says so, and virtual-server.ts turns it into the file of a virtual
- * server with one backend.
+ * A file that asks for what needs a look into every message (policies, tool filters, rate limits, audit, telemetry,
+ * webhooks) is not for the transparent proxy: `needsVirtualServer` says so, and from-proxy.ts turns it into the file of a
+ * virtual server with one backend.
  * Source: `schemas/runtime/proxy.json`; docs/specification/proxy-command.md.
  */
 import { readFileSync } from 'node:fs'
@@ -26,11 +26,15 @@ export function loadProxyFile(path: string): ProxyFile {
 }
 
 /** Sections that only a server which understands every message can serve. */
-const deep = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools'] as const
+const deep = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
 
 /** The sections of this file that the transparent proxy cannot serve; a section that is switched off is not one. */
 export function needsVirtualServer(file: ProxyFile): readonly string[] {
-  return deep.filter((section) => file[section] !== undefined && (section !== 'audit' || file.audit?.enabled))
+  return deep.filter((section) => {
+    if (section === 'audit') return file.audit?.enabled
+    if (section === 'webhooks') return Object.values(file.webhooks ?? {}).some((list) => list.length > 0)
+    return file[section] !== undefined
+  })
 }
 
 /** The settings of a transparent proxy. Throws INVALID_CONFIG; a stdio target has none. */

@@ -62,6 +62,7 @@ export interface ProxyInput {
   readonly config?: string
   readonly toolLock?: string
   readonly pinFirst?: string
+  readonly webhookConfig?: readonly string[]
   readonly metricsPort?: string
   readonly workers?: string
 }
@@ -242,6 +243,14 @@ export const proxyFlags = {
     value: 'file',
     group: running,
     help: 'trust on first use: as --tool-lock, and where the file is not there, what the target is first seen to offer is approved and written to it',
+    added: true,
+  },
+  webhookConfig: {
+    flag: '--webhook-config',
+    kind: 'repeat',
+    value: 'file',
+    group: running,
+    help: 'webhooks that are asked about calls and their results, YAML or JSON; repeatable: a webhook of the same name in a later file replaces the former',
     added: true,
   },
   metricsPort: {

@@ -1,6 +1,6 @@
 /**
  * A proxy's file as the file of a virtual server with one backend, for proxies that must understand every message:
- * policies, tool filters, rate limits, audit, telemetry, locks of tools.
+ * policies, tool filters, rate limits, audit, telemetry, webhooks, locks of tools.
  *
  * Names stay as the backend has them (priority with one entry never renames). What the transparent proxy alone can do
  * (a login of its own, a stdio target) is refused here rather than left out.
@@ -34,7 +34,7 @@ export function virtualServerOf(
   const { targetUri } = file
   const violations = [
     ...(targetUri === undefined
-      ? ['targetUri: is required beside policies, filters, limits, audit, telemetry and tool locks']
+      ? ['targetUri: is required beside policies, filters, limits, audit, telemetry, webhooks and tool locks']
       : []),
     ...(file.remoteAuth?.enabled === true ? ['remoteAuth: cannot be combined with them'] : []),
   ]
@@ -72,6 +72,7 @@ export function virtualServerOf(
     ...(file.telemetry && { telemetry: file.telemetry }),
     ...(file.rateLimiting && { rateLimiting: file.rateLimiting }),
     ...(file.sessionStorage && { sessionStorage: file.sessionStorage }),
+    ...(file.webhooks && { webhooks: file.webhooks }),
     ...(toolLocks.length > 0 && { pinning: { noLock: 'block' as const }, toolLocks }),
   }
   // JSON is YAML; the one reader of that file checks and completes it.

@@ -20,7 +20,7 @@ import {
   webhookMethods,
   type WebhookResponse,
 } from './subject.ts'
-import { makeWebhook, type WebhookPeer, type WebhookVerdict } from './webhook.ts'
+import { makeWebhook, type WebhookPeer, type WebhookSecrets, type WebhookVerdict } from './webhook.ts'
 
 /** What came of asking one webhook about one call or response. */
 export interface WebhookDecision {
@@ -58,11 +58,11 @@ export interface WebhookChain {
   close(): Promise<void>
 }
 
-export interface ChainParts extends WebhookPlace {
+export interface ChainParts extends WebhookPlace, WebhookSecrets {
   readonly observe: (event: WebhookEvent) => void
 }
 
-/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+/** Throws INVALID_CONFIG when a file or a variable that the settings name cannot be used. */
 export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): WebhookChain {
   const { observe } = parts
   const made = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): WebhookPeer[] =>
@@ -188,22 +188,25 @@ async function requireReadableResponse({ body }: WebhookResponse): Promise<void>
   }
 }
 
-/** What keeps webhooks from being asked: files that cannot be read, and names that stand twice. */
-export function webhookViolations(settings: RuntimeWebhooks | undefined): readonly string[] {
+/** What keeps webhooks from being asked: files and variables that cannot be read, and names that stand twice. */
+export function webhookViolations(
+  settings: RuntimeWebhooks | undefined,
+  { env }: WebhookSecrets,
+): readonly string[] {
   const { mutating = [], validating = [] } = settings ?? {}
   const names = [...mutating, ...validating].map(({ name }) => name)
   const doubled = [...new Set(names.filter((name, i) => names.indexOf(name) < i))].map(
     (name) => `webhooks: the name ${name} stands twice`,
   )
   const files = (['mutating', 'validating'] as const).flatMap((kind) =>
-    (settings?.[kind] ?? []).flatMap((one) => fileViolation(one, kind)),
+    (settings?.[kind] ?? []).flatMap((one) => fileViolation(one, kind, env)),
   )
   return [...doubled, ...files]
 }
 
-function fileViolation(settings: RuntimeWebhook, kind: WebhookKind): string[] {
+function fileViolation(settings: RuntimeWebhook, kind: WebhookKind, env: ChainParts['env']): string[] {
   try {
-    void makeWebhook(settings, kind, { server: '', namespace: undefined }, () => {}).close()
+    void makeWebhook(settings, kind, { server: '', namespace: undefined, env }, () => {}).close()
     return []
   } catch (error) {
     if (error instanceof GatehouseError) return [error.message]

@@ -1,8 +1,9 @@
 /** One webhook: how it is reached, and what it makes of a call or a response. */
 import { randomUUID } from 'node:crypto'
-import type { RuntimeWebhook } from '../../../schemas/index.ts'
-import { rotatingSecret } from '../../config/index.ts'
+import { invalidConfig, type RuntimeWebhook } from '../../../schemas/index.ts'
+import { type Environment, rotatingSecret } from '../../config/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
+import { Secret } from '../../observe/index.ts'
 import { Inquiry, type InquiryEvent } from '../remote/inquiry.ts'
 import { DecisionFailure, makeJsonPost } from '../remote/json-post.ts'
 import { readAnswer, type WebhookAnswer } from './answer.ts'
@@ -27,21 +28,27 @@ export interface WebhookPeer {
   close(): Promise<void>
 }
 
+/** Where variables that settings name are looked up. */
+export interface WebhookSecrets {
+  readonly env: Environment
+}
+
 /** What a webhook of this status says by it alone. */
 const denialStatus = 422
 
-/** Throws INVALID_CONFIG when a file cannot be used. */
+/** Throws INVALID_CONFIG when a file or a variable cannot be used. */
 export function makeWebhook(
   settings: RuntimeWebhook,
   kind: WebhookKind,
-  place: WebhookPlace,
+  { env, ...place }: WebhookPlace & WebhookSecrets,
   observe: (event: InquiryEvent) => void,
 ): WebhookPeer {
   const who = `webhook ${settings.name}`
-  const secret = settings.hmacSecretPath === undefined ? undefined : rotatingSecret(settings.hmacSecretPath)
+  const field = `webhooks.${kind}[${settings.name}]`
+  const secret = secretOf(settings, field, env)
   const client = makeJsonPost(settings, {
     who,
-    field: `webhooks.${kind}[${settings.name}]`,
+    field,
     maxAnswerBytes: maxWebhookBytes,
   })
   const { timeout, circuitBreaker } = settings
@@ -81,4 +88,19 @@ export function makeWebhook(
       await client.close()
     },
   }
+}
+
+/** What signs the requests; undefined: they are not signed. */
+function secretOf(
+  { hmacSecretPath, hmacSecretEnv }: RuntimeWebhook,
+  field: string,
+  env: Environment,
+): (() => Secret) | undefined {
+  if (hmacSecretPath !== undefined) return rotatingSecret(hmacSecretPath)
+  if (hmacSecretEnv === undefined) return undefined
+  const value = env[hmacSecretEnv]
+  if (value === undefined || value === '')
+    throw invalidConfig(`${field}.hmacSecretEnv: the variable ${hmacSecretEnv} is not set`)
+  const secret = new Secret(value)
+  return () => secret
 }

@@ -58,6 +58,8 @@ export interface GuardParts {
   readonly clock: Clock
   /** Part of the keys of rate limits and quotas. */
   readonly namespace: string
+  /** Where variables that settings name are looked up. */
+  readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments
   readonly events: Events
@@ -89,10 +91,10 @@ function webhooksOf(
 ): Pick<Guards, 'webhooks' | 'webhookSettings'> {
   if (!webhooks) return { webhooks: undefined, webhookSettings: undefined }
   const webhookSettings = JSON.stringify([name, webhooks])
-  const { before, namespace } = parts
+  const { before, namespace, env } = parts
   if (before?.webhookSettings === webhookSettings) return { webhooks: before.webhooks, webhookSettings }
   const observe = tellWebhooks({ server: name, ...parts })
-  return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, observe }), webhookSettings }
+  return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe }), webhookSettings }
 }
 
 function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {

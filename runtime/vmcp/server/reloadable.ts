@@ -124,6 +124,7 @@ export class Reloadable {
       store,
       counters: store ?? this.#counters,
       clock,
+      env,
       namespace: env[vmcpEnvironment.namespace] || 'local',
       upstreamTokens,
       telemetry: observation.telemetry,

@@ -114,7 +114,7 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...incomingViolations(config, env),
     ...(authServer ? embeddedViolations(config, authServer) : []),
     ...policyViolations(config),
-    ...webhookViolations(config.webhooks),
+    ...webhookViolations(config.webhooks, { env }),
     ...guardrailViolations(config.guardrails, 'guardrails').map((one) => formatViolations([one])),
     ...telemetryViolations(config.telemetry, env),
     ...optimizerViolations(config.optimizer, env),

@@ -26,7 +26,9 @@ const authserver: input.AuthServerFile = {
 
 const proxy: input.ProxyFile = { name: 'github', targetUri: 'https://api.example.com/mcp' }
 
-const files = { vmcp, authserver, proxy }
+const webhooks: input.WebhookFile = { validating: [{ name: 'check', url: 'https://hook.example' }] }
+
+const files = { vmcp, authserver, proxy, webhooks }
 
 function says(name: RuntimeName, path: string, value: Json): string {
   const doc: { readonly [name: string]: Json } = JSON.parse(JSON.stringify(files[name]))

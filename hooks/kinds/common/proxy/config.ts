@@ -20,7 +20,16 @@ import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { configHashOf } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
-import { authServerReference, authz, externalAuth, checkGroup, oidc, telemetry, tools } from './references.ts'
+import {
+  authServerReference,
+  authz,
+  externalAuth,
+  checkGroup,
+  oidc,
+  telemetry,
+  tools,
+  webhooks,
+} from './references.ts'
 import { exposureOf } from '../exposure.ts'
 import type { ProxyContext } from './spec.ts'
 
@@ -54,6 +63,7 @@ export function front(
   const policies = authz(context, needs)
   const shown = tools(context)
   const observed = telemetry(context, needs)
+  const asked = webhooks(context, needs)
   const external = externalAuth(context)
   const serverRef = authServerReference(context)
   const server = embeddedServer(context, external.value, serverRef.value, incoming.value?.oidc)
@@ -62,7 +72,7 @@ export function front(
   const secrets = checkSessionPassword(context, spec.sessionStorage, needs)
   const hashes = hashesOf(context)
   for (const [what, hash] of Object.entries(hashes)) needs.revision(what, hash)
-  const parts = [incoming, policies, shown, observed, external, serverRef, server, outgoing]
+  const parts = [incoming, policies, shown, observed, asked, external, serverRef, server, outgoing]
   const failures = [...parts.map((part) => part.failure), secrets].filter((failure) => failure !== undefined)
   const none = { file: undefined, authServer: undefined, hashes, accountToken: false }
   if (failures.length > 0) return { ...none, failures }
@@ -85,6 +95,7 @@ export function front(
     rateLimiting: spec.rateLimiting,
     sessionStorage: sessionStoragePart(spec.sessionStorage, context.settings, owner, needs),
     tools: shown.value,
+    webhooks: asked.value,
     headerForward: headerIdentifiers(needs, context.name, spec.headerForward),
     outgoingAuth: outgoing.value,
   })
@@ -198,6 +209,7 @@ function hashesOf(context: Context): Readonly<Record<string, string | undefined>
     authzConfigHash: hash('MCPAuthzConfig', spec.authzConfigRef),
     toolConfigHash: hash('MCPToolConfig', spec.toolConfigRef),
     telemetryConfigHash: hash('MCPTelemetryConfig', spec.telemetryConfigRef),
+    webhookConfigHash: hash('MCPWebhookConfig', spec.webhookConfigRef),
     externalAuthConfigHash: hash('MCPExternalAuthConfig', spec.externalAuthConfigRef),
     authServerConfigHash: hash('MCPExternalAuthConfig', spec.authServerRef),
   }

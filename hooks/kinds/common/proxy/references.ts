@@ -8,6 +8,7 @@ import type {
   ProxyTools,
   RuntimeAuthz,
   RuntimeOidc,
+  RuntimeWebhooks,
   Telemetry,
 } from '../../../../schemas/index.ts'
 import { conditionOf, type SyncFailure, statusOf } from '../../../sync/conditions.ts'
@@ -18,6 +19,7 @@ import { ownDecisionPoint } from '../../../runtime-config/decision-point.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
 import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
+import { webhooksPart } from '../../../runtime-config/webhooks.ts'
 import {
   authzReasons,
   configCalled,
@@ -26,6 +28,7 @@ import {
   oidcCondition,
   telemetryCondition,
   toolCondition,
+  webhookCondition,
 } from '../../../references/resolve.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ToldUrls } from '../exposure.ts'
@@ -135,6 +138,13 @@ export function telemetry(context: Context, needs: PodNeeds): Optional<Telemetry
   if (config.failure) return config
   const target = { server: context.name, version: context.settings.version, needs }
   return { value: telemetryPart(config.value, reference, target) }
+}
+
+export function webhooks(context: Context, needs: PodNeeds): Optional<RuntimeWebhooks> {
+  const reference = context.spec.webhookConfigRef
+  if (!reference) return absent
+  const config = checkedConfig(context, 'MCPWebhookConfig', reference.name, webhookCondition)
+  return config.failure ? config : { value: webhooksPart(config.value, needs) }
 }
 
 /** The MCPExternalAuthConfig of externalAuthConfigRef. */

@@ -26,6 +26,7 @@ export type ProxySpec = Pick<
   | 'tls'
   | 'toolConfigRef'
   | 'trustProxyHeaders'
+  | 'webhookConfigRef'
 > &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
@@ -37,6 +38,7 @@ export const proxyKinds = [
   'MCPAuthzConfig',
   'MCPTelemetryConfig',
   'MCPToolConfig',
+  'MCPWebhookConfig',
 ] as const
 
 /** The context of a kind with a proxy in front. */

@@ -17,14 +17,15 @@ import {
   type RuntimeToolLock,
 } from '../../../../schemas/index.ts'
 import {
+  deepProxyFile,
   environment,
   loadProxyFile,
   needsVirtualServer,
   offeredLogin,
-  pinnedProxyFile,
   type ProxySettings,
   type ProxyInput,
   readVariable,
+  readWebhookFiles,
   requireNoOtherFlags,
   resolveProxyConfig,
   resolveProxyFile,
@@ -100,6 +101,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth example\n' +
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --tool-lock notes.lock.yaml notes\n' +
+        '  gatehouse proxy --target-uri http://127.0.0.1:9000 --webhook-config webhooks.yaml notes\n' +
         '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
     )
     .action(async (name: string, input: ProxyInput) => {
@@ -118,27 +120,24 @@ async function run(
 ): Promise<number> {
   const env = environment()
   const pins = await pinsOf(input, name)
+  const asking = [
+    ...(pins ? [pins.flag] : []),
+    ...(input.webhookConfig === undefined ? [] : ['--webhook-config']),
+  ]
   if (input.config === undefined) {
-    if (!pins) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
-    const pinned = pinnedProxyFile(name, input, env)
-    return serveDeep(pinned.file, {
-      input,
-      env: pinned.env,
-      pins,
-      sections: [pins.flag],
-      debug,
-      features,
-    })
+    if (asking.length === 0) return serve(withOfferedLogin(resolveProxyConfig(name, input, env, { debug })))
+    const { file, env: extended } = deepProxyFile(name, input, env, asking)
+    return serveDeep(file, { input, env: extended, pins, sections: asking, debug, features })
   }
   const file = loadProxyFile(input.config)
   const isStdio = file.stdio !== undefined || file.attach !== undefined
-  if (isStdio && pins)
+  if (isStdio && asking.length > 0)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${pins.flag}: the target must be a URL, not a program`,
+      detail: `${asking.join(', ')}: the target must be a URL, not a program`,
     })
   if (isStdio) return serveStdioTarget(file, input, debug || file.logLevel === 'debug')
   const authServerFile = authServerFileBeside(input.config)
-  const deep = [...needsVirtualServer(file), ...(pins ? [pins.flag] : [])]
+  const deep = [...needsVirtualServer(file), ...asking]
   if (deep.length === 0) {
     const config = await checked(() => resolveProxyFile(name, file, input, env, { debug }), authServerFile)
     return serve(config, authServerFile)
@@ -191,7 +190,9 @@ function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
   if (!features.virtualServer) {
     throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
   }
-  const { config, env: extended } = virtualServerOf(file, env, pins?.locks)
+  const { webhookConfig } = input
+  const asked = webhookConfig && { webhooks: readWebhookFiles(webhookConfig, env, file.webhooks) }
+  const { config, env: extended } = virtualServerOf({ ...file, ...asked }, env, pins?.locks)
   return features.virtualServer({
     config: pins?.place ? pins.place.with(config) : config,
     lockKeeper: pins?.place,

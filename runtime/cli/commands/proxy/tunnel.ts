@@ -41,6 +41,7 @@ const notHere: ReadonlySet<string> = new Set([
   '--config',
   '--tool-lock',
   '--pin-first',
+  '--webhook-config',
 ])
 
 export function addProxyTunnelCommand(proxy: Command): void {

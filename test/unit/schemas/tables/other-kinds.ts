@@ -11,6 +11,7 @@ import {
   secretRows,
   type Table,
 } from './table.ts'
+import { webhookConfigTables } from './webhook-config.ts'
 
 const ref = { name: 'x' }
 const refs = (fields: string): Table['rows'] =>
@@ -134,7 +135,7 @@ const proxyRows: Table['rows'] = [
   },
   { id: '', at: 'spec.authzConfigRef', good: [absent, ref], bad: [{}], failure: '*' },
   { id: '', at: 'spec.audit', good: [absent, {}, { enabled: true }], bad: [{ enable: true }], failure: '*' },
-  ...refs('toolConfigRef externalAuthConfigRef groupRef'),
+  ...refs('toolConfigRef externalAuthConfigRef groupRef webhookConfigRef'),
   {
     id: '',
     at: 'spec.telemetryConfigRef',
@@ -257,7 +258,6 @@ const server: Table = {
     },
     { id: '', at: 'spec.endpointPrefix', good: [absent, '/x'], bad: notString },
     { id: '', at: 'spec.backendReplicas', good: [absent, 0], bad: [-1] },
-    { id: '', at: 'spec.webhookConfigRef', bad: [ref] },
     ...proxyRows,
   ],
 }
@@ -547,6 +547,7 @@ export const otherKindTables: readonly Table[] = [
   tools,
   toolLock,
   authzConfig,
+  ...webhookConfigTables,
   embedding,
   embeddingSecret,
 ]

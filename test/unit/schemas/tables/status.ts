@@ -120,6 +120,7 @@ const specs: { readonly [kind: string]: Doc } = {
   MCPExternalAuthConfig: { type: 'unauthenticated' },
   MCPTelemetryConfig: {},
   MCPToolConfig: {},
+  MCPWebhookConfig: { validating: [{ name: 'check', url: 'https://hook.example' }] },
 }
 
 const configs: readonly Table[] = Object.entries(specs).map(([kind, spec]) => ({

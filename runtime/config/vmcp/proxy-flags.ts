@@ -1,6 +1,6 @@
 /**
- * The flags of a proxy whose tools are locked, as a proxy's file: such a proxy reads every message, so it is served as a
- * virtual server with one backend. What that cannot do is refused here rather than left out.
+ * The flags of a proxy with locked tools or webhooks, as a proxy's file: such a proxy reads every message, so it is served
+ * as a virtual server with one backend. What that cannot do is refused here rather than left out.
  */
 import { resolve } from 'node:path'
 import { invalidConfig, type ProxyFile } from '../../../schemas/index.ts'
@@ -34,6 +34,7 @@ const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'remoteForwardHeadersSecret',
   'toolLock',
   'pinFirst',
+  'webhookConfig',
 ])
 /** Flags that count beside the file of a proxy that reads every message. */
 const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
@@ -45,6 +46,7 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'allowedOrigins',
   'toolLock',
   'pinFirst',
+  'webhookConfig',
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
@@ -53,17 +55,19 @@ export function requireNoOtherFlags(input: ProxyInput, sections: readonly string
   refuse(input, besideFile, `has no effect beside a file with ${sections.join(', ')}: set it in the file`)
 }
 
-/** Throws INVALID_CONFIG naming every error. */
-export function pinnedProxyFile(
+/** `sections`: flags that ask for it. Throws INVALID_CONFIG naming every error. */
+export function deepProxyFile(
   name: string,
   input: ProxyInput,
   env: Environment,
+  sections: readonly string[],
 ): { readonly file: ProxyFile; readonly env: Environment } {
-  refuse(input, supported, 'cannot be combined with --tool-lock or --pin-first')
+  const asking = sections.join(', ')
+  refuse(input, supported, `cannot be combined with ${asking}`)
   const settings = resolveProxyConfig(name, input, env)
   const { remote, oidc } = settings
   if (oidc?.clientSecret)
-    throw invalidConfig('--tool-lock: a client secret for introspection is read from a file (--config) only')
+    throw invalidConfig(`${asking}: a client secret for introspection is read from a file (--config) only`)
   const token = remote.kind === 'bearer' ? remote.token().reveal() : undefined
   const file = {
     name,
@@ -81,7 +85,7 @@ export function pinnedProxyFile(
       token === undefined ? undefined : { type: 'bearer_token', bearerToken: { tokenEnv: tokenVariable } },
   }
   return {
-    file: parseConfig('proxy', JSON.stringify(file), '--tool-lock'),
+    file: parseConfig('proxy', JSON.stringify(file), asking),
     env: token === undefined ? env : { ...env, [tokenVariable]: token },
   }
 }

@@ -1,0 +1,172 @@
+/**
+ * The files of `--webhook-config`: lists `mutating` and `validating`, with the members of our own files or with those of
+ * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
+ *
+ * Each file is checked by itself, so that errors name the file and the member as it stands there. A webhook of the same
+ * list and name in a later file takes the place of the former.
+ * Source: `schemas/runtime/webhooks.json`; docs/guides/webhooks.md.
+ */
+import { isAbsolute } from 'node:path'
+import {
+  GatehouseError,
+  isFields,
+  type RuntimeWebhook,
+  type RuntimeWebhooks,
+  validateRuntime,
+  type Violation,
+} from '../../../schemas/index.ts'
+import { invalidConfig, readConfigText, readDocument } from '../common/config-file.ts'
+import { makeSecretsProvider, type SecretsProvider } from '../common/secrets.ts'
+import type { Environment } from './env.ts'
+
+const lists = ['mutating', 'validating'] as const
+
+/** Names of ToolHive's files and ours, of a webhook and of its `tls_config`. */
+const ownMembers: Readonly<Record<string, string>> = { failure_policy: 'failurePolicy', timeout: 'timeout' }
+const tlsMembers: Readonly<Record<string, string>> = {
+  ca_bundle_path: 'caBundlePath',
+  client_cert_path: 'clientCertificatePath',
+  client_key_path: 'clientKeyPath',
+  insecure_skip_verify: 'insecureSkipVerify',
+}
+
+/** All of the files, after those of `first`. Throws INVALID_CONFIG naming every file and every error in it. */
+export function readWebhookFiles(
+  paths: readonly string[],
+  env: Environment,
+  first: RuntimeWebhooks = {},
+): RuntimeWebhooks {
+  const errors: string[] = []
+  let merged = first
+  for (const path of paths) {
+    try {
+      merged = mergedWith(merged, readFile(path, env))
+    } catch (error) {
+      if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
+      errors.push(error.message)
+    }
+  }
+  if (errors.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: errors.map((line) => `--webhook-config: ${line}`).join('\n'),
+    })
+  const { violations } = validateRuntime('webhooks', merged)
+  if (violations.length > 0) throw invalidConfig(violations, '--webhook-config, all files together')
+  return merged
+}
+
+function mergedWith(before: RuntimeWebhooks, after: RuntimeWebhooks): RuntimeWebhooks {
+  const entries = lists.map((list) => {
+    const byName = new Map<string, RuntimeWebhook>()
+    for (const webhook of [...(before[list] ?? []), ...(after[list] ?? [])]) byName.set(webhook.name, webhook)
+    return [list, [...byName.values()]] as const
+  })
+  return Object.fromEntries(entries.filter(([, webhooks]) => webhooks.length > 0))
+}
+
+function readFile(path: string, env: Environment): RuntimeWebhooks {
+  const reader = new WebhookFileReader(env)
+  const document = reader.document(readDocument(readConfigText(path), path))
+  const { config, violations } = validateRuntime('webhooks', document)
+  const all = [...reader.violations, ...violations.map((one) => reader.asWritten(one))]
+  if (all.length > 0 || !config) throw invalidConfig(all, path)
+  return config
+}
+
+/** Turns a document into one of our members, and what is said of these into what stands in the file. */
+class WebhookFileReader {
+  readonly violations: Violation[] = []
+  readonly #env: Environment
+  /** By the place of a webhook: our member, and what it is called in the file. */
+  readonly #written = new Map<string, Map<string, string>>()
+  #secrets: SecretsProvider | undefined
+
+  constructor(env: Environment) {
+    this.#env = env
+  }
+
+  document(value: unknown): unknown {
+    if (!isFields(value)) return value
+    const entries = Object.entries(value).map(([key, list]) => {
+      const known = lists.some((name) => name === key) && Array.isArray(list)
+      return [key, known ? list.map((item, index) => this.#webhook(item, `${key}[${index}]`)) : list]
+    })
+    return Object.fromEntries(entries) as unknown
+  }
+
+  asWritten({ path, message }: Violation): Violation {
+    const [at = ''] = /^\w+\[\d+\]/.exec(path) ?? []
+    const names = this.#written.get(at) ?? new Map<string, string>()
+    const renamed = (text: string): string =>
+      text.replaceAll(/\b[a-z]+[A-Z]\w*\b/g, (name) => names.get(name) ?? name)
+    return { path: renamed(path), message: renamed(message) }
+  }
+
+  #webhook(value: unknown, at: string): unknown {
+    if (!isFields(value)) return value
+    const { tls_config: tls, hmac_secret_ref: secret, ...rest } = value
+    const webhook = new Map<string, unknown>()
+    const names = new Map<string, string>()
+    this.#written.set(at, names)
+    const set = (name: string, as: string, given: unknown): void => {
+      const before = names.get(name)
+      if (before !== undefined) this.#refuse(`${at}.${as}`, `${before} says the same: give one`)
+      webhook.set(name, given)
+      names.set(name, as)
+    }
+    for (const [key, given] of Object.entries(rest)) {
+      const name = Object.hasOwn(ownMembers, key) ? (ownMembers[key] ?? key) : key
+      set(name, key, name === 'timeout' ? durationOf(given) : given)
+    }
+    if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)
+    if (secret !== undefined) {
+      const { hmacSecretPath, hmacSecretEnv } = this.#secretOf(secret, `${at}.hmac_secret_ref`)
+      if (hmacSecretPath !== undefined) set('hmacSecretPath', 'hmac_secret_ref', hmacSecretPath)
+      if (hmacSecretEnv !== undefined) set('hmacSecretEnv', 'hmac_secret_ref', hmacSecretEnv)
+    }
+    // What is missing is named as the rest is.
+    if (tls !== undefined)
+      for (const [key, name] of Object.entries(tlsMembers))
+        if (!names.has(name)) names.set(name, `tls_config.${key}`)
+    return Object.fromEntries(webhook) as unknown
+  }
+
+  #tls(value: unknown, at: string, set: (name: string, as: string, given: unknown) => void): void {
+    if (!isFields(value)) return this.#refuse(at, 'expected an object')
+    for (const [key, given] of Object.entries(value)) {
+      const name = Object.hasOwn(tlsMembers, key) ? tlsMembers[key] : undefined
+      if (name !== undefined) set(name, `tls_config.${key}`, given)
+      else this.#refuse(`${at}.${key}`, `unknown field; known are ${Object.keys(tlsMembers).join(', ')}`)
+    }
+  }
+
+  /** A path, the name of a secret, or that name followed by what ToolHive's commands write there. */
+  #secretOf(
+    value: unknown,
+    at: string,
+  ): { readonly hmacSecretPath?: string | undefined; readonly hmacSecretEnv?: string | undefined } {
+    if (typeof value !== 'string' || value === '') {
+      this.#refuse(at, 'expected the name of a secret or the path of a file')
+      return {}
+    }
+    if (isAbsolute(value)) return { hmacSecretPath: value }
+    try {
+      this.#secrets ??= makeSecretsProvider(this.#env)
+      const { file, variable } = this.#secrets.locate(value.replace(/,target=.*$/, ''))
+      return { hmacSecretPath: file, hmacSecretEnv: variable }
+    } catch (error) {
+      if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
+      this.#refuse(at, error.message)
+      return {}
+    }
+  }
+
+  #refuse(path: string, message: string): void {
+    this.violations.push({ path, message })
+  }
+}
+
+/** Numbers are nanoseconds. */
+function durationOf(value: unknown): unknown {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? `${value}ns` : value
+}

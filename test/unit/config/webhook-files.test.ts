@@ -1,0 +1,184 @@
+/** Files of `--webhook-config`: both spellings, how they are put together, and what is wrong with one. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { readWebhookFiles } from '../../../runtime/config/index.ts'
+import type { RuntimeWebhooks } from '../../../schemas/index.ts'
+
+const url = 'https://hook.example/check'
+
+function read(t: Test, contents: readonly unknown[], env: Record<string, string> = {}): RuntimeWebhooks {
+  const path = mkdtempSync(join(tmpdir(), 'webhook-files-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  const files = contents.map((content, index) => {
+    const file = join(path, `${index}.yaml`)
+    writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+    return file
+  })
+  return readWebhookFiles(files, env)
+}
+
+const said = (t: Test, contents: readonly unknown[], env?: Record<string, string>): string => {
+  try {
+    read(t, contents, env)
+    return ''
+  } catch (error) {
+    return String((error as Error).message)
+  }
+}
+
+t.test('the members of ToolHive and our own say the same', async (t) => {
+  const theirs = `
+validating:
+  - name: v
+    url: ${url}
+    timeout: 3000000000
+    failure_policy: ignore
+    hmac_secret_ref: /etc/hmac
+    tls_config: {ca_bundle_path: ca.pem, client_cert_path: c.pem, client_key_path: k.pem, insecure_skip_verify: false}
+`
+  const ours = {
+    name: 'v',
+    url,
+    timeout: '3000000000ns',
+    failurePolicy: 'ignore',
+    hmacSecretPath: '/etc/hmac',
+    caBundlePath: 'ca.pem',
+    clientCertificatePath: 'c.pem',
+    clientKeyPath: 'k.pem',
+  }
+  t.same(read(t, [theirs]), read(t, [{ validating: [ours] }]))
+  t.match(read(t, [{ mutating: [{ name: 'm', url }] }]).mutating, [
+    { timeout: '10s', failurePolicy: 'fail', phase: 'request', mode: 'enforce' },
+  ])
+})
+
+t.test('later files replace by list and name, and the order stays', async (t) => {
+  const hook = (name: string, at: string) => ({ name, url: `${url}/${at}` })
+  const { validating, mutating } = read(t, [
+    { validating: [hook('a', '1'), hook('b', '1')] },
+    { validating: [hook('c', '2'), hook('a', '2')], mutating: [hook('m', '2')] },
+  ])
+  t.same(
+    [...(validating ?? []), ...(mutating ?? [])].map((one) => `${one.name} ${one.url.at(-1)}`),
+    ['a 2', 'b 1', 'c 2', 'm 2'],
+  )
+})
+
+t.test('a secret is found where the provider has it', async (t) => {
+  const secret = (hmac_secret_ref: string, env: Record<string, string>) =>
+    read(t, [{ validating: [{ name: 'v', url, hmac_secret_ref }] }], env).validating?.[0]
+  const variable = 'GATEHOUSE_SECRET_A_B'
+  t.match(secret('a-b', { [variable]: 'x' }), { hmacSecretEnv: variable })
+  t.match(secret('a-b,target=anything', { [variable]: 'x' }), { hmacSecretEnv: variable })
+})
+
+const one = (more: Record<string, unknown>) => [{ validating: [{ name: 'v', url, ...more }] }]
+const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
+  ['nothing in it', [''], /0\.yaml.*expected/s],
+  ['no webhook', [{ validating: [] }], /needs at least one webhook in mutating or validating/],
+  ['another member of the file', [{ validate: [] }], /- validate: unknown field/],
+  ['a list that is none', [{ validating: { name: 'v' } }], /- validating: expected a list/],
+  ['a webhook that is none', [{ validating: ['v'] }], /- validating\[0\]: expected an object/],
+  ['no name and no url', [{ mutating: [{}] }], /mutating\[0\]\.name: .*\n.*mutating\[0\]\.url: /],
+  [
+    'another member of a webhook',
+    one({ failure_polcy: 'fail' }),
+    /validating\[0\]\.failure_polcy: unknown field/,
+  ],
+  [
+    'a member of the prototype',
+    ['validating: [{name: v, url: "https://x.example", __proto__: {}}]'],
+    /__proto__/,
+  ],
+  ['another policy', one({ failure_policy: 'open' }), /validating\[0\]\.failure_policy: /],
+  [
+    'half of mutual TLS',
+    one({ tls_config: { client_cert_path: 'c' } }),
+    /tls_config\.client_key_path: .*need each other/,
+  ],
+  [
+    'the other half',
+    one({ tls_config: { client_key_path: 'c' } }),
+    /tls_config\.client_cert_path.*need each other/,
+  ],
+  [
+    'an empty path',
+    one({ tls_config: { ca_bundle_path: '' } }),
+    /validating\[0\]\.tls_config\.ca_bundle_path: /,
+  ],
+  [
+    'another member of TLS',
+    one({ tls_config: { ca: 'x' } }),
+    /validating\[0\]\.tls_config\.ca: unknown field/,
+  ],
+  ['TLS that is no object', one({ tls_config: null }), /validating\[0\]\.tls_config: expected an object/],
+  [
+    'trust in nobody and in somebody',
+    one({ tls_config: { insecure_skip_verify: true, ca_bundle_path: 'c' } }),
+    /tls_config\.insecure_skip_verify excludes tls_config\.ca_bundle_path/,
+  ],
+  [
+    'plain http',
+    one({ url: 'http://hook.example' }),
+    /url: must be https, unless tls_config\.insecure_skip_verify|url: must be https, unless insecureSkipVerify/,
+  ],
+  ['a metadata address', one({ url: 'https://169.254.169.254/x' }), /validating\[0\]\.url: .*never allowed/],
+  ['a short time', one({ timeout: 5 }), /validating\[0\]\.timeout: must be from 1s to 30s/],
+  ['a long time', one({ timeout: '1m' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
+  ['a time that is none', one({ timeout: -1 }), /validating\[0\]\.timeout: /],
+  [
+    'both spellings',
+    one({ failure_policy: 'fail', failurePolicy: 'ignore' }),
+    /failurePolicy: failure_policy says the same: give one/,
+  ],
+  [
+    'both spellings of TLS',
+    one({ caBundlePath: 'a', tls_config: { ca_bundle_path: 'b' } }),
+    /tls_config\.ca_bundle_path: caBundlePath says the same/,
+  ],
+  ['two secrets', one({ hmacSecretPath: '/a', hmacSecretEnv: 'A' }), /exclude each other/],
+  [
+    'a secret that is nowhere',
+    one({ hmac_secret_ref: 'none' }),
+    /validating\[0\]\.hmac_secret_ref: secret "none": not found/,
+  ],
+  ['a secret without a name', one({ hmac_secret_ref: '' }), /hmac_secret_ref: expected the name of a secret/],
+  ['a secret of another form', one({ hmac_secret_ref: '../etc' }), /hmac_secret_ref: secret name/],
+  [
+    'a name twice',
+    [
+      {
+        validating: [
+          { name: 'v', url },
+          { name: 'v', url },
+        ],
+      },
+    ],
+    /validating/,
+  ],
+  [
+    'a name in both lists of two files',
+    [{ validating: [{ name: 'v', url }] }, { mutating: [{ name: 'v', url }] }],
+    /all files together.*a name must not stand in both/s,
+  ],
+  [
+    'more than there may be',
+    [0, 1].map((n) => ({ validating: Array.from({ length: 9 }, (_, i) => ({ name: `v${n}${i}`, url })) })),
+    /all files together.*validating/s,
+  ],
+  ['two documents', ['validating: []\n---\nvalidating: []\n'], /begins a second document/],
+  ['no YAML', ['{'], /0\.yaml/],
+]
+
+t.test('what is wrong names the file, the member and the rule', async (t) => {
+  for (const [what, contents, message] of lines) t.match(said(t, contents), message, what)
+  const all = said(t, [{ validating: [{ name: 'V', url: 'x' }] }, { mutating: [{ timeout: 1 }] }, ''])
+  for (const part of ['0.yaml', 'validating[0].name', '1.yaml', 'mutating[0].timeout', '2.yaml'])
+    t.match(all, part, 'all errors of all files at once')
+  t.throws(
+    () => readWebhookFiles(['/does/not/exist'], {}),
+    /--webhook-config: .*\/does\/not\/exist cannot be read/,
+  )
+})

@@ -1,0 +1,110 @@
+/** MCPWebhookConfig: webhooks on calls and their results. */
+import { absent, booleanRow, document, secretRef, secretRows, type Row, type Table } from './table.ts'
+
+const hook = { name: 'check', url: 'https://hook.example/check' }
+const at = 'spec.validating[0]'
+
+const lists = (list: string, other: string): readonly Row[] => [
+  {
+    id: '',
+    at: `spec.${list}`,
+    good: [absent, [], [{ ...hook, name: 'other' }]],
+    bad: [{}, ['x'], [{}]],
+    failure: '*',
+  },
+  {
+    id: '',
+    at: `spec.${list}`,
+    bad: [
+      [
+        { ...hook, name: 'a' },
+        { ...hook, name: 'a' },
+      ],
+    ],
+    failure: '*',
+  },
+  {
+    id: '',
+    at: `spec.${list}`,
+    bad: [Array.from({ length: 17 }, (_, i) => ({ ...hook, name: `a${i}` }))],
+    failure: '*',
+  },
+  { id: '', at: `spec.${other}[0].name`, required: true, good: ['a', 'a-1'], bad: ['', 'A', 'a_b', '-a'] },
+]
+
+const webhooks: Table = {
+  name: 'MCPWebhookConfig',
+  base: document('MCPWebhookConfig', { mutating: [{ ...hook, name: 'mask' }], validating: [hook] }),
+  rows: [
+    ...lists('mutating', 'validating'),
+    ...lists('validating', 'mutating'),
+    { id: '', at: 'spec.validating', bad: [[{ ...hook, name: 'mask' }]], failure: '*' },
+    {
+      id: '',
+      at: `${at}.url`,
+      required: true,
+      good: ['https://hook.example', 'https://hook.example:8443/a/b'],
+      bad: [
+        '',
+        'hook',
+        'ftp://hook',
+        'http://hook',
+        'https://a:b@hook',
+        'https://hook/?a=b',
+        'https://hook/#a',
+      ],
+    },
+    {
+      id: '',
+      at: `${at}.timeout`,
+      default: '10s',
+      good: ['1s', '30s', '1500ms'],
+      bad: ['', '0s', '999ms', '31s', 10],
+      failure: '*',
+    },
+    { id: '', at: `${at}.failurePolicy`, default: 'fail', good: ['ignore'], bad: ['', 'Fail', 'open'] },
+    { id: '', at: `${at}.phase`, default: 'request', good: ['response'], bad: ['both', ''] },
+    { id: '', at: `${at}.mode`, default: 'enforce', good: ['audit'], bad: ['off', ''] },
+    {
+      id: '',
+      at: `${at}.match`,
+      good: [absent, {}, { methods: ['tools/call'], backends: ['a'], tools: ['b'] }],
+      bad: [{ methods: [] }, { methods: ['tools/list'] }, { backends: [''] }, { tools: [] }, { tool: ['a'] }],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: `${at}.tlsConfig`,
+      good: [absent, {}, { clientCertSecretRef: secretRef, clientKeySecretRef: secretRef }],
+      bad: [
+        { clientCertSecretRef: secretRef },
+        { clientKeySecretRef: secretRef },
+        { insecureSkipVerify: true, caSecretRef: secretRef },
+        { caBundlePath: '/ca.pem' },
+      ],
+      failure: '*',
+    },
+    { id: '', at: `${at}.hmacSecretRef`, good: [absent, secretRef], bad: ['x', {}], failure: '*' },
+    { id: '', at: `${at}.hmacSecretPath`, bad: ['/hmac'], failure: '*' },
+  ],
+}
+
+const references: Table = {
+  name: 'MCPWebhookConfig references',
+  base: document('MCPWebhookConfig', {
+    validating: [{ ...hook, tlsConfig: { caSecretRef: secretRef }, hmacSecretRef: secretRef }],
+  }),
+  rows: [...secretRows(`${at}.tlsConfig.caSecretRef`), ...secretRows(`${at}.hmacSecretRef`)],
+}
+
+/** Without other members of `tlsConfig`, which it excludes; it permits plain http, too. */
+const insecure: Table = {
+  name: 'MCPWebhookConfig without verification',
+  base: document('MCPWebhookConfig', { validating: [{ ...hook, tlsConfig: { insecureSkipVerify: true } }] }),
+  rows: [
+    booleanRow('', `${at}.tlsConfig.insecureSkipVerify`, false),
+    { id: '', at: `${at}.url`, good: ['http://hook.example', 'https://hook.example'], bad: ['ws://hook'] },
+  ],
+}
+
+export const webhookConfigTables: readonly Table[] = [webhooks, references, insecure]
