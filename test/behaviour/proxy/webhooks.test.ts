@@ -30,7 +30,7 @@ import {
   type TestWebhook,
 } from '../../helpers/vmcp/webhook.ts'
 
-t.setTimeout(180_000)
+t.setTimeout(300_000)
 
 const unavailable = 'a webhook that must be asked gave no valid response: try again later'
 const toolCalls = ({ requests }: RawBackend): number =>
