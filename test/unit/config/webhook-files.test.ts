@@ -24,7 +24,7 @@ const said = (t: Test, contents: readonly unknown[], env?: Record<string, string
     read(t, contents, env)
     return ''
   } catch (error) {
-    return String((error as Error).message)
+    return (error as Error).message
   }
 }
 
