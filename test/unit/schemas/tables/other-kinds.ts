@@ -11,7 +11,6 @@ import {
   secretRows,
   type Table,
 } from './table.ts'
-import { webhookConfigTables } from './webhook-config.ts'
 
 const ref = { name: 'x' }
 const refs = (fields: string): Table['rows'] =>
@@ -547,7 +546,6 @@ export const otherKindTables: readonly Table[] = [
   tools,
   toolLock,
   authzConfig,
-  ...webhookConfigTables,
   embedding,
   embeddingSecret,
 ]

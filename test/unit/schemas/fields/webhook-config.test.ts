@@ -1,5 +1,10 @@
-/** MCPWebhookConfig: webhooks on calls and their results. */
-import { absent, booleanRow, document, secretRef, secretRows, type Row, type Table } from './table.ts'
+/** MCPWebhookConfig: every field, default, bound and rule. */
+import t from 'tap'
+import { proves } from '../../../helpers/proves.ts'
+import { checkTables } from '../tables/check.ts'
+import { absent, booleanRow, document, type Row, secretRef, secretRows, type Table } from '../tables/table.ts'
+
+proves('2.shape.SecretRef')
 
 const hook = { name: 'check', url: 'https://hook.example/check' }
 const at = 'spec.validating[0]'
@@ -107,4 +112,4 @@ const insecure: Table = {
   ],
 }
 
-export const webhookConfigTables: readonly Table[] = [webhooks, references, insecure]
+await checkTables(t, [webhooks, references, insecure])
