@@ -175,7 +175,7 @@ t.test(
   },
 )
 
-t.test('targets that answer with JSON and with event streams; phase response', async (t) => {
+t.test('responses of the target in JSON and in event streams; phase response', async (t) => {
   const value = 'withheld'
   const one = await webhook(t, () =>
     patch({ op: 'replace', path: '/mcp_response/result/content/0/text', value }),
