@@ -6,8 +6,9 @@
  * comes empty with the manifests, so that the rights can be limited to its name.
  * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
  */
-import type { CoreV1Api, KubeConfig } from '@kubernetes/client-node'
 import { GatehouseError } from '../../schemas/index.ts'
+import type { ApiAnswer, ApiRequest, ApiResource, ApiServer } from '../api-server.ts'
+import { type Fields, fieldsOf, isFields, listOf } from '../kube.ts'
 import type { Stored } from './plan.ts'
 import type { Cluster, HeldCertificate, TrustTarget } from './rotate.ts'
 
@@ -20,18 +21,13 @@ export interface CertificateClusterOptions {
   readonly kubeconfig?: string | undefined
 }
 
-const metacontroller = {
-  group: 'metacontroller.k8s.io',
-  version: 'v1alpha1',
-  plural: 'compositecontrollers',
-} as const
 const sinceAnnotation = 'gatehouse.dev/certificates-since'
 const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as const
 
 /** Connects lazily: nothing is sent before the first read. Throws INVALID_CONFIG when no cluster is configured. */
 export async function connect(options: CertificateClusterOptions): Promise<Cluster> {
-  const kubernetes = await import('./kubernetes.ts')
-  const config = new kubernetes.KubeConfig()
+  const { KubeConfig, apiPath, apiServer } = await import('../api-server.ts')
+  const config = new KubeConfig()
   try {
     if (options.kubeconfig) config.loadFromFile(options.kubeconfig)
     else config.loadFromDefault()
@@ -41,26 +37,75 @@ export async function connect(options: CertificateClusterOptions): Promise<Clust
       cause,
     })
   }
-  const core = config.makeApiClient(kubernetes.CoreV1Api)
-  const targets = [
-    ...(await webhookTargets(config, options.webhookConfigurations)),
-    ...(await controllerTargets(config, options.compositeControllers)),
-  ]
+  const api = apiServer(config)
+  const at = (label: string, resource: ApiResource): StoredObject =>
+    storedObject(api, label, apiPath(resource))
+  const { namespace, secret: name } = options
+  const secret = at(`secret/${name}`, { group: '', version: 'v1', plural: 'secrets', namespace, name })
   return {
-    targets,
-    readSecret: () => readSecret(core, options),
-    writeSecret: (version, stored) => writeSecret(core, options, version, stored),
+    targets: [
+      ...options.webhookConfigurations.map((name) =>
+        webhookTarget(at(`validatingwebhookconfiguration/${name}`, { ...webhookConfigurations, name })),
+      ),
+      ...options.compositeControllers.map((name) =>
+        controllerTarget(at(`compositecontroller/${name}`, { ...compositeControllers, name })),
+      ),
+    ],
+    readSecret: () => readSecret(secret),
+    writeSecret: (version, stored) => writeSecret(secret, version, stored),
   }
 }
 
-async function readSecret(core: CoreV1Api, at: CertificateClusterOptions): Promise<HeldCertificate> {
-  const secret = await call(`secret/${at.secret}`, () =>
-    core.readNamespacedSecret({ name: at.secret, namespace: at.namespace }),
-  )
-  const text = (key: string): string => Buffer.from(secret.data?.[key] ?? '', 'base64').toString('utf8')
-  const since = new Date(secret.metadata?.annotations?.[sinceAnnotation] ?? Number.NaN)
+const webhookConfigurations = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: 'validatingwebhookconfigurations',
+}
+const compositeControllers = {
+  group: 'metacontroller.k8s.io',
+  version: 'v1alpha1',
+  plural: 'compositecontrollers',
+}
+
+/** One object of the cluster. Its methods throw an error that names it and the HTTP status, the latter as `data` too. */
+interface StoredObject {
+  readonly label: string
+  readonly read: () => Promise<Fields>
+  readonly replace: (object: Fields) => Promise<void>
+  readonly patch: (contentType: string, patch: unknown) => Promise<void>
+}
+
+function storedObject(api: ApiServer, label: string, path: string): StoredObject {
+  const send = async (request: Omit<ApiRequest, 'path'>): Promise<Fields> => {
+    let answer: ApiAnswer
+    try {
+      answer = await api({ ...request, path })
+    } catch {
+      throw new GatehouseError('INTERNAL', { detail: `${label}: the API server cannot be reached` })
+    }
+    const { status, body } = answer
+    if (status >= 300)
+      throw new GatehouseError('INTERNAL', {
+        detail: `${label}: the API server answered ${status}`,
+        data: status,
+      })
+    return body
+  }
   return {
-    version: secret.metadata?.resourceVersion ?? '',
+    label,
+    read: () => send({}),
+    replace: async (body) => void (await send({ method: 'PUT', body })),
+    patch: async (contentType, body) => void (await send({ method: 'PATCH', contentType, body })),
+  }
+}
+
+async function readSecret(secret: StoredObject): Promise<HeldCertificate> {
+  const { metadata, data } = await secret.read()
+  const text = (key: string): string => decoded(fieldsOf(data)[key])
+  const { resourceVersion, annotations } = fieldsOf(metadata)
+  const since = new Date(String(fieldsOf(annotations)[sinceAnnotation]))
+  return {
+    version: String(resourceVersion ?? ''),
     stored: {
       serving: { certificate: text('tls.crt'), key: text('tls.key') },
       next: { certificate: text('next.crt'), key: text('next.key') },
@@ -70,15 +115,10 @@ async function readSecret(core: CoreV1Api, at: CertificateClusterOptions): Promi
   }
 }
 
-async function writeSecret(
-  core: CoreV1Api,
-  at: CertificateClusterOptions,
-  version: string,
-  stored: Stored,
-): Promise<boolean> {
-  const name = `secret/${at.secret}`
-  const live = await call(name, () => core.readNamespacedSecret({ name: at.secret, namespace: at.namespace }))
-  if (live.metadata?.resourceVersion !== version) return false
+async function writeSecret(secret: StoredObject, version: string, stored: Stored): Promise<boolean> {
+  const live = await secret.read()
+  const metadata = fieldsOf(live['metadata'])
+  if (metadata['resourceVersion'] !== version) return false
   const content = {
     'tls.crt': stored.serving.certificate,
     'tls.key': stored.serving.key,
@@ -86,18 +126,17 @@ async function writeSecret(
     'next.key': stored.next.key,
     'ca.crt': stored.bundle,
   }
-  const data = { ...live.data }
+  const data = { ...fieldsOf(live['data']) }
   for (const key of managedKeys) {
-    if (content[key]) data[key] = Buffer.from(content[key]).toString('base64')
+    if (content[key]) data[key] = encoded(content[key])
     else delete data[key]
   }
-  const annotations = { ...live.metadata.annotations, [sinceAnnotation]: stored.since?.toISOString() ?? '' }
-  live.metadata.annotations = annotations
-  live.data = data
+  const annotations = {
+    ...fieldsOf(metadata['annotations']),
+    [sinceAnnotation]: stored.since?.toISOString() ?? '',
+  }
   try {
-    await call(name, () =>
-      core.replaceNamespacedSecret({ name: at.secret, namespace: at.namespace, body: live }),
-    )
+    await secret.replace({ ...live, metadata: { ...metadata, annotations }, data })
     return true
   } catch (error) {
     if (error instanceof GatehouseError && error.data === 409) return false
@@ -105,92 +144,46 @@ async function writeSecret(
   }
 }
 
-async function webhookTargets(config: KubeConfig, names: readonly string[]): Promise<readonly TrustTarget[]> {
-  const { AdmissionregistrationV1Api, PatchStrategy, setHeaderOptions } = await import('./kubernetes.ts')
-  const api = config.makeApiClient(AdmissionregistrationV1Api)
-  return names.map((name): TrustTarget => {
-    const label = `validatingwebhookconfiguration/${name}`
-    const fetch = () => call(label, () => api.readValidatingWebhookConfiguration({ name }))
-    return {
-      name: label,
-      read: async () => {
-        const object = await fetch()
-        return (object.webhooks ?? []).map((one) =>
-          Buffer.from(one.clientConfig.caBundle ?? '', 'base64').toString('utf8'),
-        )
-      },
-      write: async (bundle) => {
-        const object = await fetch()
-        // A list of webhooks: each change is guarded by the name at its index.
-        const body = (object.webhooks ?? []).flatMap((one, index) => [
-          { op: 'test', path: `/webhooks/${index}/name`, value: one.name },
-          {
-            op: 'add',
-            path: `/webhooks/${index}/clientConfig/caBundle`,
-            value: Buffer.from(bundle).toString('base64'),
-          },
-        ])
-        const headers = setHeaderOptions('Content-Type', PatchStrategy.JsonPatch)
-        await call(label, () => api.patchValidatingWebhookConfiguration({ name, body }, headers))
-      },
-    }
-  })
-}
-
-interface ControllerShape {
-  readonly spec?: {
-    readonly hooks?: Readonly<
-      Record<string, { readonly webhook?: { readonly caBundle?: { readonly inline?: string } } }>
-    >
+function webhookTarget(object: StoredObject): TrustTarget {
+  const webhooks = async () => listOf((await object.read())['webhooks']).map(fieldsOf)
+  return {
+    name: object.label,
+    read: async () => (await webhooks()).map((one) => decoded(fieldsOf(one['clientConfig'])['caBundle'])),
+    write: async (bundle) => {
+      // A list of webhooks: each change is guarded by the name at its index.
+      const patch = (await webhooks()).flatMap((one, index) => [
+        { op: 'test', path: `/webhooks/${index}/name`, value: one['name'] },
+        { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value: encoded(bundle) },
+      ])
+      await object.patch('application/json-patch+json', patch)
+    },
   }
 }
 
-async function controllerTargets(
-  config: KubeConfig,
-  names: readonly string[],
-): Promise<readonly TrustTarget[]> {
-  const { CustomObjectsApi, PatchStrategy, setHeaderOptions } = await import('./kubernetes.ts')
-  const api = config.makeApiClient(CustomObjectsApi)
-  return names.map((name): TrustTarget => {
-    const label = `compositecontroller/${name}`
-    const hooksOf = async () => {
-      const object: ControllerShape = await call(label, () =>
-        api.getClusterCustomObject({ ...metacontroller, name }),
-      )
-      return Object.entries(object.spec?.hooks ?? {}).filter(([, hook]) => hook.webhook)
-    }
-    return {
-      name: label,
-      read: async () => (await hooksOf()).map(([, hook]) => hook.webhook?.caBundle?.inline ?? ''),
-      write: async (bundle) => {
-        const webhook = { caBundle: { inline: bundle } }
-        const hooks = Object.fromEntries((await hooksOf()).map(([hook]) => [hook, { webhook }]))
-        const headers = setHeaderOptions('Content-Type', PatchStrategy.MergePatch)
-        await call(label, () =>
-          api.patchClusterCustomObject({ ...metacontroller, name, body: { spec: { hooks } } }, headers),
-        )
-      },
-    }
-  })
-}
-
-/** Runs one request; an error becomes an error that names the object and the status, with the status as `data`. */
-async function call<T>(object: string, request: () => Promise<T>): Promise<T> {
-  try {
-    return await request()
-  } catch (error) {
-    const status = statusOf(error)
-    throw new GatehouseError('INTERNAL', {
-      detail: status
-        ? `${object}: the API server answered ${status}`
-        : `${object}: the API server cannot be reached`,
-      data: status,
+function controllerTarget(object: StoredObject): TrustTarget {
+  const webhooks = async () => {
+    const { hooks } = fieldsOf((await object.read())['spec'])
+    return Object.entries(fieldsOf(hooks)).flatMap(([hook, one]) => {
+      const { webhook } = fieldsOf(one)
+      return isFields(webhook) ? [{ hook, webhook }] : []
     })
   }
+  return {
+    name: object.label,
+    read: async () =>
+      (await webhooks()).map(({ webhook }) => String(fieldsOf(webhook['caBundle'])['inline'] ?? '')),
+    write: async (bundle) => {
+      const webhook = { caBundle: { inline: bundle } }
+      const hooks = Object.fromEntries((await webhooks()).map(({ hook }) => [hook, { webhook }]))
+      await object.patch('application/merge-patch+json', { spec: { hooks } })
+    },
+  }
 }
 
-/** HTTP status of the client library's exception; undefined for network errors. */
-function statusOf(error: unknown): number | undefined {
-  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'number' ? code : undefined
+function decoded(base64: unknown): string {
+  return typeof base64 === 'string' ? Buffer.from(base64, 'base64').toString('utf8') : ''
+}
+
+function encoded(text: string): string {
+  return Buffer.from(text).toString('base64')
 }

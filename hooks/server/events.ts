@@ -6,6 +6,7 @@
  * Source: docs/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
+import { GatehouseError } from '../../schemas/index.ts'
 import type { KubeObject } from '../kube.ts'
 import type { HookLog } from './log.ts'
 
@@ -76,26 +77,16 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
 
 /** A writer that speaks to the API server of the pod's own cluster, or of a kubeconfig. Throws when there is none. */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
-  const { CoreV1Api, KubeConfig } = await import('../certificates/kubernetes.ts')
+  const { KubeConfig, apiPath, apiServer } = await import('../api-server.ts')
   const config = new KubeConfig()
   if (kubeconfig === undefined) config.loadFromCluster()
   else config.loadFromFile(kubeconfig)
-  const api = config.makeApiClient(CoreV1Api)
+  const api = apiServer(config)
   return async (event) => {
-    try {
-      const { namespace = 'default' } = event.metadata
-      const stamps = {
-        firstTimestamp: dateOf(event, 'firstTimestamp'),
-        lastTimestamp: dateOf(event, 'lastTimestamp'),
-      }
-      await api.createNamespacedEvent({ namespace, body: { ...event, ...stamps } as never })
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== 409) throw error
-    }
+    const { namespace = 'default' } = event.metadata
+    const path = apiPath({ group: '', version: 'v1', plural: 'events', namespace })
+    const { status } = await api({ method: 'POST', path, body: event })
+    // 409: written before.
+    if (status >= 300 && status !== 409) throw new GatehouseError('INTERNAL', { detail: `status ${status}` })
   }
-}
-
-/** The client serialises timestamps itself. */
-function dateOf(event: KubeObject, field: string): Date {
-  return new Date(String(event[field]))
 }

@@ -1,40 +1,48 @@
 /** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
+import { type ApiAnswer, type ApiResource, loadApiServer } from '../../hooks/index.ts'
 import { invalidConfig } from '../../schemas/index.ts'
-import { type KubeClient, loadKubeClient } from '../kube/index.ts'
-
-export type CustomObjects = InstanceType<KubeClient['CustomObjectsApi']>
 
 export interface ClusterAccess {
-  readonly api: CustomObjects
+  /** A GET. Resolves whatever the status; rejects when the API server cannot be reached. */
+  readonly get: (resource: ApiResource, query?: Readonly<Record<string, string>>) => Promise<ApiAnswer>
   /** Name of the context. */
   readonly context: string
+  /** The namespace that the context names. */
+  readonly namespace: string | undefined
+  /** URL of the API server, for messages. */
+  readonly server: string
 }
 
-/** `wanted`: the name of a context, or true for the current one. `flag` names the option in messages. */
-export async function clusterAccess(wanted: string | true, flag: string): Promise<ClusterAccess> {
-  const { KubeConfig, CustomObjectsApi } = await loadKubeClient()
+/** `wanted`: the name of a context, or true for the current one. `subject` starts the messages, such as `--context`. */
+export async function clusterAccess(
+  wanted: string | true,
+  subject: string,
+  absent = 'there is no kubeconfig',
+): Promise<ClusterAccess> {
+  const { KubeConfig, apiPath, apiServer } = await loadApiServer()
   const config = new KubeConfig()
   try {
     config.loadFromDefault()
-  } catch {
-    throw invalidConfig(`${flag}: the kubeconfig cannot be read`)
+  } catch (cause) {
+    throw invalidConfig(`${subject}: the kubeconfig cannot be read`, cause)
   }
   const known = config.getContexts().map(({ name }) => name)
   if (wanted !== true) {
     if (!known.includes(wanted))
-      throw invalidConfig(`${flag}: no context ${wanted}; known: ${known.join(', ')}`)
+      throw invalidConfig(`${subject}: no context ${wanted}; known: ${known.join(', ')}`)
     config.setCurrentContext(wanted)
   }
   const context = config.getCurrentContext()
+  const server = config.getCurrentCluster()?.server ?? ''
   // What the client makes up when there is no kubeconfig at all.
-  if (context === 'loaded-context' && config.getCurrentCluster()?.server === 'http://localhost:8080') {
-    throw invalidConfig(`${flag}: there is no kubeconfig`)
+  if (context === 'loaded-context' && server === 'http://localhost:8080')
+    throw invalidConfig(`${subject}: ${absent}`)
+  if (server === '') throw invalidConfig(`${subject}: the context ${context} names no cluster`)
+  const api = apiServer(config)
+  return {
+    get: (resource, query) => api({ path: apiPath(resource, query) }),
+    context,
+    namespace: config.getContextObject(context)?.namespace,
+    server,
   }
-  return { api: config.makeApiClient(CustomObjectsApi), context }
-}
-
-/** HTTP status of a failed request; undefined when the API could not be reached. */
-export function statusOf(error: unknown): number | undefined {
-  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'number' ? code : undefined
 }

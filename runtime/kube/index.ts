@@ -1,6 +1,6 @@
 /**
- * Public API of the Kubernetes module: what pods of ours ask of the API server, and the streams of a container. The client
- * for kubeconfigs and the WebSocket are loaded only where they are needed.
+ * Public API of the Kubernetes module: what pods of ours ask of the API server, and the streams of a container. The
+ * WebSocket is loaded only where it is needed.
  */
 export type { Attachment, ContainerName } from './attachment.ts'
 export {
@@ -11,12 +11,6 @@ export {
   mergeInto,
 } from './cluster-api.ts'
 export { type ContainerRun, type PodState, readPodState } from './pod-state.ts'
-
-export type KubeClient = typeof import('./client.ts')
-
-export function loadKubeClient(): Promise<KubeClient> {
-  return import('./client.ts')
-}
 
 export type AttachModule = typeof import('./attachment.ts')
 

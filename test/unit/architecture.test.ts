@@ -68,7 +68,7 @@ function allowed(from: string, to: string): boolean {
 const gates: Record<string, readonly string[]> = {
   undici: ['runtime/net'],
   '@redis/client': ['runtime/store'],
-  '@kubernetes/client-node': ['runtime/kube', 'hooks'],
+  '@kubernetes/client-node': ['hooks'],
   ws: ['runtime/kube'],
   '@cedar-policy/cedar-wasm': ['schemas'],
   express: ['hooks'],

@@ -1,7 +1,8 @@
 /** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
+import type { ApiResource } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, isFields, invalidConfig } from '../../../schemas/index.ts'
 import type { SourceDocument } from '../../migration/index.ts'
-import { clusterAccess, type CustomObjects, statusOf } from '../kubeconfig.ts'
+import { type ClusterAccess, clusterAccess } from '../kubeconfig.ts'
 
 const group = 'toolhive.stacklok.dev'
 /** The newest first; both have one schema. */
@@ -29,10 +30,10 @@ export async function readCluster(
   wanted: string | true,
   namespace: string | undefined,
 ): Promise<readonly SourceDocument[]> {
-  const { api, context } = await clusterAccess(wanted, '--context')
+  const { get, context } = await clusterAccess(wanted, '--context')
   const lists = await Promise.all(
     Object.entries(plurals).map(async ([kind, plural]) => {
-      const items = await listKind(api, plural, namespace)
+      const items = await listKind(get, plural, namespace)
       return items?.map((item) => ({ ...item, kind }))
     }),
   )
@@ -49,37 +50,29 @@ function documentOf(doc: Fields): SourceDocument {
 
 /** undefined when the cluster does not have the kind. */
 async function listKind(
-  api: CustomObjects,
+  get: ClusterAccess['get'],
   plural: string,
   namespace: string | undefined,
 ): Promise<Fields[] | undefined> {
   for (const version of versions) {
-    const items = await pagesOf(api, { group, version, plural }, namespace)
+    const items = await pagesOf(get, { group, version, plural, namespace })
     if (items) return items.map((item) => ({ apiVersion: `${group}/${version}`, ...item }))
   }
   return undefined
 }
 
-async function pagesOf(
-  api: CustomObjects,
-  kind: { readonly group: string; readonly version: string; readonly plural: string },
-  namespace: string | undefined,
-): Promise<Fields[] | undefined> {
+async function pagesOf(get: ClusterAccess['get'], list: ApiResource): Promise<Fields[] | undefined> {
   const found: Fields[] = []
   let token = ''
   do {
-    const page = { ...kind, limit: pageSize, ...(token !== '' && { _continue: token }) }
-    let list: unknown
-    try {
-      list =
-        namespace === undefined
-          ? await api.listClusterCustomObject(page)
-          : await api.listNamespacedCustomObject({ ...page, namespace })
-    } catch (error) {
-      if (statusOf(error) === 404) return undefined
-      throw invalidConfig(`--context: ${kind.plural} cannot be listed: ${reasonOf(error)}`)
-    }
-    const { items, metadata } = fieldsOf(list)
+    const answer = await get(list, {
+      limit: String(pageSize),
+      ...(token !== '' && { continue: token }),
+    }).catch(() => undefined)
+    if (answer?.status === 404) return undefined
+    if (!answer || answer.status >= 300)
+      throw invalidConfig(`--context: ${list.plural} cannot be listed: ${reasonOf(answer?.status)}`)
+    const { items, metadata } = answer.body
     if (Array.isArray(items)) found.push(...items.filter(isFields))
     const next = fieldsOf(metadata)['continue']
     token = typeof next === 'string' ? next : ''
@@ -87,8 +80,7 @@ async function pagesOf(
   return found
 }
 
-function reasonOf(error: unknown): string {
-  const status = statusOf(error)
+function reasonOf(status: number | undefined): string {
   if (status === 401) return 'the credentials are refused'
   if (status === 403) return 'you may not list them'
   return status === undefined ? 'the API server cannot be reached' : `status ${status}`

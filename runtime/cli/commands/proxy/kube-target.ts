@@ -14,7 +14,7 @@ import {
   kinds,
   invalidConfig,
 } from '../../../../schemas/index.ts'
-import { loadKubeClient } from '../../../kube/index.ts'
+import { clusterAccess } from '../../kubeconfig.ts'
 
 const candidates: readonly KindName[] = ['VirtualMCPServer', 'MCPServer', 'MCPRemoteProxy', 'MCPServerEntry']
 
@@ -75,51 +75,29 @@ interface Cluster {
 }
 
 async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
-  const { KubeConfig, CustomObjectsApi } = await loadKubeClient()
-  const config = new KubeConfig()
-  try {
-    config.loadFromDefault()
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: 'TARGET: the kubeconfig cannot be read', cause })
-  }
-  const context = config.getCurrentContext()
-  // What the client makes up when there is no kubeconfig at all.
-  if (context === 'loaded-context' && config.getCurrentCluster()?.server === 'http://localhost:8080') {
-    throw invalidConfig(
-      `TARGET: ${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`,
-    )
-  }
-  const api = config.makeApiClient(CustomObjectsApi)
-  const where = namespace ?? config.getContextObject(context)?.namespace ?? 'default'
+  const absent = `${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`
+  const { get, context, server, ...access } = await clusterAccess(true, 'TARGET', absent)
+  const where = namespace ?? access.namespace ?? 'default'
+  const version = apiVersion.split('/').at(-1) ?? apiVersion
+  const unreachable = (what: string, cause?: unknown) =>
+    new GatehouseError('BACKEND_UNREACHABLE', {
+      detail: `the cluster ${server} (context ${context}) ${what}`,
+      cause,
+    })
   return {
     namespace: where,
     context,
     async find(kind, name) {
-      const version = apiVersion.split('/').at(-1) ?? apiVersion
-      try {
-        const plural = pluralOf(kind)
-        return {
-          kind,
-          object: await api.getNamespacedCustomObject({
-            group: apiGroup,
-            version,
-            namespace: where,
-            plural,
-            name,
-          }),
-        }
-      } catch (cause) {
-        const status: unknown = cause instanceof Error && 'code' in cause ? cause.code : undefined
-        // The object or its definition does not exist.
-        if (status === 404) return { kind }
-        if (status === 403) return { kind, forbidden: true }
-        const server = config.getCurrentCluster()?.server ?? 'without a server'
-        const detail =
-          status === 401
-            ? `the cluster ${server} (context ${context}) does not accept your credentials`
-            : `the cluster ${server} (context ${context}) does not answer`
-        throw new GatehouseError('BACKEND_UNREACHABLE', { detail, cause })
-      }
+      const resource = { group: apiGroup, version, namespace: where, plural: pluralOf(kind), name }
+      const { status, body } = await get(resource).catch((error: unknown) => {
+        throw unreachable('does not answer', error)
+      })
+      // The object or its definition does not exist.
+      if (status === 404) return { kind }
+      if (status === 403) return { kind, forbidden: true }
+      if (status === 401) throw unreachable('does not accept your credentials')
+      if (status >= 300) throw unreachable(`answers ${status}`)
+      return { kind, object: body }
     },
   }
 }

@@ -1,0 +1,39 @@
+/**
+ * What large packages bring along that no program of ours reaches and that the bundler cannot tell by itself: 2.5 MB in each
+ * of the two programs. A part that is needed after all fails the build ("No matching export") or the tests of what is built.
+ */
+import { dirname, resolve } from 'node:path'
+import type { Plugin } from 'esbuild'
+
+const undiciParts = resolve(import.meta.dirname, '../../runtime/net/outgoing/undici.ts')
+
+/** Package -> what stands in for it. */
+const standIns: Readonly<Record<string, string>> = {
+  // Express names its body parsers, with their tables of character sets; hooks/server/request-body.ts reads bodies.
+  'body-parser': 'module.exports = {}',
+  // The Kubernetes client names the whole of undici, for agents and for requests of its own. hooks/api-server.ts makes the
+  // requests with node:https.
+  undici: `export { Agent, ProxyAgent } from ${JSON.stringify(undiciParts)}\nexport const fetch = undefined`,
+}
+
+const namespace = 'stand-in'
+
+export const leftOut: Plugin = {
+  name: 'left-out',
+  setup(build) {
+    build.onResolve({ filter: new RegExp(`^(?:${Object.keys(standIns).join('|')})$`) }, ({ path }) => ({
+      path,
+      namespace,
+    }))
+    build.onLoad({ filter: /./, namespace }, ({ path }) => ({
+      contents: standIns[path] ?? '',
+      resolveDir: import.meta.dirname,
+    }))
+    // Each of the client's thousand types is a class with a static block, which the bundler keeps though nothing names it.
+    build.onResolve({ filter: /^\./ }, ({ path, importer }) =>
+      importer.includes('/node_modules/@kubernetes/client-node/dist/')
+        ? { path: resolve(dirname(importer), path), sideEffects: false }
+        : undefined,
+    )
+  },
+}
