@@ -52,16 +52,17 @@ export function apiServer(config: KubeConfig): ApiServer {
   if (!cluster) throw new Error('the Kubernetes configuration names no cluster')
   const base = cluster.server.replace(/\/$/, '')
   return async ({ method = 'GET', path, body, contentType = 'application/json' }) => {
-    const options: RequestOptions = { method, headers: {}, signal: AbortSignal.timeout(timeoutMs) }
+    const headers: Record<string, string> = {}
+    const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
     // The client keeps an agent with the authority and certificate of its first request; Node's own goes by what is asked.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
-    options.headers = {
-      ...options.headers,
-      accept: 'application/json',
-      'user-agent': 'gatehouse',
-      ...(sent && { 'content-type': contentType, 'content-length': sent.byteLength }),
+    headers['accept'] = 'application/json'
+    headers['user-agent'] = 'gatehouse'
+    if (sent) {
+      headers['content-type'] = contentType
+      headers['content-length'] = String(sent.byteLength)
     }
     const response = await exchange(base + path, options, sent)
     return { status: response.statusCode ?? 0, body: objectIn(await text(response)) }

@@ -103,9 +103,9 @@ async function readSecret(secret: StoredObject): Promise<HeldCertificate> {
   const { metadata, data } = await secret.read()
   const text = (key: string): string => decoded(fieldsOf(data)[key])
   const { resourceVersion, annotations } = fieldsOf(metadata)
-  const since = new Date(String(fieldsOf(annotations)[sinceAnnotation]))
+  const since = new Date(textOf(fieldsOf(annotations)[sinceAnnotation]))
   return {
-    version: String(resourceVersion ?? ''),
+    version: textOf(resourceVersion),
     stored: {
       serving: { certificate: text('tls.crt'), key: text('tls.key') },
       next: { certificate: text('next.crt'), key: text('next.key') },
@@ -171,7 +171,7 @@ function controllerTarget(object: StoredObject): TrustTarget {
   return {
     name: object.label,
     read: async () =>
-      (await webhooks()).map(({ webhook }) => String(fieldsOf(webhook['caBundle'])['inline'] ?? '')),
+      (await webhooks()).map(({ webhook }) => textOf(fieldsOf(webhook['caBundle'])['inline'])),
     write: async (bundle) => {
       const webhook = { caBundle: { inline: bundle } }
       const hooks = Object.fromEntries((await webhooks()).map(({ hook }) => [hook, { webhook }]))
@@ -180,8 +180,12 @@ function controllerTarget(object: StoredObject): TrustTarget {
   }
 }
 
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
 function decoded(base64: unknown): string {
-  return typeof base64 === 'string' ? Buffer.from(base64, 'base64').toString('utf8') : ''
+  return Buffer.from(textOf(base64), 'base64').toString('utf8')
 }
 
 function encoded(text: string): string {
