@@ -14,7 +14,7 @@ import { type Fields, isFields } from '../schemas/index.ts'
 
 export { KubeConfig }
 
-export interface ApiAnswer {
+export interface ApiResponse {
   readonly status: number
   /** The object, or the Status that says why there is none. Empty when the body is no JSON object. */
   readonly body: Fields
@@ -30,8 +30,8 @@ export interface ApiRequest {
   readonly contentType?: string
 }
 
-/** Rejects when the API server cannot be reached; each answer resolves, whatever its status. */
-export type ApiServer = (request: ApiRequest) => Promise<ApiAnswer>
+/** Rejects when the API server cannot be reached; resolves whatever the status. */
+export type ApiServer = (request: ApiRequest) => Promise<ApiResponse>
 
 export interface ApiResource {
   /** Empty for the core group. */

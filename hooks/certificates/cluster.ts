@@ -7,7 +7,7 @@
  * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { ApiAnswer, ApiRequest, ApiResource, ApiServer } from '../api-server.ts'
+import type { ApiResponse, ApiRequest, ApiResource, ApiServer } from '../api-server.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../kube.ts'
 import type { Stored } from './plan.ts'
 import type { Cluster, HeldCertificate, TrustTarget } from './rotate.ts'
@@ -77,13 +77,13 @@ interface StoredObject {
 
 function storedObject(api: ApiServer, label: string, path: string): StoredObject {
   const send = async (request: Omit<ApiRequest, 'path'>): Promise<Fields> => {
-    let answer: ApiAnswer
+    let response: ApiResponse
     try {
-      answer = await api({ ...request, path })
+      response = await api({ ...request, path })
     } catch {
       throw new GatehouseError('INTERNAL', { detail: `${label}: the API server cannot be reached` })
     }
-    const { status, body } = answer
+    const { status, body } = response
     if (status >= 300)
       throw new GatehouseError('INTERNAL', {
         detail: `${label}: the API server answered ${status}`,
