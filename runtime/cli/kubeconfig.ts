@@ -13,12 +13,21 @@ export interface ClusterAccess {
   readonly server: string
 }
 
-/** `wanted`: the name of a context, or true for the current one. `subject` starts the messages, such as `--context`. */
-export async function clusterAccess(
-  wanted: string | true,
-  subject: string,
-  absent = 'there is no kubeconfig',
-): Promise<ClusterAccess> {
+export interface WantedCluster {
+  /** Name of the context, or true for the current one. */
+  readonly context: string | true
+  /** Starts the messages, such as `--context`. */
+  readonly subject: string
+  /** What to say when there is no kubeconfig. */
+  readonly absent?: string
+}
+
+/** Throws INVALID_CONFIG when the kubeconfig does not have it. */
+export async function clusterAccess({
+  context: wanted,
+  subject,
+  absent,
+}: WantedCluster): Promise<ClusterAccess> {
   const { KubeConfig, apiPath, apiServer } = await loadApiServer()
   const config = new KubeConfig()
   try {
@@ -36,7 +45,7 @@ export async function clusterAccess(
   const server = config.getCurrentCluster()?.server ?? ''
   // What the client makes up when there is no kubeconfig at all.
   if (context === 'loaded-context' && server === 'http://localhost:8080')
-    throw invalidConfig(`${subject}: ${absent}`)
+    throw invalidConfig(`${subject}: ${absent ?? 'there is no kubeconfig'}`)
   if (server === '') throw invalidConfig(`${subject}: the context ${context} names no cluster`)
   const api = apiServer(config)
   return {

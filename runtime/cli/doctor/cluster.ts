@@ -6,7 +6,7 @@ import type { Examined } from './report.ts'
 
 /** `wanted`: the name of a context, or true for the current one. */
 export async function clusterTarget(wanted: string | true): Promise<Examined> {
-  const { get, context } = await clusterAccess(wanted, '--cluster')
+  const { get, context } = await clusterAccess({ context: wanted, subject: '--cluster' })
   const read: ClusterReader = async (resource) => {
     const answer = await get(resource, resource.name === undefined ? { limit: '500' } : {}).catch(
       () => undefined,

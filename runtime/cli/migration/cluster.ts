@@ -30,7 +30,7 @@ export async function readCluster(
   wanted: string | true,
   namespace: string | undefined,
 ): Promise<readonly SourceDocument[]> {
-  const { get, context } = await clusterAccess(wanted, '--context')
+  const { get, context } = await clusterAccess({ context: wanted, subject: '--context' })
   const lists = await Promise.all(
     Object.entries(plurals).map(async ([kind, plural]) => {
       const items = await listKind(get, plural, namespace)

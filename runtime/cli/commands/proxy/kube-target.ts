@@ -76,7 +76,11 @@ interface Cluster {
 
 async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
   const absent = `${target} is no http or https URL, and there is no kubeconfig to look it up in as a resource`
-  const { get, context, server, ...access } = await clusterAccess(true, 'TARGET', absent)
+  const { get, context, server, ...access } = await clusterAccess({
+    context: true,
+    subject: 'TARGET',
+    absent,
+  })
   const where = namespace ?? access.namespace ?? 'default'
   const version = apiVersion.split('/').at(-1) ?? apiVersion
   const unreachable = (what: string, cause?: unknown) =>
