@@ -14,13 +14,13 @@ import { type Fields, isFields } from '../schemas/index.ts'
 
 export { KubeConfig }
 
-export interface ApiResponse {
+export interface ClusterResponse {
   readonly status: number
   /** The object, or the Status that says why there is none. Empty when the body is no JSON object. */
   readonly body: Fields
 }
 
-export interface ApiRequest {
+export interface ClusterRequest {
   /** Default GET. */
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
   /** With its query. */
@@ -31,9 +31,9 @@ export interface ApiRequest {
 }
 
 /** Rejects when the API server cannot be reached; resolves whatever the status. */
-export type ApiServer = (request: ApiRequest) => Promise<ApiResponse>
+export type ApiServer = (request: ClusterRequest) => Promise<ClusterResponse>
 
-export interface ApiResource {
+export interface ResourcePath {
   /** Empty for the core group. */
   readonly group: string
   readonly version: string
@@ -70,7 +70,7 @@ export function apiServer(config: KubeConfig): ApiServer {
 }
 
 /** `/apis/<group>/<version>/…`, the parts escaped, with the query where there is one. */
-export function apiPath(resource: ApiResource, query: Readonly<Record<string, string>> = {}): string {
+export function apiPath(resource: ResourcePath, query: Readonly<Record<string, string>> = {}): string {
   const { group, version, plural, namespace, name } = resource
   const parts = [
     ...(group === '' ? ['api', version] : ['apis', group, version]),

@@ -16,7 +16,7 @@ export type { ChildKind, RelatedKind } from './kind-hooks.ts'
 export { type HookEntry, type HookRegistry, makeHooks } from './bound-hooks.ts'
 export { hooksApp, type ServerOptions } from './server/server.ts'
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './settings.ts'
-export type { ApiResponse, ApiResource, ApiServer } from './api-server.ts'
+export type { ClusterResponse, ResourcePath, ApiServer } from './api-server.ts'
 
 /** Requests to the API server of a kubeconfig. Loaded only when a cluster is spoken to. */
 export function loadApiServer(): Promise<typeof import('./api-server.ts')> {

@@ -7,7 +7,7 @@
  * Errors name the object and the HTTP status, never a body: a response may repeat the Secret that was sent.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import type { ApiResponse, ApiRequest, ApiResource, ApiServer } from '../api-server.ts'
+import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../api-server.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../kube.ts'
 import type { Stored } from './plan.ts'
 import type { Cluster, HeldCertificate, TrustTarget } from './rotate.ts'
@@ -38,7 +38,7 @@ export async function connect(options: CertificateClusterOptions): Promise<Clust
     })
   }
   const api = apiServer(config)
-  const at = (label: string, resource: ApiResource): StoredObject =>
+  const at = (label: string, resource: ResourcePath): StoredObject =>
     storedObject(api, label, apiPath(resource))
   const { namespace, secret: name } = options
   const secret = at(`secret/${name}`, { group: '', version: 'v1', plural: 'secrets', namespace, name })
@@ -76,8 +76,8 @@ interface StoredObject {
 }
 
 function storedObject(api: ApiServer, label: string, path: string): StoredObject {
-  const send = async (request: Omit<ApiRequest, 'path'>): Promise<Fields> => {
-    let response: ApiResponse
+  const send = async (request: Omit<ClusterRequest, 'path'>): Promise<Fields> => {
+    let response: ClusterResponse
     try {
       response = await api({ ...request, path })
     } catch {

@@ -1,10 +1,10 @@
 /** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
-import { type ApiResponse, type ApiResource, loadApiServer } from '../../hooks/index.ts'
+import { type ClusterResponse, type ResourcePath, loadApiServer } from '../../hooks/index.ts'
 import { invalidConfig } from '../../schemas/index.ts'
 
 export interface ClusterAccess {
   /** A GET. Resolves whatever the status; rejects when the API server cannot be reached. */
-  readonly get: (resource: ApiResource, query?: Readonly<Record<string, string>>) => Promise<ApiResponse>
+  readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
   /** Name of the context. */
   readonly context: string
   /** The namespace that the context names. */

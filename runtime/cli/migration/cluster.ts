@@ -1,5 +1,5 @@
 /** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
-import type { ApiResource } from '../../../hooks/index.ts'
+import type { ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, isFields, invalidConfig } from '../../../schemas/index.ts'
 import type { SourceDocument } from '../../migration/index.ts'
 import { type ClusterAccess, clusterAccess } from '../kubeconfig.ts'
@@ -61,7 +61,7 @@ async function listKind(
   return undefined
 }
 
-async function pagesOf(get: ClusterAccess['get'], list: ApiResource): Promise<Fields[] | undefined> {
+async function pagesOf(get: ClusterAccess['get'], list: ResourcePath): Promise<Fields[] | undefined> {
   const found: Fields[] = []
   let token = ''
   do {
