@@ -246,6 +246,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "gateway"), has(self, "ingress")),
   "has(self.headerValue) != has(self.headerValueEnv)": (self) =>
     notEqual(has(self, "headerValue"), has(self, "headerValueEnv")),
+  "has(self.hiddenCharacters) || (has(self.delimiters) && self.delimiters)": (self) =>
+    or(() => has(self, "hiddenCharacters"), () => and(() => has(self, "delimiters"), () => select(self, "delimiters"))),
   "has(self.issuer) || has(self.jwksUrl) || has(self.introspectionUrl)": (self) =>
     or(() => has(self, "issuer"), () => has(self, "jwksUrl"), () => has(self, "introspectionUrl")),
   "has(self.maxResultBytes) || has(self.maxArgumentBytes)": (self) =>
@@ -260,8 +262,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "perUser"), () => has(self, "shared")),
   "has(self.perUser) || has(self.shared) || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => has(self, "perUser"), () => has(self, "shared"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
-  "has(self.redact) || has(self.sizes)": (self) =>
-    or(() => has(self, "redact"), () => has(self, "sizes")),
+  "has(self.redact) || has(self.sizes) || has(self.mark)": (self) =>
+    or(() => has(self, "redact"), () => has(self, "sizes"), () => has(self, "mark")),
   "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
   "has(self.token) != has(self.tokenEnv)": (self) =>

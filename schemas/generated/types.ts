@@ -771,6 +771,8 @@ export type Guardrails = {
   readonly redact?: readonly RedactRule[]
   /** Rules for the sizes of arguments and results. */
   readonly sizes?: readonly SizeRule[]
+  /** Rules for hidden characters, and for delimiters around texts. */
+  readonly mark?: readonly MarkRule[]
 }
 
 /** Headers added to every request to the remote server. */
@@ -1434,6 +1436,20 @@ export type MCPWebhookConfigSpec = {
 }
 
 export type MCPWebhookConfigStatus = ConfigStatus
+
+/** What is done about texts that hide instructions to a model. */
+export type MarkRule = {
+  /** In logs and metrics. */
+  readonly name: string
+  /** Control sequences, marks of direction, zero-width and tag characters in results. observe: counted; mark: become visible, as \u{200b}; strip: removed; refuse: no result. */
+  readonly hiddenCharacters?: "observe" | "mark" | "strip" | "refuse"
+  /** Texts of tools stand between delimiters that name backend and tool; what looks like one within a text is escaped. */
+  readonly delimiters?: boolean
+  /** Where it applies; default everywhere. */
+  readonly match?: GuardrailMatch
+  /** What the rule leaves alone. */
+  readonly except?: readonly GuardrailException[]
+}
 
 /** Extra labels and annotations. */
 export type MetadataOverrides = {

@@ -91,7 +91,7 @@ function isElsewhere(pointer: string, direction: string): boolean {
   return direction === 'arguments' && ['content', 'structuredContent', 'contents', 'messages'].includes(first)
 }
 
-const allLists = ['redact', 'sizes'] as const
+const allLists = ['redact', 'sizes', 'mark'] as const
 
 function rulesIn(guardrails: unknown, path: string, lists: readonly (typeof allLists)[number][]) {
   return lists.flatMap((list) => {

@@ -5,7 +5,7 @@ export const guardrailMetrics = {
   guardrailMatches: {
     name: 'gatehouse_guardrail_matches',
     kind: 'counter',
-    help: 'Matches of guardrails, by what became of them: masked, refused or observed',
+    help: 'Matches of guardrails, by what became of them: masked, refused, observed, marked, stripped or escaped',
     labels: ['server', 'rule', 'direction', 'outcome'],
   },
   guardrailFailures: {

@@ -56,6 +56,18 @@ const redact = [
   { name: 'except', patterns: ['email'], except: [{ pointers: ['/structuredContent/l/*/mail'] }] },
 ]
 
+const hostile = [
+  'plain text ',
+  'a\\u200b',
+  '\u200b',
+  '\\u001b[31mx',
+  '\\u001b]0;',
+  '<tool-output',
+  '<',
+  '😀\u200d',
+  '\u{e0041}',
+]
+
 t.test('event loop: nothing that guardrails look through keeps the server from others', async (t) => {
   const backend = await startRawBackend({
     tools: () =>
@@ -97,4 +109,31 @@ t.test('event loop: nothing that guardrails look through keeps the server from o
       (n) => send({ name: 'echo', arguments: { text: filler(3 * MB * n, unit) } }),
       200,
     )
+})
+
+t.test('event loop: nothing that is marked keeps the server from others', async (t) => {
+  const backend = await startRawBackend({
+    responses: {
+      'tools/call': ({ params }) => {
+        const { n, unit } = params['arguments'] as { n: number; unit: string }
+        return text(filler(n, unit))
+      },
+    },
+  })
+  t.teardown(() => backend.close())
+  for (const hiddenCharacters of ['mark', 'strip']) {
+    const { url, row } = await startWatched(t, {
+      backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
+      aggregation: bareNames('raw'),
+      guardrails: { mark: [{ name: 'all', hiddenCharacters, delimiters: true }] },
+    })
+    const call = async (n: number, unit: string) => {
+      const { headers, body } = statelessRequest('tools/call', { name: 'echo', arguments: { n, unit } })
+      return (await post(url, body, headers)).status
+    }
+    for (const unit of hiddenCharacters === 'mark' ? hostile : hostile.slice(0, 3))
+      await row(`${hiddenCharacters} ${JSON.stringify(unit)}`, (n) => call(4 * MB * n, unit), 200)
+    // The largest that a backend may send.
+    await row(`${hiddenCharacters} 64 MB`, () => call(64 * MB, 'long text, '), 200)
+  }
 })

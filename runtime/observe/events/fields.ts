@@ -191,7 +191,7 @@ export interface EventFields {
   readonly guardrail_matched: {
     readonly rule: string
     readonly direction: string
-    /** What became of it: masked, refused, observed. */
+    /** What became of it: masked, refused, observed, marked, stripped, escaped. */
     readonly outcome: string
     readonly backend: string
     readonly method: string

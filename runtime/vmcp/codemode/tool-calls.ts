@@ -94,6 +94,7 @@ export class ToolCalls {
   #inner(operation: Operation, made: MadeCall, deadline: Deadline): Operation {
     return {
       ...operation,
+      forProgram: true,
       routed: (backend) => (made.backend = backend),
       decided: (record) => (made.policy = record),
       signal: deadline.signal,

@@ -1,12 +1,23 @@
 /** Which guardrails concern a call, for operators. Nothing is looked through. */
 import type { Guardrails } from '../../../schemas/index.ts'
-import { type CompiledRule, type Direction, rulesFor, type Subject, uncompiledRules } from './rules.ts'
+import { compileMarks } from './mark.ts'
+import {
+  type GuardrailAction,
+  type CompiledRule,
+  type Direction,
+  rulesFor,
+  type Subject,
+  uncompiledRule,
+} from './rules.ts'
 import { compileSizes, limitsFor } from './sizes.ts'
 
 /** One line for each, in the order in which they act. */
 export function explainGuardrails(guardrails: Guardrails | undefined, subject: Subject): readonly string[] {
-  const rules = uncompiledRules(guardrails?.redact ?? [])
-  const limits = limitsFor(compileSizes(guardrails?.sizes ?? []), subject)
+  const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
+  const { hidden, delimited } = compileMarks(mark)
+  // In the order in which they act.
+  const rules = [...hidden, ...redact.map(uncompiledRule), ...delimited]
+  const limits = limitsFor(compileSizes(sizes), subject)
   return (['arguments', 'results'] as const).flatMap((direction) => {
     const limit = limits[direction]
     const size = limit ? [`${direction}: ${limit.rule} (at most ${limit.bytes} bytes)`] : []
@@ -17,6 +28,12 @@ export function explainGuardrails(guardrails: Guardrails | undefined, subject: S
 function linesOf(rules: readonly CompiledRule[], direction: Direction, subject: Subject): readonly string[] {
   return rulesFor(rules, direction, subject).map(({ name, action, except }) => {
     const left = except.length > 0 ? ', with exceptions by pointer' : ''
-    return `${direction}: ${name} (${action}${left})`
+    return `${direction}: ${name} (${actionNames[action] ?? action}${left})`
   })
+}
+
+const actionNames: Readonly<Partial<Record<GuardrailAction, string>>> = {
+  mark: 'hidden characters become visible',
+  strip: 'hidden characters are removed',
+  escape: 'delimiters',
 }

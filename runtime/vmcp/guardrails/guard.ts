@@ -21,6 +21,7 @@ import {
 } from '../pipeline/operation.ts'
 import type { ResponseLimit } from '../backends/transport/http.ts'
 import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
+import { frameOf } from './mark.ts'
 import { Notes } from './notes.ts'
 import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
 import type { ScanOptions } from './look/scan.ts'
@@ -60,18 +61,19 @@ class ResultTooLarge extends Refusal {}
 export interface GuardRules {
   readonly redact: readonly CompiledRule[]
   readonly sizes: readonly CompiledSize[]
+  /** For hidden characters. */
+  readonly hidden: readonly CompiledRule[]
+  readonly delimited: readonly CompiledRule[]
 }
 
 export class Guard {
-  readonly #rules: readonly CompiledRule[]
-  readonly #sizes: readonly CompiledSize[]
+  readonly #rules: GuardRules
   readonly #parts: GuardrailParts
   /** What backends say outside of calls, by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
-  constructor({ redact, sizes }: GuardRules, parts: GuardrailParts) {
-    this.#rules = redact
-    this.#sizes = sizes
+  constructor(rules: GuardRules, parts: GuardrailParts) {
+    this.#rules = rules
     this.#parts = parts
   }
 
@@ -82,10 +84,13 @@ export class Guard {
     perform: (operation: Operation, limit: ResponseLimit | undefined) => Promise<Outcome>,
   ): Promise<Outcome> {
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
-    const outgoing = rulesFor(this.#rules, 'arguments', subject)
-    const incoming = rulesFor(this.#rules, 'results', subject)
-    const sizes = limitsFor(this.#sizes, subject)
-    const isFree = outgoing.length + incoming.length === 0 && !sizes.arguments && !sizes.results
+    const { outgoing, incoming, hidden } = this.#directions(subject)
+    // A program reads texts as they are.
+    const isShown = operation.method === 'tools/call' && !operation.forProgram
+    const delimited = isShown ? rulesFor(this.#rules.delimited, 'results', subject).slice(0, 1) : []
+    const sizes = limitsFor(this.#rules.sizes, subject)
+    const rules = outgoing.length + incoming.length + hidden.length + delimited.length
+    const isFree = rules === 0 && !sizes.arguments && !sizes.results
     if (isFree) return perform(operation, undefined)
     const limit = responseLimit(sizes.results, subject)
     try {
@@ -99,15 +104,14 @@ export class Guard {
           this.#ask(request, {
             ask: (shown) => operation.ask(shown, signal),
             signal: signal ?? operation.signal,
-            rules: { outgoing, incoming, subject, size: sizes.arguments },
+            rules: { outgoing, incoming, hidden, subject, size: sizes.arguments },
           }),
       }
       const outcome = await perform(guarded, limit)
       await notes?.end()
       this.#requireSize(bodyOf(outcome).length, sizes.results, 'results', subject)
-      return incoming.length === 0
-        ? outcome
-        : await this.#outcome(operation, entry, outcome, incoming, subject)
+      const looked = await this.#outcome(operation, entry, outcome, [hidden, incoming], subject)
+      return await this.#delimited(operation, looked, delimited, subject)
     } catch (error) {
       if (error instanceof ResultTooLarge && sizes.results) this.#tellSize(sizes.results, 'results', subject)
       if (!(error instanceof Refusal) || operation.method !== 'tools/call') throw error
@@ -121,7 +125,7 @@ export class Guard {
     return {
       deliver: (_backend, method, params) => {
         const subject = subjectOf(saidUnasked.has(method) ? method : 'other')
-        const rules = rulesFor(this.#rules, 'results', subject)
+        const rules = rulesFor(this.#rules.redact, 'results', subject)
         if (!params || rules.length === 0) {
           session.deliver(backend, method, params)
           return
@@ -131,11 +135,18 @@ export class Guard {
       },
       ask: (request, signal) => {
         const subject = subjectOf(request.method)
-        const incoming = rulesFor(this.#rules, 'results', subject)
-        const outgoing = rulesFor(this.#rules, 'arguments', subject)
         const ask = (shown: Ask): Promise<AskReply> => session.ask(shown, signal)
-        return this.#ask(request, { ask, signal, rules: { outgoing, incoming, subject } })
+        return this.#ask(request, { ask, signal, rules: { ...this.#directions(subject), subject } })
       },
+    }
+  }
+
+  #directions(subject: Subject): Pick<Directions, 'outgoing' | 'incoming' | 'hidden'> {
+    const { redact, hidden } = this.#rules
+    return {
+      outgoing: rulesFor(redact, 'arguments', subject),
+      incoming: rulesFor(redact, 'results', subject),
+      hidden: rulesFor(hidden, 'results', subject),
     }
   }
 
@@ -173,13 +184,11 @@ export class Guard {
   /** What a backend asks goes to the client, and the client's response to the backend. */
   async #ask(
     { method, params }: Ask,
-    { ask, signal, rules: { outgoing, incoming, subject, size } }: AskOptions,
+    { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,
   ): Promise<AskReply> {
-    const shown =
-      params && incoming.length > 0
-        ? await this.#look(params, incoming, { subject, direction: 'results', signal })
-        : undefined
-    const reply = await ask({ method, params: shown?.bytes ?? params })
+    const options = { subject, direction: 'results', signal } as const
+    const shown = params && (await this.#passes(params, [hidden, incoming], options))
+    const reply = await ask({ method, params: shown })
     const given = reply.result ?? reply.error
     if (given) this.#requireSize(given.length, size, 'arguments', subject)
     if (!given || outgoing.length === 0) return reply
@@ -191,15 +200,12 @@ export class Guard {
     operation: Operation,
     entry: CatalogEntry,
     outcome: Outcome,
-    rules: readonly ActiveRule[],
+    passes: readonly (readonly ActiveRule[])[],
     subject: Subject,
   ): Promise<Outcome> {
     const body = bodyOf(outcome)
-    const { bytes } = await this.#look(body, rules, {
-      subject,
-      direction: 'results',
-      signal: operation.signal,
-    })
+    const { signal } = operation
+    const bytes = await this.#passes(body, passes, { subject, direction: 'results', signal })
     if (bytes === body) return outcome
     if (outcome.kind === 'error') return { kind: 'error', error: bytes }
     if (
@@ -208,9 +214,31 @@ export class Guard {
     )
       throw new Refusal('FORBIDDEN', {
         detail:
-          'the result was withheld: without what guardrails have masked it does not fit the output schema of the tool',
+          'the result was withheld: without what guardrails have changed in it it does not fit the output schema of the tool',
       })
     return { kind: outcome.kind, result: bytes }
+  }
+
+  async #delimited(
+    { signal }: Operation,
+    outcome: Outcome,
+    rules: readonly ActiveRule[],
+    subject: Subject,
+  ): Promise<Outcome> {
+    if (rules.length === 0 || outcome.kind !== 'result') return outcome
+    const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
+    return { ...outcome, result: (await this.#look(outcome.result, rules, options)).bytes }
+  }
+
+  /** One after the other: hidden characters within a secret would hide it, and are gone before. Rejects with Refusal. */
+  async #passes(
+    body: Buffer,
+    passes: readonly (readonly ActiveRule[])[],
+    options: LookOptions,
+  ): Promise<Buffer> {
+    let bytes = body
+    for (const rules of passes) if (rules.length > 0) bytes = (await this.#look(bytes, rules, options)).bytes
+    return bytes
   }
 
   /** Rejects with Refusal. */
@@ -263,6 +291,7 @@ interface AskOptions {
 interface Directions {
   readonly outgoing: readonly ActiveRule[]
   readonly incoming: readonly ActiveRule[]
+  readonly hidden: readonly ActiveRule[]
   readonly subject: Subject
   /** Of what the client responds. */
   readonly size?: SizeLimit | undefined

@@ -14,8 +14,14 @@ export interface Subject {
 /** What goes to backends, or what comes from them. */
 export type Direction = 'arguments' | 'results'
 
+export type GuardrailAction = RedactRule['action'] | 'mark' | 'strip' | 'escape'
+
+export interface RuleSettings extends Pick<RedactRule, 'name' | 'direction' | 'match' | 'except'> {
+  readonly action: GuardrailAction
+}
+
 export interface CompiledRule {
-  readonly settings: RedactRule
+  readonly settings: RuleSettings
   readonly scope: Scope
   readonly searched: readonly Searched[]
   readonly exceptions: readonly CompiledException[]
@@ -33,7 +39,7 @@ export interface Scope {
 /** A rule as it concerns one call. */
 export interface ActiveRule {
   readonly name: string
-  readonly action: RedactRule['action']
+  readonly action: GuardrailAction
   readonly searched: readonly Searched[]
   /** What it leaves alone in this call. */
   readonly except: readonly PointerPattern[]
@@ -41,18 +47,18 @@ export interface ActiveRule {
 
 /** Throws PatternError. */
 export function compileRules(rules: readonly RedactRule[]): readonly CompiledRule[] {
-  return uncompiledRules(rules).map((rule) => {
-    const { patterns = [], expressions = [] } = rule.settings
+  return rules.map((settings) => {
+    const { patterns = [], expressions = [] } = settings
     return {
-      ...rule,
+      ...uncompiledRule(settings),
       searched: [...patterns.map(searchedPattern), ...expressions.map(searchedExpression)],
     }
   })
 }
 
-/** Rules that say where they apply, and search for nothing. */
-export function uncompiledRules(rules: readonly RedactRule[]): readonly CompiledRule[] {
-  return rules.map((settings) => ({
+/** A rule that says where it applies, and searches for nothing. */
+export function uncompiledRule(settings: RuleSettings): CompiledRule {
+  return {
     settings,
     scope: scopeOf(settings.match ?? {}),
     searched: [],
@@ -60,7 +66,7 @@ export function uncompiledRules(rules: readonly RedactRule[]): readonly Compiled
       ...scopeOf({ backends, tools }),
       pointers: pointers?.map(pointerPattern),
     })),
-  }))
+  }
 }
 
 /** The rules that concern what is sent in one direction of a call. */

@@ -3,6 +3,7 @@ import type { VmcpConfig } from '../../config/index.ts'
 import type { Events, Instruments, RecordMask } from '../../observe/index.ts'
 import { Guard, type GuardrailParts } from './guard.ts'
 import { recordMask } from './recorded.ts'
+import { compileMarks } from './mark.ts'
 import { compileRules } from './rules.ts'
 import { compileSizes } from './sizes.ts'
 import { tellGuardrails } from './tells.ts'
@@ -33,7 +34,8 @@ export class GuardSlot {
     if (settings === this.#settings) return this.#guard
     const redact = compileRules(guardrails?.redact ?? [])
     const sizes = compileSizes(guardrails?.sizes ?? [])
-    this.#guard = guardrails && new Guard({ redact, sizes }, this.#parts)
+    this.#guard =
+      guardrails && new Guard({ redact, sizes, ...compileMarks(guardrails.mark ?? []) }, this.#parts)
     this.#mask.replace(redact.length > 0 ? recordMask(redact) : undefined)
     this.#settings = settings
     return this.#guard

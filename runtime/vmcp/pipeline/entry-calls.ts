@@ -56,7 +56,8 @@ export class EntryCalls {
   ): Promise<Outcome> {
     const { guard } = this.#parts()
     if (!guard) return this.#send(operation, entry, changes, options)
-    return guard.around(operation, entry, (guarded, limit) =>
+    const called = options.isStep ? { ...operation, forProgram: true } : operation
+    return guard.around(called, entry, (guarded, limit) =>
       this.#send(guarded, entry, changes, { ...options, limit }),
     )
   }

@@ -86,6 +86,8 @@ export interface Operation {
    * policies read where things come from, or by webhooks that are chosen by it.
    */
   origin?: Origin | undefined
+  /** A script or a workflow reads the result, and not the client. */
+  readonly forProgram?: boolean | undefined
   /** Called with the decision about the operation. */
   readonly decided?: ((record: PolicyRecord) => void) | undefined
   /** Told which backend the operation is taken to. */

@@ -130,7 +130,7 @@ function evaluationViolations(config: VmcpConfig): readonly string[] {
   const users = [
     ...(compositeTools?.length ? ['compositeTools'] : []),
     ...(pinning ? ['pinning'] : []),
-    ...(guardrails?.redact ? ['guardrails'] : []),
+    ...(guardrails?.redact || guardrails?.mark ? ['guardrails'] : []),
     ...(webhooks?.mutating?.length ? ['webhooks'] : []),
   ]
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))

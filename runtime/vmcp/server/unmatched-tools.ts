@@ -98,6 +98,7 @@ function namedTools({
   // Rules for all backends concern workflows too, which no backend offers.
   const workflows = new Set(compositeTools.map(({ name }) => name))
   const guarded = [
+    ...(guardrails?.mark ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.mark', i))),
     ...(guardrails?.redact ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.redact', i))),
     ...(guardrails?.sizes ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.sizes', i))),
   ]
@@ -108,7 +109,7 @@ function namedTools({
   ]
 }
 
-type GuardrailRule = Pick<NonNullable<Guardrails['redact' | 'sizes']>[number], 'match' | 'except'>
+type GuardrailRule = Pick<NonNullable<Guardrails['redact' | 'sizes' | 'mark']>[number], 'match' | 'except'>
 
 function namedByRule({ match, except = [] }: GuardrailRule, at: string): readonly NamedTool[] {
   const of = (path: string, tools: readonly string[] = [], backends?: readonly string[]) =>

@@ -5,10 +5,20 @@ import type { ActiveRule } from '../rules.ts'
 import { type Findings, JsonScan, type ScanOptions } from './scan.ts'
 import { spliced } from './splice.ts'
 
+/** What has become of matches of a rule that does not refuse the value. */
+const outcomes = {
+  mask: 'masked',
+  observe: 'observed',
+  mark: 'marked',
+  strip: 'stripped',
+  escape: 'escaped',
+  refuse: 'refused',
+} as const
+
 /** What came of one rule. */
 export interface GuardrailFinding {
   readonly rule: string
-  readonly outcome: 'masked' | 'refused' | 'observed'
+  readonly outcome: 'refused' | (typeof outcomes)[ActiveRule['action']]
   readonly count: number
 }
 
@@ -61,7 +71,6 @@ function findingsOf(
 ): readonly GuardrailFinding[] {
   const actions = new Map(rules.map(({ name, action }) => [name, action]))
   return [...counts].map(([rule, count]) => {
-    const isObserved = actions.get(rule) === 'observe'
-    return { rule, count, outcome: rule === refusedBy ? 'refused' : isObserved ? 'observed' : 'masked' }
+    return { rule, count, outcome: rule === refusedBy ? 'refused' : outcomes[actions.get(rule) ?? 'mask'] }
   })
 }

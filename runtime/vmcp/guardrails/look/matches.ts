@@ -1,6 +1,7 @@
 /** What one rule finds in a text, which may come in pieces; and ranges of several rules as one row of masks. */
 import { ModuleError } from '../../../../schemas/index.ts'
 import type { TurnWork } from '../../../mcp/index.ts'
+import { shownHidden } from '../find/hidden.ts'
 import type { Search } from '../find/search.ts'
 import type { TextRange } from './leaf.ts'
 import type { ActiveRule } from '../rules.ts'
@@ -34,6 +35,7 @@ export class RuleSearch {
     for (const search of this.#searches) {
       search.begin()
       for (let k = 0; k < texts.length; k++) {
+        if (search.spans.length > 2 * maxMatches) throw new ScanLimit('the value has too many matches')
         search.push(texts[k] ?? '', k === texts.length - 1)
         for (;;) {
           const steps = search.advance(sliceSteps)
@@ -50,8 +52,10 @@ export class RuleSearch {
 }
 
 export interface MaskedRange extends TextRange {
-  /** Whose mask it is. */
+  /** Whose match it is. */
   readonly rule: string
+  /** Default: mask. */
+  readonly action?: ActiveRule['action'] | undefined
 }
 
 /** Ascending; ranges that overlap become one, under the rule of the first. */
@@ -76,6 +80,44 @@ export function withMasks(text: string, ranges: readonly MaskedRange[]): string 
   return masked + text.slice(from)
 }
 
-export function maskOf(rule: string): string {
+/** What stands in place of a match. */
+export function replacementOf({ rule, action = 'mask' }: MaskedRange, matched: string): string {
+  if (action === 'mark') return shownHidden(matched)
+  if (action === 'strip') return ''
+  return action === 'escape' ? '&lt;' : maskOf(rule)
+}
+
+/** The text of ranges that are asked for in ascending order. */
+export class RangeTexts {
+  readonly #texts: readonly string[]
+  #index = 0
+  /** Characters before the piece. */
+  #base = 0
+
+  constructor(texts: readonly string[]) {
+    this.#texts = texts
+  }
+
+  of({ begin, end }: TextRange): string {
+    for (let piece = this.#piece; this.#base + piece.length <= begin; piece = this.#piece) {
+      if (this.#index === this.#texts.length) return ''
+      this.#base += piece.length
+      this.#index++
+    }
+    let [text, at, base] = ['', this.#index, this.#base]
+    for (; base < end && at < this.#texts.length; at++) {
+      const piece = this.#texts[at] ?? ''
+      text += piece.slice(Math.max(0, begin - base), end - base)
+      base += piece.length
+    }
+    return text
+  }
+
+  get #piece(): string {
+    return this.#texts[this.#index] ?? ''
+  }
+}
+
+function maskOf(rule: string): string {
   return `[redacted:${rule}]`
 }

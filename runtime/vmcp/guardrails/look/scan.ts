@@ -10,14 +10,16 @@ import { rawRanges, textBlocks } from './leaf.ts'
 import {
   apart,
   type MaskedRange,
-  maskOf,
   maxMatches,
+  RangeTexts,
+  replacementOf,
   RuleSearch,
   ScanLimit,
   sliceSteps,
   withMasks,
 } from './matches.ts'
 import { covers, type PointerPattern } from './pointers.ts'
+import { type TextFrame, inJson } from '../mark.ts'
 import type { ActiveRule } from '../rules.ts'
 
 /** Bytes to be replaced. */
@@ -41,6 +43,8 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** What cannot be replaced: a match in it refuses. */
   readonly fixed?: readonly PointerPattern[]
+  /** What is put around some texts; nothing else is looked at then. */
+  readonly frame?: TextFrame | undefined
 }
 
 /** Some seconds of work. */
@@ -76,8 +80,9 @@ export class JsonScan {
     this.#options = options
     this.#rules = rules.map((rule) => new RuleSearch(rule))
     this.#minLength = Math.min(...this.#rules.map(({ minLength }) => minLength))
-    const { skips = [], fixed = [] } = options
-    this.#usesPaths = skips.length + fixed.length > 0 || rules.some(({ except }) => except.length > 0)
+    const { skips = [], fixed = [], frame } = options
+    this.#usesPaths =
+      frame !== undefined || skips.length + fixed.length > 0 || rules.some(({ except }) => except.length > 0)
   }
 
   /** Throws ScanLimit. */
@@ -140,6 +145,7 @@ export class JsonScan {
     if (blocks.end - at - 2 < this.#minLength && !this.#usesPaths) return blocks.end
     const name = blocks.texts.length === 1 ? (blocks.texts[0] ?? '') : blocks.texts.join('')
     if (this.#usesPaths) this.#path[this.#depth - 1] = name
+    if (this.#options.frame) return blocks.end
     if (name.length < this.#minLength || this.#names.has(name)) return blocks.end
     const rules = this.#rulesHere()
     // An exception says nothing of the same name elsewhere.
@@ -157,12 +163,27 @@ export class JsonScan {
 
   *#string(at: number): TurnWork<number> {
     const blocks = yield* textBlocks(this.#bytes, at, (bytes) => this.#spend(bytes / bytesPerStep))
-    if (blocks.end - at - 2 < this.#minLength || this.#isSkipped()) return blocks.end
-    const found = yield* this.#found(blocks.texts)
-    if (found.length === 0) return blocks.end
-    for (const { from, to, index } of yield* rawRanges(this.#bytes, at + 1, found))
-      this.#edits.push({ from, to, text: maskOf(found[index]?.rule ?? '') })
-    return blocks.end
+    const { end, texts } = blocks
+    if (end - at - 2 < this.#minLength || this.#isSkipped()) return end
+    const found = yield* this.#found(texts)
+    const { frame } = this.#options
+    const isFramed = frame !== undefined && this.#rulesHere().length > 0
+    if (isFramed) this.#edits.push({ from: at + 1, to: at + 1, text: frame.before })
+    if (found.length > 0) yield* this.#replace(at, texts, found)
+    if (isFramed) this.#edits.push({ from: end - 1, to: end - 1, text: frame.after })
+    return end
+  }
+
+  *#replace(at: number, texts: readonly string[], found: readonly MaskedRange[]): TurnWork<void> {
+    const matched = new RangeTexts(texts)
+    for (const { from, to, index } of yield* rawRanges(this.#bytes, at + 1, found)) {
+      const range = found[index]
+      if (!range) continue
+      // Only of marks it matters what was there.
+      const text = replacementOf(range, range.action === 'mark' ? matched.of(range) : '')
+      this.#edits.push({ from, to, text: inJson(text) })
+      if (range.action === 'mark') yield* this.#spend(range.end - range.begin)
+    }
   }
 
   /** A number may be that of a card. */
@@ -189,7 +210,7 @@ export class JsonScan {
       this.#count(rule, spans.length)
       if (rule.action === 'observe') continue
       if (rule.action === 'refuse' || this.#isFixed()) this.#refusedBy ??= rule.name
-      else for (const span of spans) ranges.push({ ...span, rule: rule.name })
+      else for (const span of spans) ranges.push({ ...span, rule: rule.name, action: rule.action })
     }
     return ranges.length < 2 ? ranges : apart(ranges)
   }
@@ -200,7 +221,11 @@ export class JsonScan {
   }
 
   #isSkipped(): boolean {
-    return this.#usesPaths && this.#isWithin(this.#options.skips ?? [])
+    if (!this.#usesPaths) return false
+    const { frame, skips = [] } = this.#options
+    const isAt = (pointer: PointerPattern) =>
+      pointer.length === this.#depth && covers(pointer, this.#path, this.#depth)
+    return frame ? !frame.pointers.some(isAt) : this.#isWithin(skips)
   }
 
   #isFixed(): boolean {

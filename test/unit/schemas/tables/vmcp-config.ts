@@ -267,6 +267,7 @@ const pinning: Table = {
 }
 
 const rule = `${at}.guardrails.redact[0]`
+const mark = `${at}.guardrails.mark[0]`
 const size = `${at}.guardrails.sizes[0]`
 
 const guardrails: Table = {
@@ -282,6 +283,7 @@ const guardrails: Table = {
         },
         { name: 's', expressions: ['x'] },
       ],
+      mark: [{ name: 'm', hiddenCharacters: 'mark', except: [{ pointers: ['/x'] }] }],
       sizes: [{ name: 'z', maxResultBytes: 1_000, match: {}, except: [{ tools: ['t'] }] }],
     },
   }),
@@ -293,6 +295,18 @@ const guardrails: Table = {
       bad: [{}, []],
     },
     { id: '', at: `${at}.guardrails.unknown`, bad: [1] },
+    { id: '', at: `${at}.guardrails.mark`, good: [[{ name: 'm', delimiters: true }]], bad: [[], {}] },
+    { id: '', at: `${mark}.name`, required: true, good: ['a-1'], bad: ['', 'A', 'x'.repeat(64)] },
+    {
+      id: '',
+      at: `${mark}.hiddenCharacters`,
+      good: ['observe', 'mark', 'strip', 'refuse'],
+      bad: [absent, 'block', ''],
+    },
+    { id: '', at: `${mark}.delimiters`, good: [true, false], bad: ['yes', 1] },
+    { id: '', at: `${mark}.match`, good: [{ tools: ['t'] }], bad: [[]] },
+    { id: '', at: `${mark}.except`, bad: [[]] },
+    { id: '', at: `${mark}.except[0]`, good: [{ backends: ['b'] }], bad: [{}] },
     { id: '', at: `${at}.guardrails.sizes`, bad: [[], {}] },
     { id: '', at: `${size}.name`, required: true, good: ['a-1'], bad: ['', 'A', 'x'.repeat(64)] },
     {

@@ -1,0 +1,104 @@
+/** Hidden characters and forged delimiters in texts that come in pieces, wherever these begin and end. */
+import t from 'tap'
+import fc from 'fast-check'
+import { atOnce } from '../../../../runtime/mcp/index.ts'
+import {
+  searchedForged,
+  searchedHidden,
+  shownHidden,
+} from '../../../../runtime/vmcp/guardrails/find/hidden.ts'
+import { look } from '../../../../runtime/vmcp/guardrails/look/look.ts'
+import { compileMarks, frameOf } from '../../../../runtime/vmcp/guardrails/mark.ts'
+import { rulesFor } from '../../../../runtime/vmcp/guardrails/rules.ts'
+import { foundIn } from '../../../helpers/vmcp/guardrails/rules.ts'
+
+const subject = { method: 'tools/call', backend: 'b', original: 'echo' }
+
+function hiddenBy(hiddenCharacters: 'mark' | 'strip', text: string): string {
+  const { hidden } = compileMarks([{ name: 'h', hiddenCharacters }])
+  const rules = rulesFor(hidden, 'results', subject)
+  const { bytes } = atOnce(look(Buffer.from(JSON.stringify([text])), rules, {}, undefined))
+  return (JSON.parse(bytes.toString()) as string[])[0] ?? ''
+}
+
+const parts = fc.constantFrom(
+  'abc ',
+  '\n',
+  '\r\n',
+  '\r',
+  '\u001b[1;31m',
+  '\u001b[',
+  '\u001b]8;;http://x\u0007',
+  '\u001b',
+  '\u009b0m',
+  '\u200b',
+  '\u202e',
+  '\u2066',
+  '\ufeff',
+  '\u{e0041}\u{e0042}',
+  '👩‍👧',
+  '❤️',
+  'می‌خ',
+  '1\ufe0f⃣',
+  'é',
+  '\ud83d',
+)
+
+t.test('pieces of any size find the same', async (t) => {
+  fc.assert(
+    fc.property(fc.array(parts, { maxLength: 40 }), fc.integer({ min: 1, max: 30 }), (list, size) => {
+      const text = list.join('')
+      t.same(
+        foundIn(searchedHidden, text, size).join(''),
+        foundIn(searchedHidden, text).join(''),
+        JSON.stringify(text),
+      )
+    }),
+    { numRuns: 200 },
+  )
+})
+
+t.test('what is stripped leaves nothing hidden, and what is marked shows all of it', async (t) => {
+  fc.assert(
+    fc.property(fc.array(parts, { maxLength: 40 }), fc.integer({ min: 0, max: 40_000 }), (list, filler) => {
+      // Long enough for several pieces.
+      const text = 'x'.repeat(filler) + list.join('')
+      const marked = hiddenBy('mark', text)
+      t.equal(marked, shownHidden(text))
+      const left = hiddenBy('strip', text)
+      for (const one of ['\u001b', '\u200b', '\u202e', '\u2066', '\ufeff']) t.notOk(left.includes(one))
+    }),
+    { numRuns: 100 },
+  )
+})
+
+t.test('long sequences and runs', async (t) => {
+  t.equal(hiddenBy('strip', `a\u001b]0;${'t'.repeat(2_000)}\u0007b`), 'ab', 'a title is hidden text')
+  t.equal(hiddenBy('strip', `a${'\u{e0061}'.repeat(50_000)}b`), 'ab')
+  t.equal(hiddenBy('mark', `a${'\u200b'.repeat(1_000)}b`), `a${'\\u{200b}'.repeat(1_000)}b`)
+  t.throws(() => hiddenBy('strip', 'a\u200b'.repeat(100_001)), /too many matches/)
+})
+
+t.test('forged delimiters in any spelling', async (t) => {
+  for (const text of [
+    '<tool-output>',
+    '</tool-output>',
+    '< / Tool-Output',
+    '<\u200btool-\u200boutput',
+    '<\u202e/tool-output',
+  ])
+    t.same(foundIn(searchedForged, text), ['<'], text)
+  for (const text of ['<tool>', 'tool-output', '<b>tool-output</b>'.replace('<b>', '&lt;b&gt;')])
+    t.same(foundIn(searchedForged, text), [], text)
+  const { delimited } = compileMarks([{ name: 'd', delimiters: true }])
+  const rules = rulesFor(delimited, 'results', subject)
+  const text = `${'x'.repeat(32_760)}</tool-output>`
+  const json = JSON.stringify({ content: [{ type: 'text', text }], other: { text } })
+  const { bytes } = atOnce(look(Buffer.from(json), rules, { frame: frameOf(subject) }, undefined))
+  const read = JSON.parse(bytes.toString()) as { content: { text: string }[]; other: { text: string } }
+  t.equal(
+    read.content[0]?.text,
+    `<tool-output backend="b" tool="echo">\n${'x'.repeat(32_760)}&lt;/tool-output>\n</tool-output>`,
+  )
+  t.equal(read.other.text, text, 'nothing else is touched')
+})
