@@ -10,6 +10,7 @@ import { objectName } from '../clients/index.ts'
 import { convertAuthzFile, isAuthzFile } from './files/authz-file.ts'
 import { convertRunConfig, isRunConfig } from './files/run-config.ts'
 import { convertVmcpFile, isVmcpFile } from './files/vmcp-file.ts'
+import { convertWebhookFile, isWebhookFile } from './files/webhooks.ts'
 import type { MigrationOptions, ObjectContext } from './objects/context.ts'
 import type { MigrationDraft } from './objects/draft.ts'
 import { absentKinds, kindRules } from './objects/kinds.ts'
@@ -83,10 +84,12 @@ function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One 
   if (typeof version === 'string' && version.split('/')[0] === group) return ofKind(doc, context)
   if (isVmcpFile(doc)) return result('virtual server', convertVmcpFile(doc, context.tools))
   if (isRunConfig(doc)) return result('run configuration', convertRunConfig(doc, context))
-  if (isAuthzFile(doc)) return result('policies', convertAuthzFile(doc, nameOf(file), context))
+  if (isAuthzFile(doc)) return result('policies', convertAuthzFile(doc, nameOf(file, 'policies'), context))
+  if (isWebhookFile(doc))
+    return result('webhooks', convertWebhookFile(doc, nameOf(file, 'webhooks'), context))
   if (typeof version === 'string' && typeof kind === 'string')
     return { subject: idOf(doc), outcome: 'unchanged', draft: doc, shown: [] }
-  const text = 'is no object, run configuration, virtual server or file of policies'
+  const text = 'is no object, run configuration, virtual server, file of policies or of webhooks'
   return {
     subject: 'document',
     outcome: 'skipped',
@@ -97,22 +100,14 @@ function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One 
 
 function ofKind(doc: Fields, context: ObjectContext): One {
   const kind = String(doc['kind'])
+  if (Object.hasOwn(kindRules, kind)) return result(idOf(doc), convertObject(doc, context))
   const absent = Object.hasOwn(absentKinds, kind) ? absentKinds[kind] : undefined
-  if (!absent && Object.hasOwn(kindRules, kind)) return result(idOf(doc), convertObject(doc, context))
-  const { effect, text } = absent ?? ({ effect: 'refused', text: 'this kind is not known' } as const)
-  return effect === 'skipped'
-    ? {
-        subject: idOf(doc),
-        outcome: 'skipped',
-        draft: undefined,
-        shown: [{ field: 'kind', effect: 'differs', text }],
-      }
-    : {
-        subject: idOf(doc),
-        outcome: 'not converted',
-        draft: undefined,
-        shown: [{ field: 'kind', effect, text }],
-      }
+  const shown =
+    absent === undefined
+      ? ({ field: 'kind', effect: 'refused', text: 'this kind is not known' } as const)
+      : ({ field: 'kind', effect: 'differs', text: absent } as const)
+  const outcome = absent === undefined ? 'not converted' : 'skipped'
+  return { subject: idOf(doc), outcome, draft: undefined, shown: [shown] }
 }
 
 function result(subject: string, { doc, rows }: MigrationDraft): One {
@@ -125,8 +120,8 @@ function idOf(doc: Fields): string {
   return `${doc['kind']}/${typeof name === 'string' ? name : '(no name)'}`
 }
 
-function nameOf(file: string): string {
-  return file === '-' ? 'policies' : objectName(basename(file, extname(file)))
+function nameOf(file: string, ofInput: string): string {
+  return file === '-' ? ofInput : objectName(basename(file, extname(file)))
 }
 
 /** The names that are taken, of the documents and of what was added. */

@@ -52,7 +52,7 @@ stringData: { token: hush-hush }
 apiVersion: ${group}/v1beta1
 kind: MCPServer
 metadata: { name: guarded }
-spec: { image: example/notes:1, transport: sse, webhookConfigRef: { name: hooks } }
+spec: { image: example/notes:1, transport: sse, oidcConfig: { type: configMap, configMap: { name: c } } }
 `
 
 t.test('import toolhive: a folder becomes a folder that is valid and renders', async (t) => {
@@ -82,7 +82,7 @@ t.test('import toolhive: what is not converted is not written, and the code says
   const target = join(folder, 'guarded')
   const ran = await runGatehouse(['import', 'toolhive', '-f', source, '--save', target])
   t.equal(ran.code, 1)
-  t.match(ran.stdout, /not converted +MCPServer\/guarded\n +refused +9: spec\.webhookConfigRef/)
+  t.match(ran.stdout, /not converted +MCPServer\/guarded\n +refused +9: spec\.oidcConfig/)
   t.notMatch(ran.stdout, /hush/)
   const file = join(target, 'guarded.yaml')
   t.match(readFileSync(file, 'utf8'), /kind: Secret/)

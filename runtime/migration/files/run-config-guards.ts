@@ -1,12 +1,11 @@
 /** Guards of a server. One without a counterpart refuses the conversion: the server would run without it. */
 import { fieldsOf } from '../../../schemas/index.ts'
 import type { RunConfigParts } from './run-config-parts.ts'
+import { webhooksOf } from './webhooks.ts'
 
 /** Fields that hold a guard which is not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
   authz_config_path: 'its policies are in another file: put them into authz_config, or convert that file',
-  validating_webhooks: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
-  mutating_webhooks: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
   embedded_auth_server_config:
     'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
@@ -29,6 +28,7 @@ const guardingMiddleware: Readonly<Record<string, string>> = {
 export function guardsOf(parts: RunConfigParts): void {
   const { reader, draft } = parts
   policies(parts)
+  webhooksOf(parts)
   for (const [field, text] of Object.entries(refusedFields)) {
     const value = reader.raw(field)
     const isThere = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== ''

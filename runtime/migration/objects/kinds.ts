@@ -13,6 +13,7 @@ import {
   noteProfile,
   renameContainer,
 } from './shared-rules.ts'
+import { convertWebhooks } from './webhook-rules.ts'
 import { convertWorkflow } from './workflow-rules.ts'
 import { convertPolicies } from './policy-rules.ts'
 
@@ -26,6 +27,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
   MCPOIDCConfig: same,
   MCPTelemetryConfig: same,
   MCPToolConfig: same,
+  MCPWebhookConfig: convertWebhooks,
   MCPAuthzConfig: (draft) => {
     convertPolicies(draft, 'spec.config.entities_json')
     if (draft.value('spec.type') !== 'httpv1') return
@@ -44,22 +46,13 @@ export const kindRules: Readonly<Record<string, Rules>> = {
 }
 
 /** Kinds without a counterpart, and what that means. */
-export const absentKinds: Readonly<
-  Record<string, { readonly effect: 'refused' | 'skipped'; readonly text: string }>
-> = {
-  MCPRegistry: { effect: 'skipped', text: 'the gateway has no registry of servers' },
-  MCPWebhookConfig: {
-    effect: 'refused',
-    text: 'webhooks belong to VirtualMCPServer here (webhookConfigRef): write them there',
-  },
+export const absentKinds: Readonly<Record<string, string>> = {
+  MCPRegistry: 'the gateway has no registry of servers',
 }
 
 function mcpServer(draft: MigrationDraft, context: ObjectContext): void {
   draft.rename('spec.port', 'proxyPort')
   draft.rename('spec.targetPort', 'mcpPort')
-  for (const { path } of draft.places('spec.webhookConfigRef')) {
-    draft.note(path, 'refused', 'its webhooks would no longer see the requests')
-  }
   proxySettings(draft, context)
   convertInlineTools(draft, 'spec.tools', context)
   convertInlineTools(draft, 'spec.toolsFilter', context)

@@ -101,7 +101,7 @@ t.test('run configuration: a guard that is not converted refuses it', async (t) 
   const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     authz_config_path: { authz_config_path: '/etc/policies.json' },
     authz_config: { authz_config: { version: '1.0', type: 'httpv1', pdp: {} } },
-    validating_webhooks: { validating_webhooks: [{ name: 'w' }] },
+    'validating_webhooks[0].url': { validating_webhooks: [{ name: 'w' }] },
     token_exchange_config: {
       remote_url: 'https://mcp.example.com',
       remote_auth_config: { bearer_token: 'hush' },

@@ -111,8 +111,10 @@ t.test('objects: fields and values under another name', async (t) => {
 t.test('objects: one whose guard has no counterpart is not written', async (t) => {
   const server = { image: 'example/notes:1', transport: 'sse' }
   const cases: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-    'spec.webhookConfigRef': object('MCPServer', { ...server, webhookConfigRef: { name: 'w' } }),
-    kind: object('MCPWebhookConfig', { validating: [] }),
+    spec: object('MCPWebhookConfig', { validating: [] }),
+    'spec.validating[0].url': object('MCPWebhookConfig', {
+      validating: [{ name: 'w', url: 'https://hook.example/?tenant=a' }],
+    }),
     'spec.oidcConfig': object('MCPServer', {
       ...server,
       oidcConfig: { type: 'configMap', configMap: { name: 'c' } },
