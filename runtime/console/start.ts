@@ -77,6 +77,10 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
+  // Roles are part of the settings; in between, each heartbeat looks.
+  const stopWatching = events.listen(({ type }) => {
+    if (type === 'config_reloaded') readers.check()
+  })
   const shared = options.shared && new SharedCalls(options.shared, recorder)
   const tries = new Tries(view, (tried) => recorder.tried(tried))
   const routes = apiRoutes({
@@ -105,6 +109,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   return {
     url: served.url,
     async close() {
+      stopWatching()
       tries.close()
       readers.close()
       hub.close()
@@ -133,13 +138,21 @@ function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
     fetch,
     now,
   })
-  const rolesOf = makeRoles({
+  const granted = makeRoles({
     settings: roles,
     server: view.server,
-    engineFailed: (err) => events.emit('policy_engine_failed', { err }),
+    events,
     log,
   })
-  return loginAccess({ issuer: provider, issuerName: issuer, rolesOf, publicUrl: home, now, log, acted })
+  return loginAccess({
+    issuer: provider,
+    issuerName: issuer,
+    roles: granted,
+    publicUrl: home,
+    now,
+    log,
+    acted,
+  })
 }
 
 /** In a build, the folder beside that of the program; from source, what the last build made. */

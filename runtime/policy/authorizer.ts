@@ -26,7 +26,7 @@ import {
 } from './arguments.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
 import { digestOf } from './cedar/digest.ts'
-import { EvaluationErrors } from './cedar/evaluation-errors.ts'
+import { EvaluationErrors, type PolicyFailure } from './cedar/evaluation-errors.ts'
 import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
 import { hintNames, originAttributes, policyActions, type PolicyRequest, resourceOf } from './requests.ts'
@@ -73,6 +73,8 @@ export interface AuthorizerParts {
   /** Called with each failure of the engine. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
+  /** Hears of each policy that could not be evaluated once, in place of a warning. */
+  readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
   /** Id of a policy by its place; default `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined
 }
@@ -159,7 +161,7 @@ class CedarAuthorizer implements Authorizer {
     this.#log = parts.log ?? silentLog
     this.#policies = policies
     this.digest = digestOf(config, parts.serverName)
-    this.#violations = new EvaluationErrors(policies, this.#log)
+    this.#violations = new EvaluationErrors(policies, this.#log, parts.policyFailed)
     const reads = policies.map((policy) => policy.reads)
     const names = new Set(reads.flatMap(({ attributes }) => [...attributes]))
     this.reads = new Set([...names].filter((name) => /^(?:claim_|arg_)/.test(name)))

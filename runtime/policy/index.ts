@@ -2,7 +2,9 @@
  * Public API of the policy module: who may do what (Cedar, or an external decision point), how often (token buckets), and
  * how much (quotas).
  */
-export { type Authorizer, makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
+export { type AuthorizerConfig, makeAuthorizer, makeShadowAuthorizer } from './authorizer.ts'
+export type { PolicyFailure } from './cedar/evaluation-errors.ts'
+export type { PolicySubject } from './subject.ts'
 export { externalViolations, isExternal, makeExternalGate } from './external/gate.ts'
 export { explainExternal, type RuntimePoint } from './external/explain.ts'
 export type { PointEvent } from './external/point.ts'

@@ -27,7 +27,7 @@ import type { Acted } from '../acted.ts'
 import type { Issuer, SignedInUser } from './issuer.ts'
 import { type ConsoleSession, LoginSessions } from './login-sessions.ts'
 import { type PendingLogin, PendingLogins } from './pending-logins.ts'
-import type { RolesOf } from './roles.ts'
+import type { Roles } from './roles.ts'
 import type { VisitorAccess, Visitor } from './visitor.ts'
 
 const freshMs = 15 * 60_000
@@ -38,7 +38,8 @@ export interface LoginOptions {
   readonly issuer: Issuer
   /** As the ID tokens name it. */
   readonly issuerName: string
-  readonly rolesOf: RolesOf
+  /** Closed with the access. */
+  readonly roles: Roles
   /** Address of the console with its base path, without a slash at the end. */
   readonly publicUrl: string
   readonly now: () => number
@@ -47,7 +48,7 @@ export interface LoginOptions {
 }
 
 export function loginAccess(options: LoginOptions): VisitorAccess {
-  const { issuer, publicUrl, now, log, acted, rolesOf } = options
+  const { issuer, publicUrl, now, log, acted, roles: granted } = options
   const secure = publicUrl.startsWith('https:')
   const sessions = new LoginSessions(now)
   const pending = new PendingLogins(now)
@@ -56,7 +57,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
 
   async function visitorOf(id: string, session: ConsoleSession): Promise<Visitor> {
     const { caller, name, csrf, authenticatedAt } = session
-    const roles = await rolesOf(caller)
+    const roles = await granted.of(caller)
     return {
       user: { sub: caller.subject, ...(name === undefined ? {} : { name }) },
       roles,
@@ -65,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       freshLogin: now() - authenticatedAt < freshMs,
       // What somebody follows with roles that were since taken away ends as well.
       isLive: async () =>
-        sessions.find(id, { touch: false }) !== undefined && isSame(await rolesOf(caller), roles),
+        sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }
   }
 
@@ -158,7 +159,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       if (path === '/callback') return shown(callback)
       return path === '/logout' ? logout : undefined
     },
-    close: async () => {},
+    close: async () => granted.close(),
   }
 }
 

@@ -4,9 +4,19 @@
  *
  * Policies grant what they permit; what cannot be decided is not granted.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Caller, Log } from '../../net/index.ts'
-import { type Authorizer, type ConsolePolicyAction, makeAuthorizer } from '../../policy/index.ts'
+import type { Events } from '../../observe/index.ts'
+import {
+  type AuthorizerConfig,
+  type ConsolePolicyAction,
+  makeAuthorizer,
+  type PolicyFailure,
+  type PolicySubject,
+} from '../../policy/index.ts'
 import type { Role } from '../api.ts'
+
+const maxText = 128
 
 export interface RoleRule {
   readonly role: Role
@@ -17,45 +27,105 @@ export interface RoleRule {
 /** One of both; with policies the rules do not count. */
 export interface RoleSettings {
   readonly roles?: readonly RoleRule[] | undefined
-  readonly authz?: Parameters<typeof makeAuthorizer>[0] | undefined
+  readonly authz?: AuthorizerConfig | undefined
 }
 
 export interface RoleParts {
-  /** The settings in force, the same object as long as they are. */
+  /** The settings in force. */
   readonly settings: () => RoleSettings
   /** Id of the console to the policies. */
   readonly server: string
-  readonly engineFailed: (error: unknown) => void
+  readonly events: Pick<Events, 'emit' | 'listen'>
   readonly log: Log
 }
 
-export type RolesOf = (caller: Caller) => Promise<readonly Role[]>
+export interface Roles {
+  of(caller: Caller): Promise<readonly Role[]>
+  close(): void
+}
+
+type RolesOf = Roles['of']
 
 /** Throws INVALID_CONFIG for policies that cannot be used; later ones grant nothing then. */
-export function makeRoles({ settings, server, engineFailed, log }: RoleParts): RolesOf {
-  const made = (found: RoleSettings): RolesOf =>
-    found.authz
-      ? byPolicies(makeAuthorizer(found.authz, { serverName: server, engineFailed, log }), server)
-      : async ({ claims }) => byClaims(claims, found.roles ?? [])
-  let known = settings()
-  let rolesOf = made(known)
+export function makeRoles(parts: RoleParts): Roles {
+  const failures = failuresIn(parts.events)
+  const made = ({ authz, roles = [] }: RoleSettings): RolesOf =>
+    authz ? byPolicies(authz, parts, failures) : async ({ claims }) => byClaims(claims, roles)
+  let seen = parts.settings()
+  let known = rulesIn(seen)
+  let rolesOf = made(seen)
 
-  return (caller) => {
-    const found = settings()
-    if (found !== known) {
-      known = found
-      rolesOf = orNobody(() => made(found), log)
-    }
-    return rolesOf(caller)
+  function renew(): void {
+    const found = parts.settings()
+    if (found === seen) return
+    seen = found
+    // A file that was reloaded for another reason leaves what was decided and told as it is.
+    if (isDeepStrictEqual(rulesIn(found), known)) return
+    known = rulesIn(found)
+    failures.forget()
+    rolesOf = orNobody(() => made(found), failures)
+  }
+  // Without waiting for a visitor: what was reported of the policies before is over.
+  const stop = parts.events.listen(({ type }) => {
+    if (type === 'config_reloaded') renew()
+  })
+
+  return {
+    of(caller) {
+      renew()
+      return rolesOf(caller)
+    },
+    close: stop,
   }
 }
 
-function orNobody(make: () => RolesOf, log: Log): RolesOf {
+function rulesIn({ roles, authz }: RoleSettings): RoleSettings {
+  return { roles, authz }
+}
+
+function orNobody(make: () => RolesOf, failures: Failures): RolesOf {
   try {
     return make()
   } catch (err) {
-    log.error('the policies of the console cannot be used; nobody has a role', { err })
+    failures.unusable(err)
     return async () => []
+  }
+}
+
+interface Failures {
+  failed(failure: PolicyFailure): void
+  /** The policies cannot be told who somebody is. */
+  untold(reason: string, caller?: Caller): void
+  unusable(err: unknown): void
+  /** Other policies are in force. */
+  forget(): void
+}
+
+function failuresIn(events: Pick<Events, 'emit'>): Failures {
+  /** Bounded by the policies of one set. */
+  const failing = new Set<string>()
+  let isTold = false
+  return {
+    failed({ policy, effect, reason }) {
+      if (policy === undefined) {
+        this.untold(reason)
+        return
+      }
+      isTold = true
+      failing.add(policy)
+      events.emit('console_policies', { failing: [...failing], policy, effect, reason })
+    },
+    untold: (reason, caller) =>
+      events.emit('console_user_untold', { reason, user: caller?.subject.slice(0, maxText) }),
+    unusable(err) {
+      isTold = true
+      events.emit('console_policies', { failing: [], unusable: true, err })
+    },
+    forget() {
+      if (isTold) events.emit('console_policies', { failing: [] })
+      isTold = false
+      failing.clear()
+    },
   }
 }
 
@@ -75,9 +145,24 @@ const actionOf: Readonly<Record<Role, ConsolePolicyAction>> = {
   auditor: 'console:audit',
 }
 
-function byPolicies(authorizer: Authorizer, server: string): RolesOf {
+function byPolicies(
+  authz: AuthorizerConfig,
+  { server, events, log }: RoleParts,
+  failures: Failures,
+): RolesOf {
+  const authorizer = makeAuthorizer(authz, {
+    serverName: server,
+    engineFailed: (err) => events.emit('policy_engine_failed', { err }),
+    policyFailed: (failure) => failures.failed(failure),
+    log,
+  })
+  const untold = new WeakSet<PolicySubject>()
   return async (caller) => {
     const subject = await authorizer.subject(caller)
+    if (subject.denyAll && !untold.has(subject)) {
+      untold.add(subject)
+      failures.untold('the groups are too many or too long', caller)
+    }
     return (Object.keys(actionOf) as Role[]).filter(
       (role) => authorizer.decide(subject, { action: actionOf[role], id: server }) === 'permitted',
     )

@@ -4,6 +4,8 @@ import type { CallRecorder } from '../calls/recorder.ts'
 import type { ConsoleView } from '../view.ts'
 import { given } from './texts.ts'
 
+const concerning: ReadonlySet<string> = new Set(['config_refused', 'decision_point', 'console_policies'])
+
 export function policiesPage(view: ConsoleView, { policies: counts }: CallRecorder): Policies {
   const set = view.policies()
   const decisionPoint = view.decisionPoint?.()
@@ -12,7 +14,7 @@ export function policiesPage(view: ConsoleView, { policies: counts }: CallRecord
     const failed = counts.failed(text)
     return failed > 0 ? [`${id} could not be evaluated ${failed} times: the log of this server says why`] : []
   })
-  const refused = view.problems().filter(({ type }) => type === 'config_refused' || type === 'decision_point')
+  const refused = view.problems().filter(({ type }) => concerning.has(type))
   return {
     enabled: set !== undefined || decisionPoint !== undefined,
     ...given('decisionPoint', decisionPoint),

@@ -20,11 +20,16 @@ const heartbeatMs = 15_000
 const maxLate = 2
 const retryMs = 2_000
 
+interface OpenStream {
+  readonly owner: string
+  check(): void
+}
+
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** How each open stream is ended, and whose it is. */
-  readonly #ends = new Map<() => void, string>()
+  /** How each open stream is ended. */
+  readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {
     this.#hub = hub
@@ -35,8 +40,8 @@ export class Readers {
   open(request: ApiRequest): void {
     const wanted = wantedTopics(request)
     const owner = request.visitor.caller.key
-    const own = [...this.#ends.values()].filter((one) => one === owner).length
-    if (own >= maxPerVisitor || this.#ends.size >= maxReaders)
+    const own = [...this.#open.values()].filter((one) => one.owner === owner).length
+    if (own >= maxPerVisitor || this.#open.size >= maxReaders)
       throw new GatehouseError('TOO_MANY_STREAMS', { headers: { 'retry-after': '10' } })
     const { req, res } = request.exchange
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
@@ -64,11 +69,13 @@ export class Readers {
       this.#hub.countSessions()
       if (isBehind && ++late > maxLate) res.destroy()
       else if (!isBehind) res.write(': \n\n')
+      check()
+    }
+    const check = (): void =>
       void Promise.resolve(request.visitor.isLive()).then(
         (isLive) => isLive || end(),
         () => end(),
       )
-    }
     const end = (): void => {
       if (res.writableEnded) return
       res.end(isBehind ? '' : this.#frame({ type: 'bye', retryMs }, this.#hub.last))
@@ -78,13 +85,13 @@ export class Readers {
     this.#resume(req.headers['last-event-id'], tell, write)
     const stop = this.#hub.listen(tell)
     const timer = setInterval(beat, heartbeatMs).unref()
-    this.#ends.set(end, owner)
+    this.#open.set(end, { owner, check })
     res.on('drain', onDrain)
     holdsStream(res, end)
     res.once('close', () => {
       stop()
       clearInterval(timer)
-      this.#ends.delete(end)
+      this.#open.delete(end)
     })
   }
 
@@ -105,7 +112,12 @@ export class Readers {
   }
 
   close(): void {
-    for (const end of this.#ends.keys()) end()
+    for (const end of this.#open.keys()) end()
+  }
+
+  /** Ends the streams of whoever may not read them any more, or not in this way. */
+  check(): void {
+    for (const { check } of this.#open.values()) check()
   }
 }
 

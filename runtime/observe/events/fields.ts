@@ -208,6 +208,20 @@ export interface EventFields {
     readonly err?: unknown
   }
   readonly policy_engine_failed: { readonly err?: unknown }
+  /** Policies that give the roles of the console fail; without `failing` and `unusable`: those in force do not any more. */
+  readonly console_policies: {
+    /** Ids of all that failed so far. */
+    readonly failing: readonly string[]
+    /** None can be used: nobody has a role. */
+    readonly unusable?: boolean | undefined
+    /** The one that failed now. */
+    readonly policy?: string | undefined
+    readonly effect?: string | undefined
+    readonly reason?: string | undefined
+    readonly err?: unknown
+  }
+  /** Somebody has no role in the console, because the policies cannot be told who that is. */
+  readonly console_user_untold: { readonly reason: string; readonly user?: string | undefined }
   readonly config_reloaded: { readonly backends: number }
   readonly config_refused: { readonly err?: unknown }
   /** Changed settings that wait for a restart; empty: none does. */

@@ -119,6 +119,10 @@ export const nextSteps: Steps = {
     fix: ({ reason, strategy, backend = 'the backends with this strategy' }) =>
       userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} gets no token`,
   },
+  console_user_untold: {
+    fix: () =>
+      'let the identity provider put fewer and shorter groups into the ID token, or name a claim with fewer in console.authz.groupClaimName',
+  },
   console_action: {
     fix: ({ outcome }) =>
       outcome === 'success'

@@ -4,10 +4,11 @@
  * A problem is a condition that lasts. Events about it are told when it opens, changes and closes, not each time they
  * come. Other events are told as they come, repeats within a minute as one line with a count.
  */
-import { callRows } from './call-rows.ts'
-import { certificateRows } from './certificate-rows.ts'
+import { callRows } from './rows/calls.ts'
+import { certificateRows } from './rows/certificates.ts'
+import { consoleRows } from './rows/console.ts'
 import type { EventFields } from './fields.ts'
-import { quotaRows } from './quota-rows.ts'
+import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
 import { checkRedis, failureFix, failureText } from './words.ts'
 
@@ -234,11 +235,7 @@ export const eventTable: EventTable = {
     repeats: ({ strategy, reason, backend = '' }) => `${strategy} ${reason} ${backend}`,
   },
   token_obtained: { message: 'a credential for a backend was obtained', level: 'debug' },
-  console_action: {
-    message: 'an action in the console',
-    level: ({ outcome }) => (outcome === 'success' ? 'info' : 'warn'),
-    repeats: ({ operation, outcome, user = '', target = '' }) => `${operation} ${outcome} ${user} ${target}`,
-  },
+  ...consoleRows,
   session_storage: {
     message: ({ up }) => (up ? 'session storage is back' : 'session storage cannot be reached'),
     level: ({ up }) => (up ? 'info' : 'warn'),

@@ -8,6 +8,13 @@ import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Policy } from './policies.ts'
 
+/** A policy, or all of them where none is named, that could not be evaluated. Nothing of it comes from a caller. */
+export interface PolicyFailure {
+  readonly policy?: string | undefined
+  readonly effect?: Policy['effect'] | undefined
+  readonly reason: string
+}
+
 interface Failed {
   readonly policyId: string
   readonly error: EngineError
@@ -16,12 +23,15 @@ interface Failed {
 export class EvaluationErrors {
   readonly #policies: ReadonlyMap<string, Policy>
   readonly #log: Log
+  readonly #told: ((failure: PolicyFailure) => void) | undefined
   /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
   readonly #seen = new Set<string>()
 
-  constructor(policies: readonly Policy[], log: Log) {
+  /** `told` hears of each failure once, in place of the warning. */
+  constructor(policies: readonly Policy[], log: Log, told?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log
+    this.#told = told
   }
 
   /** True when a forbid failed: then the response must be no. */
@@ -50,12 +60,14 @@ export class EvaluationErrors {
     if (this.#seen.has(key)) this.#log.debug(text, fields)
     else {
       this.#seen.add(key)
-      this.#log.warn(text, fields)
+      if (this.#told) this.#told(fields)
+      else this.#log.warn(text, fields)
     }
   }
 
   /** The engine took no part of the request. */
   refused(errors: readonly EngineError[]): void {
+    this.#told?.({ reason: 'the engine takes no part of the data of this user' })
     this.#log.error('the policy engine refused the request data; the request is refused', {
       reasons: errors.map(({ message }) => message.replaceAll(/`[^`]*`|"[^"]*"/g, '…').slice(0, 200)),
     })

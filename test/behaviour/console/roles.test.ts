@@ -1,37 +1,24 @@
 /** Roles by Cedar policies of the console's own: granted, forbidden, undecidable, and changed while people are signed in. */
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import type { OidcOptions } from '../../../runtime/console/index.ts'
-import { makeLog } from '../../../runtime/observe/index.ts'
-import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
+import t from 'tap'
+import { startLoginRig } from '../../helpers/console/login.ts'
+import {
+  authz,
+  granting,
+  rolesOf,
+  serveWithPolicies,
+  signedIn,
+  testServer,
+} from '../../helpers/console/roles.ts'
+import type { Browser } from '../../helpers/console/console.ts'
 import { breakEngine } from '../../helpers/broken-engine.ts'
-import { Browser } from '../../helpers/console/console.ts'
-import { type LoginRigOptions, startLoginRig } from '../../helpers/console/login.ts'
-import { freePort, startGatehouse } from '../../helpers/gatehouse.ts'
 import { until } from '../../helpers/redis.ts'
 
-type Settings = ReturnType<OidcOptions['roles']>
-
-const authz = (policies: readonly string[], more: object = {}): Settings => ({
-  authz: { policies: [...policies], entitiesJson: '[]', groupEntityType: 'ServiceGroup', ...more },
-})
-const console = 'Console::"test-vmcp"'
-const granting = (action: string, group: string): string =>
-  `permit(principal in ServiceGroup::"${group}", action == Action::"console:${action}", resource == ${console});`
 const byGroups = authz([
   granting('view', 'viewers'),
   granting('operate', 'operators'),
   granting('audit', 'auditors'),
 ])
 
-async function signedIn(t: Test, options: LoginRigOptions): Promise<Browser> {
-  const rig = await startLoginRig(options)
-  t.teardown(() => rig.close())
-  return rig.signIn()
-}
-
-const rolesOf = async (browser: Browser): Promise<unknown> => (await browser.api('me')).json['roles']
 const refusedPaths = async (browser: Browser): Promise<readonly string[]> => {
   const paths = ['connect', 'overview', 'policies', 'config']
   const statuses = await Promise.all(paths.map(async (path) => (await browser.api(path)).status))
@@ -74,7 +61,7 @@ t.test('groups are those of the claim that is named, under the type that is name
 t.test('a forbid outweighs every permit, and another console is not this one', async (t) => {
   const forbidding = authz([
     'permit(principal, action, resource);',
-    `forbid(principal == Client::"alice", action == Action::"console:operate", resource == ${console});`,
+    `forbid(principal == Client::"alice", action == Action::"console:operate", resource == ${testServer});`,
   ])
   t.same(await rolesOf(await signedIn(t, { roles: () => forbidding })), ['viewer', 'auditor'])
   const elsewhere = authz(['permit(principal, action, resource == Console::"another");'])
@@ -91,23 +78,6 @@ t.test('policies of the server open no console', async (t) => {
   t.same(await rolesOf(await signedIn(t, { more, roles: () => byGroups })), [])
 })
 
-t.test('a policy that cannot be evaluated grants nothing, and a warning of the log names it', async (t) => {
-  const lines: string[] = []
-  const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
-  const failing = authz([
-    'permit(principal, action == Action::"console:view", resource) when { context.claim_level > 3 };',
-    'permit(principal, action == Action::"console:audit", resource);',
-    'forbid(principal, action == Action::"console:audit", resource) when { context.claim_level > 3 };',
-    'permit(principal, action == Action::"console:operate", resource);',
-  ])
-  const browser = await signedIn(t, { log, roles: () => failing })
-  t.same(await rolesOf(browser), ['operator'], 'the others are decided')
-  const told = lines.filter((line) => line.includes('could not be evaluated'))
-  t.match(told.join(''), /"policy":"policies\[0\]"/)
-  t.match(told.join(''), /"policy":"policies\[2\]","effect":"forbid"/)
-  t.match(told.join(''), /the attribute claim_level is absent/)
-})
-
 t.test('without its engine nobody has a role, and the problem is told', async (t) => {
   const rig = await startLoginRig({ groups: ['operators'], roles: () => byGroups })
   t.teardown(() => rig.close())
@@ -119,74 +89,65 @@ t.test('without its engine nobody has a role, and the problem is told', async (t
   t.same(await rolesOf(browser), ['operator'], 'a failure is not remembered')
 })
 
+t.test('changed settings hold for who is signed in; unusable ones grant nothing', async (t) => {
+  let settings = byGroups
+  const rig = await startLoginRig({ groups: ['operators'], roles: () => settings })
+  t.teardown(() => rig.close())
+  const browser = await rig.signIn()
+  t.same(await rolesOf(browser), ['operator'])
+  settings = authz([granting('view', 'operators')])
+  t.same(await rolesOf(browser), ['viewer'])
+  t.equal((await browser.api('config')).status, 403)
+  settings = { roles: [{ role: 'auditor', claim: 'groups', values: ['operators'] }] }
+  t.same(await rolesOf(browser), ['auditor'])
+  settings = authz(['no policy'])
+  t.same(await rolesOf(browser), [])
+  const { view } = rig.console.vmcp
+  t.match(view.problems(), [{ type: 'console_policies', message: /cannot be used: nobody has a role/ }])
+  settings = byGroups
+  t.same(await rolesOf(browser), ['operator'])
+  t.same(view.problems(), [], 'the problem ends with the settings')
+})
+
+const inTeam = (action: string): string => granting(action, 'platform', 'Console::"team"')
+
 t.test(
-  'changed settings hold for who is signed in, streams included; unusable ones grant nothing',
+  'vmcp serve: an edited file changes roles at once, one that cannot be read changes nothing',
   async (t) => {
-    const lines: string[] = []
-    const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
-    let settings = byGroups
-    const browser = await signedIn(t, { log, groups: ['operators'], roles: () => settings })
-    t.same(await rolesOf(browser), ['operator'])
-    settings = authz([granting('view', 'operators')])
+    const { running, browser, write, get } = await serveWithPolicies(t, {
+      policies: [inTeam('view')],
+      groups: ['platform'],
+    })
     t.same(await rolesOf(browser), ['viewer'])
-    t.equal((await browser.api('config')).status, 403)
-    settings = { roles: [{ role: 'auditor', claim: 'groups', values: ['operators'] }] }
-    t.same(await rolesOf(browser), ['auditor'])
-    settings = authz(['no policy'])
-    t.same(await rolesOf(browser), [])
-    t.match(lines.join(''), /the policies of the console cannot be used; nobody has a role/)
+    write([inTeam('operate')])
+    await until(async () => JSON.stringify(await rolesOf(browser)) === '["operator"]')
+    t.same(JSON.parse(await get('/status')).problem_details, [], 'nothing waits for a restart')
+    write(['permit(principal, action, resource'])
+    await running.waitFor(/console\.authz\.policies\[0\]/)
+    t.same(await rolesOf(browser), ['operator'], 'the running settings go on')
   },
 )
 
 t.test(
-  'gatehouse vmcp serve: an edited file changes roles at once, one that cannot be read changes nothing',
+  'an event stream ends when a changed file changes the roles of its reader, and only then',
   async (t) => {
-    const port = await freePort()
-    const home = `http://127.0.0.1:${port}`
-    const provider = await startOidcProvider({
-      clients: [
-        { client_id: 'console', client_secret: 'shown to nobody', redirect_uris: [`${home}/callback`] },
-      ],
-      claims: { groups: ['platform'] },
-      configuration: { claims: { openid: ['sub', 'groups'] } },
+    const { browser, write } = await serveWithPolicies(t, {
+      policies: [inTeam('view')],
+      groups: ['platform'],
     })
-    t.teardown(() => provider.close())
-    const file = join(t.testdir(), 'vmcp.json')
-    const write = (policies: readonly string[]): void =>
-      writeFileSync(
-        file,
-        JSON.stringify({
-          name: 'team',
-          groupRef: 'g',
-          incomingAuth: { type: 'anonymous' },
-          outgoingAuth: { source: 'inline' },
-          aggregation: {},
-          console: {
-            enabled: true,
-            port,
-            publicUrl: home,
-            auth: { type: 'oidc', issuer: provider.issuer, clientId: 'console', scopes: ['openid'] },
-            authz: { policies },
-          },
-        }),
-      )
-    const may = (action: string): string =>
-      `permit(principal in ServiceGroup::"platform", action == Action::"console:${action}", resource == Console::"team");`
-    write([may('view')])
-    const env = { ...process.env, GATEHOUSE_CONSOLE_CLIENT_SECRET: 'shown to nobody' }
-    const running = startGatehouse(['vmcp', 'serve', '--config', file, '--port', '0'], env)
-    t.teardown(() => running.interrupt())
-    await running.waitFor(/console listening/)
-    const browser = new Browser(`${home}/`)
-    await browser.go('login?to=/')
+    const viewing = await browser.events('stream?topics=sessions,catalog')
+    // A reload that leaves the roles alone is news of the stream, and does not end it.
+    write([inTeam('view'), 'permit(principal, action, resource == Console::"another");'])
+    await viewing.next('catalog')
     t.same(await rolesOf(browser), ['viewer'])
-    write([may('operate')])
-    await until(async () => JSON.stringify(await rolesOf(browser)) === '["operator"]')
-    const [, origin] = /"url":"(http:[^"]+)\/mcp"/.exec(running.output()) ?? []
-    const status = (await (await fetch(`${origin}/status`)).json()) as { problem_details: unknown }
-    t.same(status.problem_details, [], 'nothing waits for a restart')
-    write(['permit(principal, action, resource'])
-    await running.waitFor(/console\.authz\.policies\[0\]/)
-    t.same(await rolesOf(browser), ['operator'], 'the running settings go on')
+    write([inTeam('view'), inTeam('operate')])
+    await viewing.next('catalog')
+    await viewing.next('bye')
+    await viewing.ended
+    t.same(await rolesOf(browser), ['viewer', 'operator'])
+    const operating = await browser.events('stream?topics=calls')
+    write([`${inTeam('view')}forbid(principal, action, resource);`])
+    await operating.next('bye')
+    t.same(await rolesOf(browser), [])
   },
 )

@@ -1,6 +1,6 @@
 /** The rows of events about quotas. */
-import type { EventTable } from './row.ts'
-import { checkRedis } from './words.ts'
+import type { EventTable } from '../row.ts'
+import { checkRedis } from '../words.ts'
 
 export const quotaRows = {
   quota_exceeded: {

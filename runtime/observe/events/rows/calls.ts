@@ -1,6 +1,6 @@
 /** The rows of events about requests: what refuses them, and what they need to be decided. */
-import type { EventTable } from './row.ts'
-import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
+import type { EventTable } from '../row.ts'
+import { checkDecisionPoint, checkRedis, checkWebhook } from '../words.ts'
 
 export const callRows = {
   pin_refused: {

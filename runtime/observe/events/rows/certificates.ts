@@ -1,5 +1,5 @@
 /** The rows of events about certificates: the one that this server shows, and those that it trusts. */
-import type { EventTable } from './row.ts'
+import type { EventTable } from '../row.ts'
 
 export const certificateRows = {
   certificate_expiring: {
