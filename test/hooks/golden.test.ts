@@ -9,10 +9,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
-import { makeHooks } from '../../hooks/index.ts'
+import { type HookEntry, makeHooks } from '../../hooks/index.ts'
+import { matchesRule } from '../../runtime/cli/local/related.ts'
 import { type KindName, validateRuntime, validateStatus } from '../../schemas/index.ts'
 import { cases } from './cases.ts'
-import { testSettings } from './world.ts'
+import { type Stored, testSettings } from './world.ts'
+
+interface GoldenRequest extends Record<string, unknown> {
+  readonly parent: Stored
+  readonly related: Readonly<Record<string, Readonly<Record<string, Stored>>>>
+}
 
 const root = import.meta.dirname
 const hooks = makeHooks(testSettings)
@@ -27,6 +33,11 @@ for (const { kind, name, request } of stored()) {
     const expected = JSON.parse(readFileSync(join(root, kind.toLowerCase(), name, 'response.json'), 'utf8'))
     const response = hook.sync(request)
     t.strictSame(JSON.parse(JSON.stringify(response)), expected)
+    t.strictSame(
+      JSON.parse(JSON.stringify(hook.sync(askedFor(hook, request)))),
+      expected,
+      'customize asks for all that the response needs',
+    )
     t.strictSame(validateStatus(kind as KindName, response.status), [], 'the status fits its schema')
     for (const child of response.children) {
       if (child.kind !== 'ConfigMap') continue
@@ -40,6 +51,24 @@ for (const { kind, name, request } of stored()) {
     }
     return undefined
   })
+}
+
+/**
+ * The request as Metacontroller sends it by what `customize` answers now, cached for each generation: of the parent only name and
+ * spec decide.
+ */
+function askedFor(hook: HookEntry, request: GoldenRequest): GoldenRequest {
+  const { metadata, ...parent } = request.parent
+  const { name, namespace } = metadata
+  const bare = { ...parent, metadata: { name, namespace }, status: undefined }
+  const { relatedResources } = hook.customize({ controller: {}, parent: bare })
+  const related = Object.entries(request.related).map(([kind, objects]) => {
+    const asked = Object.entries(objects).filter(([, object]) =>
+      relatedResources.some((rule) => matchesRule(object, rule, namespace)),
+    )
+    return [kind, Object.fromEntries(asked)]
+  })
+  return { ...request, related: Object.fromEntries(related) }
 }
 
 t.test('golden cases: every kind has one, and every scenario is recorded', async (t) => {
@@ -58,17 +87,14 @@ const runtimeFiles: Readonly<Record<string, 'vmcp' | 'authserver' | 'proxy'>> = 
   'proxy.yaml': 'proxy',
 }
 
-function stored(): { kind: string; name: string; request: Record<string, unknown> }[] {
+function stored(): { kind: string; name: string; request: GoldenRequest }[] {
   return [...hooks].flatMap(({ kind }) => {
     const folder = join(root, kind.toLowerCase())
     if (!existsSync(folder)) return []
     return readdirSync(folder).map((name) => ({
       kind,
       name,
-      request: JSON.parse(readFileSync(join(folder, name, 'request.json'), 'utf8')) as Record<
-        string,
-        unknown
-      >,
+      request: JSON.parse(readFileSync(join(folder, name, 'request.json'), 'utf8')) as GoldenRequest,
     }))
   })
 }
