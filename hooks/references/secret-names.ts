@@ -6,7 +6,8 @@
  */
 import { isFields } from '../kube.ts'
 
-const refMember = /(SecretRefs?|Ref|passwordRef|secretKeyRef|_secret_ref)$/
+/** Not every reference: a Secret with the name of somebody's ConfigMap is none of ours. */
+const refMember = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
 /** Secrets of type kubernetes.io/tls have fixed keys. */
 const pairMember = /(CertificateSecretRef|_certificate_secret_ref)$/
 const maxDepth = 20

@@ -95,8 +95,10 @@ for (const file of readdirSync(crds)) {
   )
   t.test(`${kind}: ${fields.length} fields name an object, and customize asks for each`, async (t) => {
     for (const { path, field, spec } of fields) {
-      if (Object.hasOwn(unread, field)) continue
       const plural = resourceOf(field)
+      if (plural !== 'secrets')
+        t.notOk(isAsked(kind, spec, 'secrets'), `${path}: no Secret of that name reaches the hooks`)
+      if (Object.hasOwn(unread, field)) continue
       if (plural === undefined) t.fail(`${path}: what does it name?`)
       else t.ok(isAsked(kind, spec, plural), `${path}: ${plural}`)
     }
