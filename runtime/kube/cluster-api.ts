@@ -6,7 +6,7 @@
  * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
  */
 import { readFileSync } from 'node:fs'
-import { isFields, type Fields } from '../../schemas/index.ts'
+import { type Fields, invalidConfig, isFields } from '../../schemas/index.ts'
 import { type Fetch, makeFetch } from '../net/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -24,17 +24,29 @@ export interface ClusterApi {
 const account = '/var/run/secrets/kubernetes.io/serviceaccount'
 const timeoutMs = 10_000
 
-/** Undefined outside a cluster. Throws the system's error where the account is not mounted. */
+/** Undefined outside a cluster. Throws INVALID_CONFIG where the account is not mounted. */
 export function clusterApi(env: Environment): ClusterApi | undefined {
   const host = env['KUBERNETES_SERVICE_HOST']
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '443'
   if (host === undefined || host === '') return undefined
-  const ca = readFileSync(`${account}/ca.crt`, 'utf8')
+  const ca = mounted('ca.crt')
   return {
     baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ca,
-    token: () => readFileSync(`${account}/token`, 'utf8').trim(),
+    token: () => mounted('token').trim(),
     fetch: makeFetch({ ca, timeoutMs }),
+  }
+}
+
+function mounted(name: string): string {
+  const path = `${account}/${name}`
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw invalidConfig(
+      `${path} cannot be read: this pod needs the token of its service account (automountServiceAccountToken)`,
+      cause,
+    )
   }
 }
 
