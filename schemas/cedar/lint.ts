@@ -14,7 +14,7 @@ import { toUid, type Uid } from './uid.ts'
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
 /** What policies are written for: the requests of clients, or the web console. */
-export type PolicySubjectMatter = 'clients' | 'console'
+type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
   clients: ['call_tool', 'get_prompt', 'read_resource'],
@@ -46,37 +46,52 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Default: the requests of clients. */
-  readonly about?: PolicySubjectMatter | undefined
+  /** The server whose console they are for. Default: they are for the requests of clients. */
+  readonly consoleOf?: string | undefined
 }
 
 /** One line for each name, with the path of the policy. Never throws; policies that cannot be read are warned of elsewhere. */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
-  const { entitiesJson = '[]', groupEntityType = 'ServiceGroup', about = 'clients' } = texts
+  const { entitiesJson = '[]', groupEntityType = 'ServiceGroup', consoleOf } = texts
+  const about: PolicySubjectMatter = consoleOf === undefined ? 'clients' : 'console'
   const configured = configuredNames(entitiesJson)
   const known = {
     types: new Set([...commonTypes, ...typesFor[about], groupEntityType, ...configured.types]),
     actions: new Set([...actionsFor[about], ...configured.actions]),
     attributes: new Set([...attributes, ...configured.attributes]),
     groupType: groupEntityType,
+    consoles: new Set([...configured.consoles, ...(consoleOf === undefined ? [] : [consoleOf])]),
     offered: actionsFor[about].join(', '),
+    consoleOf,
   }
   return [
+    ...(consoleOf === undefined || permitsSomething(texts.policies)
+      ? []
+      : ['policies permit nothing: nobody has a role']),
     ...warningsOf(texts.policies, 'policies', known),
     ...warningsOf(texts.shadowPolicies ?? [], 'shadowPolicies', known),
   ].slice(0, maxWarnings)
+}
+
+function permitsSomething(texts: readonly string[]): boolean {
+  const policies = readPolicies(texts).policies.flatMap((parts) =>
+    parts.flatMap((text) => jsonOf(text) ?? []),
+  )
+  return policies.length === 0 || policies.some(({ effect }) => effect === 'permit')
 }
 
 interface Known extends Names {
   readonly groupType: string
   /** The actions to choose from, as warnings name them. */
   readonly offered: string
+  readonly consoleOf: string | undefined
 }
 
 interface Names {
   readonly types: ReadonlySet<string>
   readonly actions: ReadonlySet<string>
   readonly attributes: ReadonlySet<string>
+  readonly consoles: ReadonlySet<string>
 }
 
 function warningsOf(texts: readonly string[], member: string, known: Known): string[] {
@@ -97,8 +112,16 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
           (name) =>
             `${path} reads the attribute ${name}, which nothing has; claims are read as claim_<name>, arguments as arg_<name>`,
         ),
+      ...elsewhere(path, found.consoles, known),
     ]
   })
+}
+
+/** Policies may be shared by servers: one that names this console as well is meant for it. */
+function elsewhere(path: string, found: ReadonlySet<string>, { consoles, consoleOf }: Known): string[] {
+  if (consoleOf === undefined || found.size === 0 || !found.isDisjointFrom(consoles)) return []
+  const named = JSON.stringify([...found][0]).slice(0, 100)
+  return [`${path} is about Console::${named} only; this one is Console::${JSON.stringify(consoleOf)}`]
 }
 
 function missing(found: ReadonlySet<string>, known: ReadonlySet<string>): string[] {
@@ -116,7 +139,12 @@ function jsonOf(text: string): PolicyJson | undefined {
 
 /** Every entity, and every attribute of what is no plain record. */
 function namesIn(value: unknown): Names {
-  const found = { types: new Set<string>(), actions: new Set<string>(), attributes: new Set<string>() }
+  const found = {
+    types: new Set<string>(),
+    actions: new Set<string>(),
+    attributes: new Set<string>(),
+    consoles: new Set<string>(),
+  }
   const waiting: unknown[] = [value]
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (typeof next !== 'object' || next === null) continue
@@ -132,8 +160,12 @@ function namesIn(value: unknown): Names {
   return found
 }
 
-function addUid({ type, id }: Uid, found: { types: Set<string>; actions: Set<string> }): void {
+function addUid(
+  { type, id }: Uid,
+  found: { types: Set<string>; actions: Set<string>; consoles: Set<string> },
+): void {
   found.types.add(type)
+  if (type === 'Console') found.consoles.add(id)
   if (type === 'Action') found.actions.add(id)
 }
 
@@ -145,6 +177,8 @@ function configuredNames(entitiesJson: string): Names {
   return {
     types: new Set(known.map(({ type }) => type)),
     actions: new Set(known.filter(({ type }) => type === 'Action').map(({ id }) => id)),
+    // Whatever is above a console can be asked for in its place.
+    consoles: new Set(known.filter(({ type }) => type === 'Console').map(({ id }) => id)),
     attributes: new Set(entities.flatMap(({ attrs }) => (isFields(attrs) ? Object.keys(attrs) : []))),
   }
 }

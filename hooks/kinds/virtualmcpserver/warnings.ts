@@ -29,7 +29,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
     found.push('config.backends is used only with outgoingAuth.source inline')
   }
   found.push(...quotaWarnings(spec))
-  found.push(...policyNameWarnings(spec.incomingAuth.authzConfig), ...consoleWarnings(spec))
+  found.push(...policyNameWarnings(spec.incomingAuth.authzConfig), ...consoleWarnings(spec, metadata.name))
   found.push(...tlsWarnings(spec, virtualServerNames(metadata.name).server))
   for (const { path, message } of guardrailWarnings(config?.guardrails, 'config.guardrails'))
     found.push(clip(`${path}: ${message}`, 120))

@@ -2,7 +2,7 @@
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
-import { cedarViolations } from '../../../schemas/cedar/index.ts'
+import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import {
   formatViolations,
   GatehouseError,
@@ -206,7 +206,13 @@ export function startWarnings(config: VmcpConfig): string[] {
   const { compositeTools = [], console, guardrails, incomingAuth } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
   const idle = guardrailWarnings(guardrails, 'guardrails').map((one) => formatViolations([one]))
-  return [...workflows, ...idle, ...consoleWarnings(console, incomingAuth), ...quotaWarnings(config)]
+  return [
+    ...workflows,
+    ...idle,
+    ...consoleWarnings(console, incomingAuth),
+    ...consoleNameWarnings(config),
+    ...quotaWarnings(config),
+  ]
 }
 
 function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): string[] {
@@ -234,6 +240,12 @@ function consoleWarnings(
   return [
     `console.auth.issuer: ${issuer} is not the issuer of incomingAuth (${incoming}): whoever signs in to the console is another user there than at the server, so own calls and sessions are not shown, and policies see other claims of a try`,
   ]
+}
+
+/** Names in the policies of the console that nothing has: what reads a file warns of them, as admission does. */
+function consoleNameWarnings({ console, name }: VmcpConfig): string[] {
+  if (!console?.enabled || !console.authz) return []
+  return cedarWarnings({ ...console.authz, consoleOf: name }).map((line) => `console.authz.${line}`)
 }
 
 function incomingViolations(config: VmcpConfig, env: Environment): string[] {

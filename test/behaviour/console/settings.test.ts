@@ -88,6 +88,15 @@ t.test('an issuer that is not the one of the server is told, with what follows',
   t.same(warnings({}), [])
 })
 
+t.test('policies that nobody can have a role by are warned of at start as well', async (t) => {
+  const warnings = (policies: readonly string[]) =>
+    startWarnings(vmcpConfig({}, { console: { ...good, roles: undefined, authz: { policies } } }))
+  const permit = (name: string) => `permit(principal, action, resource == Console::"${name}");`
+  t.same(warnings([permit('test-vmcp')]), [])
+  t.match(warnings([permit('another')]), [/^console\.authz\.policies\[0\] is about Console::"another" only/])
+  t.match(warnings(['forbid(principal, action, resource);']), [/^console\.authz\.policies permit nothing/])
+})
+
 t.test('clients are told the address that the settings name', async (t) => {
   const mcpUrl = 'https://mcp.example.com/team/mcp'
   const console = await startTestConsole({}, { console: { mcpUrl } })

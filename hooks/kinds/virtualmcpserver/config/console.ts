@@ -57,8 +57,10 @@ export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
 }
 
 /** Names in the policies of the console that nothing has. */
-export function consoleWarnings({ config }: VirtualMCPServerSpec): string[] {
+export function consoleWarnings({ config }: VirtualMCPServerSpec, name: string): string[] {
   const authz = config?.console?.authz
   if (!authz) return []
-  return cedarWarnings({ ...authz, about: 'console' }).map((line) => `config.console.authz.${line}`)
+  return cedarWarnings({ ...authz, consoleOf: config.name ?? name }).map(
+    (line) => `config.console.authz.${line}`,
+  )
 }

@@ -49,6 +49,28 @@ t.test('who may look changes without new pods, and names that nothing has are wa
   t.equal(pods(), before)
   t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file has it')
   t.same(validateResource(byPolicies('view')).warnings, [])
+  const about = (name: string) =>
+    validateResource(
+      virtual(console({ roles: undefined, authz: { policies: [policy('view').replaceAll('door', name)] } })),
+    ).warnings
+  t.match(about('window'), [
+    /^config\.console\.authz\.policies\[0\] is about Console::"window" only; this one is Console::"door"/,
+  ])
+  const both = [
+    policy('view')
+      .replace('resource == Console::"door"', 'resource')
+      .replace(';', ' when { resource == Console::"door" || resource == Console::"window" };'),
+  ]
+  t.same(
+    validateResource(virtual(console({ roles: undefined, authz: { policies: both } }))).warnings,
+    [],
+    'shared by servers',
+  )
+  const forbidding = ['forbid(principal, action, resource);']
+  t.match(
+    validateResource(virtual(console({ roles: undefined, authz: { policies: forbidding } }))).warnings,
+    [/authz\.policies permit nothing: nobody has a role/],
+  )
   t.match(validateResource(byPolicies('call_tool')).warnings, [
     /^config\.console\.authz\.policies\[0\] names Action::"console:call_tool"; known are console:view/,
   ])
