@@ -8,14 +8,17 @@
 
 const unseen = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}'
 
-/** What a joiner may stand beside: letters of scripts that are written with them, and emoji. */
+/**
+ * What a joiner may stand beside: letters of scripts that are written with them, and emoji. Nothing that is not seen itself,
+ * such as fillers and selectors, which count as letters and marks: it would shelter joiners and go.
+ */
 const joinable =
-  '[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}]]|[\\p{Extended_Pictographic}\\p{Emoji_Modifier}]'
+  '[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}]]|[\\p{Extended_Pictographic}\\p{Emoji_Modifier}]'
 /**
  * The zero-width non-joiner of Persian and of Indic scripts, the zero-width joiner of these and of composed emoji, the
  * selector of emoji. Elsewhere they would make two texts that look the same.
  */
-const needed = `(?<=${joinable})[\\u200c\\u200d](?=${joinable})|(?<=\\p{Emoji})\\ufe0f`
+const needed = `(?<=${joinable}|\\p{Extended_Pictographic}\\ufe0f)[\\u200c\\u200d](?=${joinable})|(?<=\\p{Emoji})\\ufe0f`
 
 /** In one line, such as a name: tab and line breaks are hidden too. */
 export const hiddenInLine = new RegExp(`(?!${needed})[${unseen}]`, 'gv')

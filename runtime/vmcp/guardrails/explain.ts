@@ -1,9 +1,9 @@
 /** Which guardrails concern a call, for operators. Nothing is looked through. */
 import type { Guardrails } from '../../../schemas/index.ts'
-import { compileMarks } from './mark.ts'
+import { compileMarks, delimitedBy } from './mark.ts'
 import {
+  type ActiveRule,
   type GuardrailAction,
-  type CompiledRule,
   type Direction,
   rulesFor,
   type Subject,
@@ -16,17 +16,18 @@ export function explainGuardrails(guardrails: Guardrails | undefined, subject: S
   const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
   const { hidden, delimited } = compileMarks(mark)
   // In the order in which they act.
-  const rules = [...hidden, ...redact.map(uncompiledRule), ...delimited]
+  const looking = [...hidden, ...redact.map(uncompiledRule)]
   const limits = limitsFor(compileSizes(sizes), subject)
   return (['arguments', 'results'] as const).flatMap((direction) => {
     const limit = limits[direction]
     const size = limit ? [`${direction}: ${limit.rule} (at most ${limit.bytes} bytes)`] : []
-    return [...size, ...linesOf(rules, direction, subject)]
+    const last = direction === 'results' ? delimitedBy(delimited, subject) : []
+    return [...size, ...linesOf([...rulesFor(looking, direction, subject), ...last], direction)]
   })
 }
 
-function linesOf(rules: readonly CompiledRule[], direction: Direction, subject: Subject): readonly string[] {
-  return rulesFor(rules, direction, subject).map(({ name, action, except }) => {
+function linesOf(rules: readonly ActiveRule[], direction: Direction): readonly string[] {
+  return rules.map(({ name, action, except }) => {
     const left = except.length > 0 ? ', with exceptions by pointer' : ''
     return `${direction}: ${name} (${actionNames[action] ?? action}${left})`
   })

@@ -21,7 +21,7 @@ import {
 } from '../pipeline/operation.ts'
 import type { ResponseLimit } from '../backends/transport/http.ts'
 import { type GuardrailFinding, type Looked, lookThrough } from './look/look.ts'
-import { frameOf } from './mark.ts'
+import { delimitedBy, frameOf } from './mark.ts'
 import { Notes } from './notes.ts'
 import { type ActiveRule, type CompiledRule, type Direction, rulesFor, type Subject } from './rules.ts'
 import type { ScanOptions } from './look/scan.ts'
@@ -86,8 +86,7 @@ export class Guard {
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
     // A program reads texts as they are.
-    const isShown = operation.method === 'tools/call' && !operation.forProgram
-    const delimited = isShown ? rulesFor(this.#rules.delimited, 'results', subject).slice(0, 1) : []
+    const delimited = operation.forProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)
     const rules = outgoing.length + incoming.length + hidden.length + delimited.length
     const isFree = rules === 0 && !sizes.arguments && !sizes.results
@@ -225,9 +224,11 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    if (rules.length === 0 || outcome.kind !== 'result') return outcome
+    // What is asked is for users.
+    if (rules.length === 0 || outcome.kind === 'input') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
-    return { ...outcome, result: (await this.#look(outcome.result, rules, options)).bytes }
+    const { bytes } = await this.#look(bodyOf(outcome), rules, options)
+    return outcome.kind === 'error' ? { kind: 'error', error: bytes } : { kind: 'result', result: bytes }
   }
 
   /** One after the other: hidden characters within a secret would hide it, and are gone before. Rejects with Refusal. */

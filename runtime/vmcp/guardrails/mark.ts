@@ -6,7 +6,7 @@ import type { MarkRule } from '../../../schemas/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import { delimiterName, searchedForged, searchedHidden } from './find/hidden.ts'
 import type { PointerPattern } from './look/pointers.ts'
-import { type CompiledRule, uncompiledRule, type Subject } from './rules.ts'
+import { type ActiveRule, type CompiledRule, rulesFor, type Subject, uncompiledRule } from './rules.ts'
 
 export interface CompiledMarks {
   readonly hidden: readonly CompiledRule[]
@@ -29,8 +29,15 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
+/** The rule for the texts of a call: the first of those that fit. Only tools are marked by delimiters. */
+export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
+  return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
+}
+
 /** What is put around texts at exactly these places, as it stands within a JSON string. */
 export interface TextFrame {
+  /** Where delimiters can be forged: all that a model may be shown as text. */
+  readonly within: readonly PointerPattern[]
   readonly pointers: readonly PointerPattern[]
   readonly before: string
   readonly after: string
@@ -40,12 +47,19 @@ const framed: readonly PointerPattern[] = [
   ['content', undefined, 'text'],
   ['content', undefined, 'resource', 'text'],
 ]
+/** Of a result, and of an error. */
+const shownToModels: readonly PointerPattern[] = [['content'], ['message'], ['data']]
 const maxName = 256
 
 export function frameOf({ backend, original = '' }: Subject): TextFrame {
   const from = backend === '' ? '' : ` backend="${attribute(backend)}"`
   const opening = `<${delimiterName}${from} tool="${attribute(original)}">\n`
-  return { pointers: framed, before: inJson(opening), after: inJson(`\n</${delimiterName}>`) }
+  return {
+    within: shownToModels,
+    pointers: framed,
+    before: inJson(opening),
+    after: inJson(`\n</${delimiterName}>`),
+  }
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '"': '&quot;', '<': '&lt;', '>': '&gt;' }

@@ -157,6 +157,11 @@ t.test('explain names the rules that concern a tool, in their order', async (t) 
           { name: 'small', maxResultBytes: 1_000, match: { backends: ['github'] } },
           { name: 'none', maxResultBytes: 300, except: [{ tools: ['search'] }] },
         ],
+        mark: [
+          { name: 'hidden', hiddenCharacters: 'strip' },
+          { name: 'source', delimiters: true },
+          { name: 'second', delimiters: true },
+        ],
       },
     },
   )
@@ -172,8 +177,10 @@ t.test('explain names the rules that concern a tool, in their order', async (t) 
     'arguments: all (at most 500 bytes)',
     'arguments: keys (refuse)',
     'results: small (at most 1000 bytes)',
+    'results: hidden (hidden characters are removed)',
     'results: mail (mask, with exceptions by pointer)',
     'results: keys (refuse)',
+    'results: source (delimiters)',
   ])
 })
 
@@ -194,6 +201,11 @@ t.test('a changed configuration takes effect with the next call', async (t) => {
   const sizes = [{ name: 'small', maxArgumentBytes: 64, maxResultBytes: 256 }]
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ sizes })))
   t.match(await call(), 'ada@example.com', 'no rule of before is left')
+  const source = { name: 'source', delimiters: true }
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ mark: [source] })))
+  t.match(await call(), 'tool-output backend')
+  vmcp.reload(vmcpConfig({ raw: backend.url }, settings({ mark: [{ ...source, match: { tools: ['x'] } }] })))
+  t.notMatch(await call(), 'tool-output')
   vmcp.reload(vmcpConfig({ raw: backend.url }, settings()))
   t.match(await call(), 'ada@example.com')
 })

@@ -92,3 +92,10 @@ t.test('hidden characters: a line of the log stays one, with escapes of JSON', a
   t.match(line, 'a\\udb40\\udc41\\u000ab')
   t.match(line, '"c\\u202e"')
 })
+
+t.test('what is not seen itself shelters no joiner', async (t) => {
+  for (const one of ['\ufe00', '\ufe0f', '\u034f', '\u3164', '\u{e0100}'])
+    for (const joiner of ['\u200c', '\u200d'])
+      for (const pattern of [hiddenInLine, hiddenInText])
+        t.equal(`a${one}${joiner}${one}b`.replaceAll(pattern, ''), 'ab', JSON.stringify(one))
+})

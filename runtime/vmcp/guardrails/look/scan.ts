@@ -43,7 +43,7 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** What cannot be replaced: a match in it refuses. */
   readonly fixed?: readonly PointerPattern[]
-  /** What is put around some texts; nothing else is looked at then. */
+  /** What is put around some texts; names of members, and what is not within, are not looked at then. */
   readonly frame?: TextFrame | undefined
 }
 
@@ -167,7 +167,7 @@ export class JsonScan {
     if (end - at - 2 < this.#minLength || this.#isSkipped()) return end
     const found = yield* this.#found(texts)
     const { frame } = this.#options
-    const isFramed = frame !== undefined && this.#rulesHere().length > 0
+    const isFramed = frame?.pointers.some((one) => this.#isAt(one)) === true && this.#rulesHere().length > 0
     if (isFramed) this.#edits.push({ from: at + 1, to: at + 1, text: frame.before })
     if (found.length > 0) yield* this.#replace(at, texts, found)
     if (isFramed) this.#edits.push({ from: end - 1, to: end - 1, text: frame.after })
@@ -223,13 +223,15 @@ export class JsonScan {
   #isSkipped(): boolean {
     if (!this.#usesPaths) return false
     const { frame, skips = [] } = this.#options
-    const isAt = (pointer: PointerPattern) =>
-      pointer.length === this.#depth && covers(pointer, this.#path, this.#depth)
-    return frame ? !frame.pointers.some(isAt) : this.#isWithin(skips)
+    return frame ? !this.#isWithin(frame.within) : this.#isWithin(skips)
   }
 
   #isFixed(): boolean {
     return this.#usesPaths && this.#isWithin(this.#options.fixed ?? [])
+  }
+
+  #isAt(pointer: PointerPattern): boolean {
+    return pointer.length === this.#depth && covers(pointer, this.#path, this.#depth)
   }
 
   #isWithin(pointers: readonly PointerPattern[]): boolean {
