@@ -141,11 +141,11 @@ export function addressViolation(url: string, policy: DialPolicy): string | unde
 
 /**
  * Why something that an operator names (a token endpoint, a collector) may not be at this URL, or `host:port`; undefined
- * when it may. Only metadata and link-local addresses are refused; that it is a URL is for others to say.
+ * when it may. Only metadata and link-local addresses are refused, and what looks like a URL and is none (a port of 99999).
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
-  if (!URL.canParse(url)) return undefined
+  if (!URL.canParse(url)) return /^https?:/i.test(endpoint) ? 'is not a URL' : undefined
   const { hostname, port } = new URL(url)
   return addressViolation(`https://${hostname}${port === '' ? '' : `:${port}`}`, 'operator')
 }

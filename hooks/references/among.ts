@@ -9,7 +9,7 @@ import { below, formatViolations, type KindName, nearest, type Violation } from 
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { allKindHooks } from '../registry.ts'
 import { foreign, secretFindings, type Unchecked } from './among-secrets.ts'
-import { unknownBackendsOf } from './backend-names.ts'
+import { unknownBackendsOf, unknownWebhookBackends } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
 export interface ReferenceFindings {
@@ -47,7 +47,7 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
     const secrets = secretFindings(object['spec'], given)
     return {
       violations: [...named, ...secrets.violations, ...names],
-      warnings: [...warnings, ...secrets.warnings],
+      warnings: [...warnings, ...webhookWarnings(object, given), ...secrets.warnings],
       unchecked: secrets.unchecked,
     }
   }
@@ -101,11 +101,37 @@ function findingOf({ path, kind, name }: Reference, given: readonly string[]) {
   return { violation: { path, message: `there is no ${kind} ${quoted} among the given files${guess}` } }
 }
 
-/** Nothing is said where no member of the group is given: all of them may be on the cluster. */
 function backendViolations(
   server: Fields,
   given: (kind: string) => readonly KubeObject[],
 ): readonly Violation[] {
+  const known = knownBackends(server, given)
+  if (known.length === 0) return []
+  const spec = fieldsOf(server['spec'])
+  const definitions = given('VirtualMCPCompositeToolDefinition')
+  return unknownBackendsOf(
+    { outgoingAuth: spec['outgoingAuth'], config: fieldsOf(spec['config']) },
+    known,
+    (name) => definitions.find(({ metadata }) => metadata.name === name),
+  )
+}
+
+/** Warnings, because other servers may share the MCPWebhookConfig. */
+function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
+  const known =
+    server['kind'] === 'VirtualMCPServer'
+      ? knownBackends(server, given)
+      : [fieldsOf(server['metadata'])['name']]
+  const names = known.filter((name) => typeof name === 'string')
+  if (names.length === 0) return []
+  const configs = given('MCPWebhookConfig')
+  const find = (name: string) => configs.find(({ metadata }) => metadata.name === name)
+  const unknown = unknownWebhookBackends(fieldsOf(server['spec'])['webhookConfigRef'], names, find)
+  return unknown.map((violation) => formatViolations([violation]))
+}
+
+/** None where no member of the group is given: all of them may be on the cluster. */
+function knownBackends(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const spec = fieldsOf(server['spec'])
   const group = fieldsOf(spec['groupRef'])['name']
   if (typeof group !== 'string') return []
@@ -113,11 +139,5 @@ function backendViolations(
   if (members.length === 0) return []
   const isInline = fieldsOf(spec['outgoingAuth'])['source'] === 'inline'
   const backends = isInline ? listOf(fieldsOf(spec['config'])['backends']).filter(isFields) : []
-  const known = [...members, ...backends].flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
-  const definitions = given('VirtualMCPCompositeToolDefinition')
-  return unknownBackendsOf(
-    { outgoingAuth: spec['outgoingAuth'], config: fieldsOf(spec['config']) },
-    known,
-    (name) => definitions.find(({ metadata }) => metadata.name === name),
-  )
+  return [...members, ...backends].flatMap(({ name }) => (typeof name === 'string' ? [name] : []))
 }

@@ -24,6 +24,26 @@ interface NamingSpec {
 /** Finds a VirtualMCPCompositeToolDefinition by name. */
 export type FindDefinition = (name: string) => KubeObject | undefined
 
+/**
+ * One violation for each name in the webhooks of an MCPWebhookConfig that is not among `known`. Told apart from those of the
+ * spec: other servers may share it, so that a name can be right there.
+ */
+export function unknownWebhookBackends(
+  reference: unknown,
+  known: readonly string[],
+  find: (name: string) => KubeObject | undefined,
+): readonly UnknownBackend[] {
+  const { name } = fieldsOf(reference)
+  const shared = typeof name === 'string' ? find(name) : undefined
+  if (typeof name !== 'string' || shared === undefined) return []
+  const webhookConfig = {
+    path: 'spec.webhookConfigRef.name',
+    title: `MCPWebhookConfig ${name}`,
+    webhooks: shared['spec'],
+  }
+  return unknownBackends({ webhookConfig }, known)
+}
+
 /** One violation for each name that is not among `known`. Workflows that `find` does not know are not checked. */
 export function unknownBackendsOf(
   { outgoingAuth, config }: NamingSpec,

@@ -45,6 +45,7 @@ export {
   makeWebhookChain,
   type WebhookChain,
   type WebhookEvent,
+  webhookFileViolation,
   webhookViolations,
 } from './webhooks/chain.ts'
 export { explainWebhooks } from './webhooks/explain.ts'

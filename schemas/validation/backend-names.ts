@@ -12,11 +12,21 @@ export interface NamingSettings {
   readonly aggregation?: unknown
   readonly operational?: unknown
   readonly guardrails?: unknown
+  readonly webhooks?: unknown
   readonly compositeTools?: unknown
   readonly quotas?: unknown
   readonly costs?: unknown
   /** Workflows that are defined in other documents. */
   readonly definitions?: readonly WorkflowDefinition[]
+  /** Webhooks that are defined in another document. */
+  readonly webhookConfig?: WebhookDefinition | undefined
+}
+
+/** Webhooks of another document: they are told at the reference to it. */
+export interface WebhookDefinition {
+  readonly path: string
+  readonly title: string
+  readonly webhooks: unknown
 }
 
 /** A workflow of another document: its steps are told at the reference to it. */
@@ -104,13 +114,21 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
       path,
       name: name.split('/', 1)[0] ?? '',
     })),
-    ...guardrailNames(settings.guardrails, at('guardrails')),
+    ...ruleNames(settings.guardrails, at('guardrails')),
+    ...ruleNames(settings.webhooks, at('webhooks')),
+    ...sharedNames(settings.webhookConfig),
   ]
 }
 
-/** Of the rules of guardrails, and of what they leave alone. */
-function guardrailNames(guardrails: unknown, path: string): readonly Named[] {
-  return Object.entries(fieldsOf(guardrails)).flatMap(([list, rules]) =>
+function sharedNames(definition: WebhookDefinition | undefined): readonly Named[] {
+  if (!definition) return []
+  const { path, title, webhooks } = definition
+  return ruleNames(webhooks, 'spec').map((one) => ({ ...one, path, within: `${title}: ${one.path}` }))
+}
+
+/** Of lists whose entries have a `match`, guardrails and webhooks, and of what they leave alone. */
+function ruleNames(lists: unknown, path: string): readonly Named[] {
+  return Object.entries(fieldsOf(lists)).flatMap(([list, rules]) =>
     listOf(rules).flatMap((rule, i) => {
       const at = below(below(path, list), i)
       const { match, except } = fieldsOf(rule)

@@ -18,7 +18,7 @@ import { externalUrl } from '../common/exposure.ts'
 import { checkTls, servedUrl } from '../common/serving-tls.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
-import { checkBackendNames } from './config/backend-names.ts'
+import { checkNames } from './config/backend-names.ts'
 import type { ResolvedBackend } from './config/backends.ts'
 import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
@@ -117,7 +117,7 @@ function check(context: Context, needs: PodNeeds) {
   const backends = backendsWithNeeds(context, needs, outgoing, shown.failures)
   // Without its group nobody knows the members.
   if (group?.reason !== 'GroupRefNotFound') {
-    checkBackendNames(
+    checkNames(
       context,
       backends.map((backend) => backend.name),
     )

@@ -30,17 +30,27 @@ const tlsMembers: Readonly<Record<string, string>> = {
   insecure_skip_verify: 'insecureSkipVerify',
 }
 
-/** All of the files, after those of `first`. Throws INVALID_CONFIG naming every file and every error in it. */
+/** What of the files and variables that a webhook names cannot be used: lines that begin with `<field>.<member>: `. */
+export type CheckWebhook = (
+  webhook: RuntimeWebhook,
+  list: (typeof lists)[number],
+  field: string,
+) => readonly string[]
+
+/**
+ * All of the files, after those of `first`. Throws INVALID_CONFIG naming every file and every error in it, those that `check`
+ * finds as well.
+ */
 export function readWebhookFiles(
   paths: readonly string[],
   env: Environment,
-  first: RuntimeWebhooks = {},
+  { first = {}, check }: { readonly first?: RuntimeWebhooks | undefined; readonly check: CheckWebhook },
 ): RuntimeWebhooks {
   const errors: string[] = []
   let merged = first
   for (const path of paths) {
     try {
-      merged = mergedWith(merged, readFile(path, env))
+      merged = mergedWith(merged, readFile(path, env, check))
     } catch (error) {
       if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
       errors.push(error.message)
@@ -64,12 +74,20 @@ function mergedWith(before: RuntimeWebhooks, after: RuntimeWebhooks): RuntimeWeb
   return Object.fromEntries(entries.filter(([, webhooks]) => webhooks.length > 0))
 }
 
-function readFile(path: string, env: Environment): RuntimeWebhooks {
+function readFile(path: string, env: Environment, check: CheckWebhook): RuntimeWebhooks {
   const reader = new WebhookFileReader(env)
   const document = reader.document(readDocument(readConfigText(path), path))
   const { config, violations } = validateRuntime('webhooks', document)
   const all = [...reader.violations, ...violations.map((one) => reader.asWritten(one))]
   if (all.length > 0 || !config) throw invalidConfig(all, path)
+  const broken = lists.flatMap((list) =>
+    (config[list] ?? []).flatMap((webhook, index) => check(webhook, list, `${list}[${index}]`)),
+  )
+  if (broken.length > 0)
+    throw invalidConfig(
+      broken.map((line) => reader.lineAsWritten(line)),
+      path,
+    )
   return config
 }
 
@@ -95,11 +113,21 @@ class WebhookFileReader {
   }
 
   asWritten({ path, message }: Violation): Violation {
+    const renamed = this.#renaming(path)
+    return { path: renamed(path), message: renamed(message) }
+  }
+
+  /** Only the member is renamed: paths of files may hold anything. */
+  lineAsWritten(line: string): Violation {
+    const end = line.indexOf(': ')
+    const path = line.slice(0, end)
+    return { path: this.#renaming(path)(path), message: line.slice(end + 2) }
+  }
+
+  #renaming(path: string): (text: string) => string {
     const [at = ''] = /^\w+\[\d+\]/.exec(path) ?? []
     const names = this.#written.get(at) ?? new Map<string, string>()
-    const renamed = (text: string): string =>
-      text.replaceAll(/\b[a-z]+[A-Z]\w*\b/g, (name) => names.get(name) ?? name)
-    return { path: renamed(path), message: renamed(message) }
+    return (text) => text.replaceAll(/\b[a-z]+[A-Z]\w*\b/g, (name) => names.get(name) ?? name)
   }
 
   #webhook(value: unknown, at: string): unknown {
@@ -116,7 +144,9 @@ class WebhookFileReader {
     }
     for (const [key, given] of Object.entries(rest)) {
       const name = Object.hasOwn(ownMembers, key) ? (ownMembers[key] ?? key) : key
-      set(name, key, name === 'timeout' ? durationOf(given) : given)
+      if (name !== 'timeout' || typeof given !== 'number') set(name, key, given)
+      else if (given >= 1e9 && given <= 30e9 && Number.isInteger(given)) set(name, key, `${given}ns`)
+      else this.#refuse(`${at}.timeout`, 'a number counts nanoseconds, 1e9 to 30e9: write 5s, or 5000000000')
     }
     if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)
     if (secret !== undefined) {
@@ -164,9 +194,4 @@ class WebhookFileReader {
   #refuse(path: string, message: string): void {
     this.violations.push({ path, message })
   }
-}
-
-/** Numbers are nanoseconds. */
-function durationOf(value: unknown): unknown {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? `${value}ns` : value
 }

@@ -146,7 +146,7 @@ export interface EventFields {
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
   /** The memory has no space for budgets of further callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
-  /** Quotas, costs or guardrails name a tool that no backend offers; `resolved` when they do not any more. */
+  /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they do not any more. */
   readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
   /** A backend reports a cost that cannot be counted. */
   readonly cost_unreadable: { readonly backend: string }

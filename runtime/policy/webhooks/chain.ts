@@ -191,7 +191,7 @@ async function requireReadableResponse({ body }: WebhookResponse): Promise<void>
 /** What keeps webhooks from being asked: files and variables that cannot be read, and names that stand twice. */
 export function webhookViolations(
   settings: RuntimeWebhooks | undefined,
-  { env }: WebhookSecrets,
+  secrets: WebhookSecrets,
 ): readonly string[] {
   const { mutating = [], validating = [] } = settings ?? {}
   const names = [...mutating, ...validating].map(({ name }) => name)
@@ -199,14 +199,19 @@ export function webhookViolations(
     (name) => `webhooks: the name ${name} stands twice`,
   )
   const files = (['mutating', 'validating'] as const).flatMap((kind) =>
-    (settings?.[kind] ?? []).flatMap((one) => fileViolation(one, kind, env)),
+    (settings?.[kind] ?? []).flatMap((one) => webhookFileViolation(one, kind, secrets)),
   )
   return [...doubled, ...files]
 }
 
-function fileViolation(settings: RuntimeWebhook, kind: WebhookKind, env: ChainParts['env']): string[] {
+/** The same of one webhook; at most one line, which begins with the member: `<field>.<member>: `. */
+export function webhookFileViolation(
+  settings: RuntimeWebhook,
+  kind: WebhookKind,
+  secrets: WebhookSecrets,
+): readonly string[] {
   try {
-    void makeWebhook(settings, kind, { server: '', namespace: undefined, env }, () => {}).close()
+    void makeWebhook(settings, kind, { server: '', namespace: undefined, ...secrets }, () => {}).close()
     return []
   } catch (error) {
     if (error instanceof GatehouseError) return [error.message]

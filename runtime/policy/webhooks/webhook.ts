@@ -1,6 +1,6 @@
 /** One webhook: how it is reached, and what it makes of a call or a response. */
 import { randomUUID } from 'node:crypto'
-import { invalidConfig, type RuntimeWebhook } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig, type RuntimeWebhook } from '../../../schemas/index.ts'
 import { type Environment, rotatingSecret } from '../../config/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import { Secret } from '../../observe/index.ts'
@@ -31,6 +31,8 @@ export interface WebhookPeer {
 /** Where variables that settings name are looked up. */
 export interface WebhookSecrets {
   readonly env: Environment
+  /** Names the settings in errors; `webhooks.validating[<name>]` when undefined. */
+  readonly field?: string | undefined
 }
 
 /** What a webhook of this status says by it alone. */
@@ -40,11 +42,10 @@ const denialStatus = 422
 export function makeWebhook(
   settings: RuntimeWebhook,
   kind: WebhookKind,
-  { env, ...place }: WebhookPlace & WebhookSecrets,
+  { env, field = `webhooks.${kind}[${settings.name}]`, ...place }: WebhookPlace & WebhookSecrets,
   observe: (event: InquiryEvent) => void,
 ): WebhookPeer {
   const who = `webhook ${settings.name}`
-  const field = `webhooks.${kind}[${settings.name}]`
   const secret = secretOf(settings, field, env)
   const client = makeJsonPost(settings, {
     who,
@@ -96,7 +97,14 @@ function secretOf(
   field: string,
   env: Environment,
 ): (() => Secret) | undefined {
-  if (hmacSecretPath !== undefined) return rotatingSecret(hmacSecretPath)
+  if (hmacSecretPath !== undefined) {
+    try {
+      return rotatingSecret(hmacSecretPath)
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+      throw invalidConfig(`${field}.hmacSecretPath: ${error.message}`, error)
+    }
+  }
   if (hmacSecretEnv === undefined) return undefined
   const value = env[hmacSecretEnv]
   if (value === undefined || value === '')

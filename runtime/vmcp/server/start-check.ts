@@ -79,9 +79,9 @@ export function nameProblems(
   config: VmcpConfig,
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
-  const { outgoingAuth, aggregation, operational, quotas, costs, guardrails, backends } = config
+  const { outgoingAuth, aggregation, operational, quotas, costs, guardrails, webhooks, backends } = config
   return [
-    ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs, guardrails }, [
+    ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs, guardrails, webhooks }, [
       ...(backends ?? []),
       ...excluded,
     ]),

@@ -1,10 +1,10 @@
 /**
- * Tools that quotas, costs and guardrails name and no backend offers: with a misspelled name, or that which clients see, nothing
- * is counted, or masked.
+ * Tools that quotas, costs, guardrails and webhooks name and no backend offers: with a misspelled name, or that which clients see,
+ * nothing is counted, masked or asked about.
  *
  * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
  */
-import { below, formatViolations, type Guardrails } from '../../../schemas/index.ts'
+import { below, formatViolations, type Guardrails, type RuntimeWebhook } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Listing } from '../catalog/listing.ts'
@@ -18,7 +18,7 @@ export interface UnmatchedParts {
   readonly members: () => ReadonlyMap<string, Member>
 }
 
-type Naming = Pick<VmcpConfig, 'quotas' | 'costs' | 'guardrails' | 'compositeTools'>
+type Naming = Pick<VmcpConfig, 'quotas' | 'costs' | 'guardrails' | 'webhooks' | 'compositeTools'>
 
 interface NamedTool {
   readonly path: string
@@ -77,6 +77,7 @@ function namedTools({
   quotas = [],
   costs = {},
   guardrails,
+  webhooks,
   compositeTools = [],
 }: Naming): readonly NamedTool[] {
   const matched = quotas.flatMap(({ match }, i) =>
@@ -101,6 +102,8 @@ function namedTools({
     ...(guardrails?.mark ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.mark', i))),
     ...(guardrails?.redact ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.redact', i))),
     ...(guardrails?.sizes ?? []).flatMap((rule, i) => namedByRule(rule, below('guardrails.sizes', i))),
+    ...(webhooks?.mutating ?? []).flatMap((one, i) => namedByRule(one, below('webhooks.mutating', i))),
+    ...(webhooks?.validating ?? []).flatMap((one, i) => namedByRule(one, below('webhooks.validating', i))),
   ]
   return [
     ...matched,
@@ -110,8 +113,9 @@ function namedTools({
 }
 
 type GuardrailRule = Pick<NonNullable<Guardrails['redact' | 'sizes' | 'mark']>[number], 'match' | 'except'>
+type Rule = GuardrailRule | (Pick<RuntimeWebhook, 'match'> & { readonly except?: undefined })
 
-function namedByRule({ match, except = [] }: GuardrailRule, at: string): readonly NamedTool[] {
+function namedByRule({ match, except = [] }: Rule, at: string): readonly NamedTool[] {
   const of = (path: string, tools: readonly string[] = [], backends?: readonly string[]) =>
     tools.map((tool, k) => ({ path: below(path, k), backends, tool }))
   return [

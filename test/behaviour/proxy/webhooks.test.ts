@@ -295,7 +295,7 @@ t.test('what cannot be enforced is an error, and nothing is opened', async (t) =
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
     [
       [...target, ...given(hooks)],
-      /webhooks\.validating\[v\]\.caBundlePath: the file \/does\/not\/exist cannot be read/,
+      /hooks\.json.*validating\[0\]\.tls_config\.ca_bundle_path: the file \/does\/not\/exist cannot be read/s,
     ],
     [
       [...target, ...given(bare, join(path, 'none'))],

@@ -177,6 +177,17 @@ export const backendFailures: readonly Failure[] = [
     fix: /correct the name/,
   },
   {
+    name: 'a webhook for a backend that does not exist',
+    type: 'backend_name_unknown',
+    lasts: true,
+    async drive(t) {
+      const validating = [{ name: 'v', url: 'https://127.0.0.1:1', match: { backends: ['nobody'] } }]
+      return rig(t, { b: await backend(t) }, { webhooks: { validating } })
+    },
+    message: /^webhooks\.validating\[0\]\.match\.backends\[0\]: there is no backend "nobody"$/,
+    fix: /correct the name/,
+  },
+  {
     ...expiring,
     name: 'a certificate near its end',
     drive: inDays(0),

@@ -77,6 +77,17 @@ export const quotaFailures: readonly Failure[] = [
     fix: /the tool's name at its backend/,
   },
   {
+    name: 'a webhook for a tool that no backend offers',
+    type: 'tool_unmatched',
+    lasts: true,
+    async drive(t) {
+      const validating = [{ name: 'v', url: 'https://127.0.0.1:1', match: { tools: ['b_echo'] } }]
+      return rig(t, { b: await backend(t) }, { webhooks: { validating } })
+    },
+    message: /^webhooks\.validating\[0\]\.match\.tools\[0\]: no backend offers a tool "b_echo"$/,
+    fix: /the tool's name at its backend/,
+  },
+  {
     name: 'a cost that cannot be counted',
     type: 'cost_unreadable',
     lasts: false,

@@ -3,7 +3,7 @@ import t from 'tap'
 import { referenceCheck, validateResource } from '../../../hooks/index.ts'
 import { checkManifests } from '../../../runtime/cli/manifests/check.ts'
 import { readManifests } from '../../../runtime/cli/manifests/read.ts'
-import { auth, entry, group, oidcConfig, secret, server, virtual } from '../../hooks/resources.ts'
+import { auth, entry, group, oidcConfig, resource, secret, server, virtual } from '../../hooks/resources.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 const named = (name: string, doc: object) => ({ ...doc, metadata: { name, namespace: 'default' } })
@@ -254,4 +254,22 @@ t.test('validate: Secrets and ConfigMaps that are not given are counted in one l
   const generated = await runGatehouse(['validate', '-f', folder])
   t.equal(generated.code, 0, generated.stderr)
   t.equal(generated.stderr, '', 'a generator makes it')
+})
+
+t.test('references: names of backends in shared webhooks are warned of', async (t) => {
+  const validating = [{ name: 'v', url: 'https://hook.example', match: { backends: ['a', 'b'] } }]
+  const hooks = named('hooks', resource('MCPWebhookConfig', 'hooks', { validating }))
+  const webhookConfigRef = { name: 'hooks' }
+  const refs = { ...inGroup('tools'), webhookConfigRef }
+  const [tools, one, door] = [
+    named('tools', group),
+    named('a', server('a', refs)),
+    named('door', virtual(refs)),
+  ]
+  const warning =
+    'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[1]: there is no backend "b"'
+  t.match(check(tools, one, hooks), { violations: [], warnings: [warning] }, 'at its MCPServer')
+  const other = named('b', server('b', inGroup('tools')))
+  t.match(referenceCheck([tools, one, door, hooks])(door).warnings, [warning], 'at a VirtualMCPServer')
+  t.same(referenceCheck([tools, one, other, door, hooks])(door).warnings, [])
 })

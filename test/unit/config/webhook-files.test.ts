@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readWebhookFiles } from '../../../runtime/config/index.ts'
+import { webhookFileViolation } from '../../../runtime/policy/index.ts'
 import type { RuntimeWebhooks } from '../../../schemas/index.ts'
 
 const url = 'https://hook.example/check'
@@ -16,7 +17,7 @@ function read(t: Test, contents: readonly unknown[], env: Record<string, string>
     writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
     return file
   })
-  return readWebhookFiles(files, env)
+  return readWebhookFiles(files, env, { check: () => [] })
 }
 
 const said = (t: Test, contents: readonly unknown[], env?: Record<string, string>): string => {
@@ -125,7 +126,10 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     /url: must be https, unless tls_config\.insecure_skip_verify|url: must be https, unless insecureSkipVerify/,
   ],
   ['a metadata address', one({ url: 'https://169.254.169.254/x' }), /validating\[0\]\.url: .*never allowed/],
-  ['a short time', one({ timeout: 5 }), /validating\[0\]\.timeout: must be from 1s to 30s/],
+  ['a port that is none', one({ url: 'https://hook.example:99999/' }), /validating\[0\]\.url: is not a URL/],
+  ['a host that is none', one({ url: 'https://%zz/' }), /validating\[0\]\.url: is not a URL/],
+  ['seconds as a number', one({ timeout: 5 }), /validating\[0\]\.timeout: a number counts nanoseconds.*5s/],
+  ['half a second', one({ timeout: '0.5s' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
   ['a long time', one({ timeout: '1m' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
   ['a time that is none', one({ timeout: -1 }), /validating\[0\]\.timeout: /],
   [
@@ -178,7 +182,50 @@ t.test('what is wrong names the file, the member and the rule', async (t) => {
   for (const part of ['0.yaml', 'validating[0].name', '1.yaml', 'mutating[0].timeout', '2.yaml'])
     t.match(all, part, 'all errors of all files at once')
   t.throws(
-    () => readWebhookFiles(['/does/not/exist'], {}),
+    () => readWebhookFiles(['/does/not/exist'], {}, { check: () => [] }),
     /--webhook-config: .*\/does\/not\/exist cannot be read/,
   )
+})
+
+t.test('files that cannot be used are named by the member that names them', async (t) => {
+  const path = mkdtempSync(join(tmpdir(), 'webhook-files-caBundlePath-'))
+  t.teardown(() => rmSync(path, { recursive: true }))
+  const [empty, file] = [join(path, 'empty'), join(path, 'hooks.json')]
+  writeFileSync(empty, '\n')
+  const saidOf = (more: Record<string, unknown>): string => {
+    writeFileSync(file, JSON.stringify({ validating: [{ name: 'v', url, ...more }] }))
+    try {
+      const check: Parameters<typeof readWebhookFiles>[2]['check'] = (webhook, list, field) =>
+        webhookFileViolation(webhook, list, { env: { EMPTY: '' }, field })
+      readWebhookFiles([file], {}, { check })
+      return ''
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+  const none = join(path, 'none')
+  const rows: readonly (readonly [string, Record<string, unknown>, string])[] = [
+    [
+      'tls_config.ca_bundle_path',
+      { tls_config: { ca_bundle_path: none } },
+      `the file ${none} cannot be read`,
+    ],
+    ['caBundlePath', { caBundlePath: none }, `the file ${none} cannot be read`],
+    [
+      'tls_config.ca_bundle_path',
+      { tls_config: { ca_bundle_path: empty } },
+      `the file ${empty} holds no PEM`,
+    ],
+    [
+      'tls_config.client_cert_path',
+      { tls_config: { client_cert_path: none, client_key_path: none } },
+      `the file ${none} cannot be read`,
+    ],
+    ['hmac_secret_ref', { hmac_secret_ref: none }, `the secret file ${none} cannot be read`],
+    ['hmac_secret_ref', { hmac_secret_ref: empty }, `the secret file ${empty} is empty`],
+    ['hmacSecretPath', { hmacSecretPath: empty }, `the secret file ${empty} is empty`],
+    ['hmacSecretEnv', { hmacSecretEnv: 'EMPTY' }, 'the variable EMPTY is not set'],
+  ]
+  for (const [member, more, why] of rows)
+    t.match(saidOf(more), `${file}: invalid configuration:\n  - validating[0].${member}: ${why}`)
 })

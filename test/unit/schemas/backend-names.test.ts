@@ -60,3 +60,20 @@ await t.test(
     t.same(found.at(-1), { path: '', message: '950 more names match no backend' })
   },
 )
+
+await t.test('backend names: webhooks, of the settings and of another document', async (t) => {
+  const webhooks = {
+    mutating: [{ name: 'm', match: { backends: ['notes', 'ntoes'] } }],
+    validating: [{ name: 'v' }, { name: 'w', match: { backends: ['x'] } }],
+  }
+  const said = (settings: Parameters<typeof unknownBackends>[0]) =>
+    unknownBackends(settings, ['notes']).map(({ path, message }) => `${path}: ${message}`)
+  t.same(said({ webhooks }), [
+    'webhooks.mutating[0].match.backends[1]: there is no backend "ntoes"; did you mean "notes"?',
+    'webhooks.validating[1].match.backends[0]: there is no backend "x"',
+  ])
+  t.same(said({ webhookConfig: { path: 'spec.ref', title: 'Config c', webhooks } }), [
+    'spec.ref: Config c: spec.mutating[0].match.backends[1]: there is no backend "ntoes"; did you mean "notes"?',
+    'spec.ref: Config c: spec.validating[1].match.backends[0]: there is no backend "x"',
+  ])
+})

@@ -30,6 +30,8 @@ import {
   toolCondition,
   webhookCondition,
 } from '../../../references/resolve.ts'
+import { checkBackendNames } from '../../../references/backend-condition.ts'
+import { unknownWebhookBackends } from '../../../references/backend-names.ts'
 import { definedFields } from '../../../children/defined.ts'
 import type { ToldUrls } from '../exposure.ts'
 import type { ProxyContext } from './spec.ts'
@@ -144,6 +146,9 @@ export function webhooks(context: Context, needs: PodNeeds): Optional<RuntimeWeb
   const reference = context.spec.webhookConfigRef
   if (!reference) return absent
   const config = checkedConfig(context, 'MCPWebhookConfig', reference.name, webhookCondition)
+  checkBackendNames(context, [context.name], (known) =>
+    unknownWebhookBackends(reference, known, (name) => context.find('MCPWebhookConfig', name)),
+  )
   return config.failure ? config : { value: webhooksPart(config.value, needs) }
 }
 

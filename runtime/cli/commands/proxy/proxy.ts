@@ -185,13 +185,13 @@ interface DeepOptions {
 }
 
 /** Serves a proxy that must understand every message. */
-function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
+async function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
   const { input, env, pins, sections, authServerFile, debug, features } = options
   if (!features.virtualServer) {
     throw new GatehouseError('INVALID_CONFIG', { detail: `this build cannot serve: ${sections.join(', ')}` })
   }
   const { webhookConfig } = input
-  const asked = webhookConfig && { webhooks: readWebhookFiles(webhookConfig, env, file.webhooks) }
+  const asked = webhookConfig && { webhooks: await webhooksOf(webhookConfig, env, file.webhooks) }
   const { config, env: extended } = virtualServerOf({ ...file, ...asked }, env, pins?.locks)
   return features.virtualServer({
     config: pins?.place ? pins.place.with(config) : config,
@@ -204,6 +204,18 @@ function serveDeep(file: ProxyFile, options: DeepOptions): Promise<number> {
     allowedOrigins: input.allowedOrigins ?? file.allowedOrigins ?? [],
     authServerFile,
     debug: debug || file.logLevel === 'debug',
+  })
+}
+
+async function webhooksOf(
+  files: readonly string[],
+  env: DeepOptions['env'],
+  first: ProxyFile['webhooks'],
+): Promise<NonNullable<ProxyFile['webhooks']>> {
+  const { webhookFileViolation } = await import('../../../policy/index.ts')
+  return readWebhookFiles(files, env, {
+    first,
+    check: (webhook, list, field) => webhookFileViolation(webhook, list, { env, field }),
   })
 }
 

@@ -257,3 +257,33 @@ t.test('workflows: a step of a referenced definition that names no backend is to
   w.apply(definition('files_read')).settle()
   t.match(condition(w, 'BackendNamesValidated'), { status: 'True' })
 })
+
+t.test('webhooks: a match that names no backend is told, at every kind that asks them', async (t) => {
+  const url = 'https://hook.example'
+  const shared = (...backends: string[]) =>
+    resource('MCPWebhookConfig', 'hooks', { validating: [{ name: 'v', url, match: { backends } }] })
+  const webhookConfigRef = { name: 'hooks' }
+  const said = (w: World, kind: string, name: string) =>
+    (w.get(kind, name)['status'] as Status).conditions.find(({ type }) => type === 'BackendNamesValidated')
+  const w = world(
+    virtual({ webhookConfigRef }),
+    server('files', { webhookConfigRef }),
+    shared('flies'),
+  ).ready()
+  for (const [kind, name] of [
+    ['VirtualMCPServer', 'door'],
+    ['MCPServer', 'files'],
+  ] as const) {
+    t.match(said(w, kind, name), {
+      status: 'False',
+      reason: 'UnknownBackend',
+      message:
+        'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[0]: ' +
+        'there is no backend "flies"; did you mean "files"?',
+    })
+    t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs all the same')
+  }
+  w.apply(shared('files')).settle()
+  t.match(said(w, 'VirtualMCPServer', 'door'), { status: 'True' })
+  t.match(said(w, 'MCPServer', 'files'), { status: 'True' })
+})
