@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { controllerManagerMissing, findKubeAssets, kubeAssetsMissing } from './assets.ts'
+import { serviceRange } from './service-range.ts'
 
 export interface Ran {
   readonly code: number
@@ -121,7 +122,7 @@ export async function startKubeApiserver(
       '--service-account-issuer=https://kubernetes.default.svc',
       `--service-account-key-file=${signer}`,
       `--service-account-signing-key-file=${signer}`,
-      '--service-cluster-ip-range=10.0.0.0/16',
+      `--service-cluster-ip-range=${serviceRange}`,
       '--endpoint-reconciler-type=none',
       // Without the controller manager nobody makes the default service accounts.
       ...(serviceAccounts ? [] : ['--disable-admission-plugins=ServiceAccount']),

@@ -10,11 +10,8 @@ import { createSocket, type Socket as DatagramSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, connect, type Server, type Socket } from 'node:net'
+import { dnsAddress, nodeAddress } from '../service-range.ts'
 import type { KubeObject } from './api.ts'
-
-const dnsAddress = '10.0.0.10'
-/** What kube-apiserver gives its own Service: the first address of the range. */
-const apiAddress = '10.0.0.1'
 
 export interface Service extends KubeObject {
   readonly spec: {
@@ -45,7 +42,7 @@ const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', '
 export function prepareNode(folder: string): void {
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/run'])
   ip('link', 'set', 'lo', 'up')
-  ip('addr', 'add', `${apiAddress}/24`, 'dev', 'lo')
+  ip('addr', 'add', nodeAddress, 'dev', 'lo')
   writeFileSync(`${folder}/resolv.conf`, resolvConf('default'))
   execFileSync('mount', ['--bind', `${folder}/resolv.conf`, '/etc/resolv.conf'])
 }

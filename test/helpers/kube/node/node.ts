@@ -12,6 +12,7 @@ import { type EndpointSlice, type Service, ServiceProxy, startDns } from './netw
 import { PodRunner } from './pod.ts'
 import type { Pod } from './pod-spec.ts'
 import type { Data } from './volumes.ts'
+import { apiAddress } from '../service-range.ts'
 
 export interface NodeOptions {
   readonly kube: { readonly url: string; readonly token: string; readonly authority: string }
@@ -47,7 +48,7 @@ async function start({ kube, folder, images }: NodeOptions): Promise<ReadonlyMap
     api,
     folder: join(folder, 'pods'),
     images: new Map(images),
-    env: { KUBERNETES_SERVICE_HOST: '10.0.0.1', KUBERNETES_SERVICE_PORT: '443' },
+    env: { KUBERNETES_SERVICE_HOST: apiAddress, KUBERNETES_SERVICE_PORT: '443' },
     configMap: (namespace: string, name: string) => configMaps.get(namespace, name),
     secret: (namespace: string, name: string) => secrets.get(namespace, name),
   }

@@ -15,6 +15,7 @@ import type { Image } from './images.ts'
 import { addPodNetwork, type PodNetwork, resolvConf } from './network.ts'
 import type { Container, Pod, Probe } from './pod-spec.ts'
 import { environmentOf, NotThereYet, type Sources, writeVolumes } from './volumes.ts'
+import { apiAddress } from '../service-range.ts'
 
 export interface NodeParts {
   readonly api: KubeApi
@@ -302,7 +303,7 @@ export class PodRunner {
             : 'Pending'
     return {
       phase,
-      hostIP: '10.0.0.1',
+      hostIP: apiAddress,
       podIP: this.#network.address,
       podIPs: [{ ip: this.#network.address }],
       startTime: this.#startTime,
