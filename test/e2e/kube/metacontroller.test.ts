@@ -170,10 +170,10 @@ async function scenario(t: Test, strategy: string): Promise<void> {
           examples.includes(metadata.namespace) && metadata.ownerReferences?.some(({ uid }) => uids.has(uid)),
       )
     const childless = () => {
-      const owners = ownedNow().map(
-        ({ metadata }) => uids.get(metadata.ownerReferences?.[0]?.uid ?? '')?.kind,
+      const owners = new Set(
+        ownedNow().map(({ metadata }) => uids.get(metadata.ownerReferences?.[0]?.uid ?? '')?.kind),
       )
-      return kinds.filter((kind) => !owners.includes(kind))
+      return kinds.filter((kind) => !owners.has(kind))
     }
     // The status of a parent may be written before its children are.
     await until('children of each kind', () => childless().length === 0).catch(() => {})
