@@ -10,7 +10,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js'
-import { type Fields, isFields } from '../schemas/index.ts'
+import { type Fields, invalidConfig, jsonFields } from '../schemas/index.ts'
 
 export { KubeConfig }
 
@@ -46,10 +46,10 @@ export interface ResourcePath {
 
 const timeoutMs = 60_000
 
-/** The API server of the current context. Throws when the configuration names no cluster. */
+/** The API server of the current context. Throws INVALID_CONFIG when the configuration names no cluster. */
 export function apiServer(config: KubeConfig): ApiServer {
   const cluster = config.getCurrentCluster()
-  if (!cluster) throw new Error('the Kubernetes configuration names no cluster')
+  if (!cluster) throw invalidConfig('the Kubernetes configuration names no cluster')
   const base = cluster.server.replace(/\/$/, '')
   return async ({ method = 'GET', path, body, contentType = 'application/json' }) => {
     const headers: Record<string, string> = {}
@@ -65,7 +65,7 @@ export function apiServer(config: KubeConfig): ApiServer {
       headers['content-length'] = String(sent.byteLength)
     }
     const response = await exchange(base + path, options, sent)
-    return { status: response.statusCode ?? 0, body: objectIn(await text(response)) }
+    return { status: response.statusCode ?? 0, body: jsonFields(await text(response)) ?? {} }
   }
 }
 
@@ -92,13 +92,4 @@ function exchange(
     request.once('error', reject)
     request.end(body)
   })
-}
-
-function objectIn(json: string): Fields {
-  try {
-    const value: unknown = JSON.parse(json)
-    return isFields(value) ? value : {}
-  } catch {
-    return {}
-  }
 }

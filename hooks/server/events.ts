@@ -39,11 +39,16 @@ export function eventSink(write: EventWriter, log: HookLog, now: () => Date): Ev
       written.add(key)
       write(object).catch((error: unknown) => {
         written.delete(key)
-        const name = error instanceof Error ? error.name : 'unknown'
-        log('warn', 'an event could not be written', { object: key, err: name })
+        log('warn', 'an event could not be written', { object: key, err: reasonOf(error) })
       })
     },
   }
+}
+
+/** Only of errors of ours the text is known to repeat nothing. */
+function reasonOf(error: unknown): string {
+  if (error instanceof GatehouseError) return error.message
+  return error instanceof Error ? error.name : 'unknown'
 }
 
 /** core/v1 Event about the parent. */
@@ -87,6 +92,7 @@ export async function clusterEventWriter(kubeconfig?: string): Promise<EventWrit
     const path = apiPath({ group: '', version: 'v1', plural: 'events', namespace })
     const { status } = await api({ method: 'POST', path, body: event })
     // 409: written before.
-    if (status >= 300 && status !== 409) throw new GatehouseError('INTERNAL', { detail: `status ${status}` })
+    if (status >= 300 && status !== 409)
+      throw new GatehouseError('INTERNAL', { detail: `the API server answered ${status}` })
   }
 }

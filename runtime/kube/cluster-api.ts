@@ -6,7 +6,7 @@
  * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
  */
 import { readFileSync } from 'node:fs'
-import { type Fields, invalidConfig, isFields } from '../../schemas/index.ts'
+import { type Fields, invalidConfig, jsonFields } from '../../schemas/index.ts'
 import { type Fetch, makeFetch } from '../net/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -87,14 +87,5 @@ async function send(api: ClusterApi, path: string, { headers, ...rest }: Sent): 
     headers: { authorization: `Bearer ${api.token()}`, accept: 'application/json', ...headers },
   })
   const text = await response.text()
-  return { status: response.status, body: objectIn(text) }
-}
-
-function objectIn(text: string): Fields {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : {}
-  } catch {
-    return {}
-  }
+  return { status: response.status, body: jsonFields(text) ?? {} }
 }

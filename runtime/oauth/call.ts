@@ -4,7 +4,7 @@
  * The injected fetch (runtime/net) bounds time and size, follows redirects of GET on the same authority, and refuses
  * plain http to other than loopback. Nothing here retries. An abort of the caller's signal is passed on unchanged.
  */
-import { isFields } from '../../schemas/index.ts'
+import { jsonFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
 
@@ -66,12 +66,7 @@ export async function readJson(
 function parseObject(response: Response, text: string): JsonRecord | undefined {
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  return jsonFields(text)
 }
 
 function refusal(what: string, response: Response, body: JsonRecord | undefined): OAuthClientError {

@@ -11,6 +11,16 @@ export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {}
 }
 
+/** The JSON object that a text is; undefined when it is anything else. */
+export function jsonFields(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isFields(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** The items; none when it is not a list. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []

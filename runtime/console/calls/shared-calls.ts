@@ -3,7 +3,7 @@
  * Whatever a replica wrote stays when it is gone. Calls never wait for it: while the stream cannot be reached, what cannot
  * be written is dropped, and reading goes on where it was.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, jsonFields } from '../../../schemas/index.ts'
 import type { RecordStream } from '../../store/index.ts'
 import type { CallView } from '../api.ts'
 import type { CallRecorder, StoredCall } from './recorder.ts'
@@ -67,7 +67,7 @@ export class SharedCalls {
   }
 
   #take(text: string): void {
-    const { call, owner, isTry } = parsed(text)
+    const { call, owner, isTry } = jsonFields(text) ?? {}
     if (!isCall(call) || call.id.startsWith(`${this.#recorder.replica}.`)) return
     this.#recorder.remote(call, typeof owner === 'string' ? owner : undefined, isTry === true)
   }
@@ -78,15 +78,6 @@ export class SharedCalls {
     clearTimeout(this.#writer)
     if (this.#batch.length > 0) this.#write()
     this.#stream.close()
-  }
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : {}
-  } catch {
-    return {}
   }
 }
 

@@ -1,10 +1,9 @@
 /**
  * Examines a running Gatehouse server by the paths that need no login: is it there, is it ready, how are its backends.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, jsonFields } from '../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
 import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
-import { jsonObject } from '../probe/mcp.ts'
 import { makePeers, type PeerOptions, type Peers } from '../probe/peers.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
@@ -32,7 +31,7 @@ async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
   const reply = await get(facts, '/readyz')
   const proof = `curl -si ${facts.target.origin}/readyz`
   if (isFailure(reply)) return failed('gateway.unreachable', networkFailureText(reply), { proof })
-  const body = jsonObject(reply.body)
+  const body = jsonFields(reply.body)
   if (reply.status === 200) return ok('ready')
   if (reply.status !== 503 || body === undefined) {
     return failed('gateway.other', `status ${reply.status} of /readyz`, { proof })
@@ -63,7 +62,7 @@ async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
 
 async function statusOf(facts: GatewayFacts) {
   const reply = await get(facts, '/status')
-  return isFailure(reply) || reply.status !== 200 ? undefined : jsonObject(reply.body)
+  return isFailure(reply) || reply.status !== 200 ? undefined : jsonFields(reply.body)
 }
 
 const rows = [

@@ -2,7 +2,7 @@
  * Requests of a small MCP client, in both protocol eras. Reads a JSON response, or an event stream until the response is
  * in it, and no further.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, jsonFields } from '../../../schemas/index.ts'
 import {
   eventStreamType,
   headerName,
@@ -54,7 +54,7 @@ export async function askMcp(
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
     // What is read in turns of its own is too large for a response that this probe is about.
-    const message = data instanceof Promise ? undefined : jsonObject(data.toString())
+    const message = data instanceof Promise ? undefined : jsonFields(data.toString())
     if (message !== undefined && message['id'] === 1 && ('result' in message || 'error' in message))
       found.message ??= message
   })
@@ -72,7 +72,7 @@ export async function askMcp(
     },
   })
   if (isFailure(reply)) return reply
-  const message = found.message ?? (mediaType(reply) === jsonType ? jsonObject(reply.body) : undefined)
+  const message = found.message ?? (mediaType(reply) === jsonType ? jsonFields(reply.body) : undefined)
   const error = message?.['error']
   const result = message?.['result']
   return {
@@ -113,15 +113,5 @@ function bodyOf({ method, params = {}, era, notification = false }: McpRequest):
     ...(!notification && { id: 1 }),
     method,
     params: era === 'stateless' ? { ...params, _meta: meta } : params,
-  }
-}
-
-/** Undefined for anything but the text of a JSON object. */
-export function jsonObject(text: string): JsonRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined
   }
 }

@@ -3,10 +3,10 @@
  * resource? Asks the authorization endpoint as a browser would, without signing in, and the token endpoint with a code
  * that cannot exist. Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
  */
+import { jsonFields } from '../../../schemas/index.ts'
 import { authorizationUrl, makeLoginSecrets } from '../../oauth/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
 import { networkFailureText } from '../../net/index.ts'
-import { jsonObject } from '../probe/mcp.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
 import { speaksOfPkce } from '../sign-in/errors.ts'
@@ -82,7 +82,7 @@ function isWebAddress(location: string, { server }: RemoteFacts): boolean {
 }
 
 function errorIn(reply: ProbeReply): string | undefined {
-  const body = jsonObject(reply.body)
+  const body = jsonFields(reply.body)
   return text(body, 'error_description') ?? text(body, 'error')
 }
 
@@ -106,7 +106,7 @@ async function askToken(facts: RemoteFacts): Promise<CheckOutcome> {
     body: body.toString(),
   })
   if (isFailure(reply)) return failed('client.unreachable', networkFailureText(reply))
-  const error = text(jsonObject(reply.body), 'error')
+  const error = text(jsonFields(reply.body), 'error')
   if (error === 'invalid_target') return failed('client.target', `${error} at the token endpoint`)
   // A confidential client has a secret that was not given here.
   if (error === 'invalid_client')

@@ -2,10 +2,9 @@
  * What the authorization server offers for a login, by its metadata: flow, PKCE, registration, client authentication,
  * scopes, refresh, keys. Source: MCP 2025-11-25 authorization; RFC 8414; RFC 7591; RFC 7636.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, jsonFields } from '../../../schemas/index.ts'
 import { networkFailureText } from '../../net/index.ts'
 import { isFailure } from '../probe/exchange.ts'
-import { jsonObject } from '../probe/mcp.ts'
 import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { listed, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
@@ -129,7 +128,7 @@ export async function checkKeys({ server, peers }: RemoteFacts): Promise<CheckOu
   if (uri === undefined || !URL.canParse(uri)) return warning('keys.missing', 'no jwks_uri')
   const reply = await peers.ask(new URL(uri), { method: 'GET', headers: { accept: 'application/json' } })
   if (isFailure(reply)) return failed('keys.unreachable', networkFailureText(reply))
-  const keys = reply.status === 200 ? jsonObject(reply.body)?.['keys'] : undefined
+  const keys = reply.status === 200 ? jsonFields(reply.body)?.['keys'] : undefined
   if (!Array.isArray(keys)) return failed('keys.unreachable', `status ${reply.status}, no key set`)
   const objects = keys.filter(isFields)
   if (objects.length === 0) return failed('keys.empty', 'the key set is empty')

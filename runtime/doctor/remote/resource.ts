@@ -2,6 +2,7 @@
  * The protected-resource document: where it is, whether clients can read it, and whether it speaks for the URL.
  * Source: RFC 9728; MCP 2025-11-25 authorization.
  */
+import { jsonFields } from '../../../schemas/index.ts'
 import {
   canonicalResource,
   type JsonRecord,
@@ -10,7 +11,6 @@ import {
 } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
 import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
-import { jsonObject } from '../probe/mcp.ts'
 import type { Peers } from '../probe/peers.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { listed, quoted, type RemoteFacts, shownUrl, strings, text } from './facts.ts'
@@ -51,7 +51,7 @@ export async function readPlace(peers: Peers, url: URL): Promise<MetadataPlace> 
   if (status === 404 || status === 405 || status === 410) return { kind: 'absent', url, seen }
   if (status !== 200) return { kind: 'error', url, seen }
   if (!/^application\/(?:[\w.-]+\+)?json$/.test(type)) return { kind: 'html', url, seen }
-  const document = reply.ended === 'end' ? jsonObject(reply.body) : undefined
+  const document = reply.ended === 'end' ? jsonFields(reply.body) : undefined
   return document === undefined
     ? { kind: 'malformed', url, seen }
     : { kind: 'document', url, document, reply }

@@ -2,8 +2,8 @@
  * An access token that was handed in or given by the login, read and not verified: its form, times, issuer and audience.
  * Claims about the user are never reported. Source: RFC 9068; RFC 7519.
  */
+import { jsonFields } from '../../../schemas/index.ts'
 import { type JsonRecord, resourceCovers } from '../../oauth/index.ts'
-import { jsonObject } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { clientIdOf, listed, type RemoteFacts, shownUrl, text } from './facts.ts'
 import { verdictOn } from './verdict.ts'
@@ -24,7 +24,7 @@ export async function checkToken(facts: RemoteFacts): Promise<CheckOutcome> {
 export function claimsOf(token: string): JsonRecord | undefined {
   const parts = token.split('.')
   if (parts.length !== 3) return undefined
-  return jsonObject(Buffer.from(parts[1]?.slice(0, 65_536) ?? '', 'base64url').toString())
+  return jsonFields(Buffer.from(parts[1]?.slice(0, 65_536) ?? '', 'base64url').toString())
 }
 
 function checkTimes(claims: JsonRecord): CheckOutcome | undefined {

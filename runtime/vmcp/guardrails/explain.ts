@@ -7,7 +7,7 @@ import {
   type Direction,
   rulesFor,
   type Subject,
-  uncompiledRule,
+  scopedRule,
 } from './rules.ts'
 import { compileSizes, limitsFor } from './sizes.ts'
 
@@ -15,8 +15,7 @@ import { compileSizes, limitsFor } from './sizes.ts'
 export function explainGuardrails(guardrails: Guardrails | undefined, subject: Subject): readonly string[] {
   const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
   const { hidden, delimited } = compileMarks(mark)
-  // In the order in which they act.
-  const looking = [...hidden, ...redact.map(uncompiledRule)]
+  const looking = [...hidden, ...redact.map(scopedRule)]
   const limits = limitsFor(compileSizes(sizes), subject)
   return (['arguments', 'results'] as const).flatMap((direction) => {
     const limit = limits[direction]

@@ -6,7 +6,7 @@ import type { MarkRule } from '../../../schemas/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import { delimiterName, searchedForged, searchedHidden } from './find/hidden.ts'
 import type { PointerPattern } from './look/pointers.ts'
-import { type ActiveRule, type CompiledRule, rulesFor, type Subject, uncompiledRule } from './rules.ts'
+import { type ActiveRule, type CompiledRule, rulesFor, type Subject, scopedRule } from './rules.ts'
 
 export interface CompiledMarks {
   readonly hidden: readonly CompiledRule[]
@@ -18,12 +18,12 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
     hidden: rules.flatMap((rule) => {
       const { hiddenCharacters: action } = rule
       if (action === undefined) return []
-      return { ...uncompiledRule({ ...rule, action, direction: 'results' }), searched: [searchedHidden] }
+      return { ...scopedRule({ ...rule, action, direction: 'results' }), searched: [searchedHidden] }
     }),
     delimited: rules
       .filter(({ delimiters }) => delimiters)
       .map((rule) => ({
-        ...uncompiledRule({ ...rule, action: 'escape', direction: 'results' }),
+        ...scopedRule({ ...rule, action: 'escape', direction: 'results' }),
         searched: [searchedForged],
       })),
   }

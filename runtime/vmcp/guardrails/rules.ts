@@ -50,14 +50,14 @@ export function compileRules(rules: readonly RedactRule[]): readonly CompiledRul
   return rules.map((settings) => {
     const { patterns = [], expressions = [] } = settings
     return {
-      ...uncompiledRule(settings),
+      ...scopedRule(settings),
       searched: [...patterns.map(searchedPattern), ...expressions.map(searchedExpression)],
     }
   })
 }
 
 /** A rule that says where it applies, and searches for nothing. */
-export function uncompiledRule(settings: RuleSettings): CompiledRule {
+export function scopedRule(settings: RuleSettings): CompiledRule {
   return {
     settings,
     scope: scopeOf(settings.match ?? {}),

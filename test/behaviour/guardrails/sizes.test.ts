@@ -1,8 +1,7 @@
 /** guardrails.sizes: the largest arguments and results, through every way to a backend, in both eras. */
-import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
-import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
+import { startRawBackend, textResult, writeWithoutEnd } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { until } from '../../helpers/redis.ts'
 import { eras } from '../../helpers/vmcp/decision-rig.ts'
@@ -211,17 +210,6 @@ t.test('the limits count bytes to the last one; of several rules the smallest nu
   t.match(JSON.stringify(await call('other', 100, filled(101))), 'guardrail all allows (100 bytes)')
 })
 
-/** Writes until the reader goes away, with its pace. */
-function endless(res: ServerResponse, head: string): void {
-  const chunk = 'x'.repeat(16_384)
-  const more = (): void => {
-    while (!res.destroyed && res.write(chunk));
-  }
-  res.on('drain', more)
-  res.write(head)
-  more()
-}
-
 for (const type of ['application/json', 'text/event-stream']) {
   t.test(`reading stops at the limit: ${type}`, async (t) => {
     const closed = Promise.withResolvers<number>()
@@ -232,7 +220,10 @@ for (const type of ['application/json', 'text/event-stream']) {
           res.once('close', () => closed.resolve(socket?.bytesWritten ?? 0))
           res.writeHead(200, { 'content-type': type })
           const start = type === 'application/json' ? '' : 'data: '
-          endless(res, `${start}{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
+          writeWithoutEnd(
+            res,
+            `${start}{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`,
+          )
           return undefined
         },
       },

@@ -155,3 +155,14 @@ export async function startRawBackend(options: RawBackendOptions = {}): Promise<
 export function json(res: ServerResponse, body: string, headers: Record<string, string> = {}): void {
   res.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body)
 }
+
+/** A response that never ends: writes until the reader goes away, with its pace. */
+export function writeWithoutEnd(res: ServerResponse, head: string): void {
+  const chunk = 'x'.repeat(16_384)
+  const more = (): void => {
+    while (!res.destroyed && res.write(chunk));
+  }
+  res.on('drain', more)
+  res.write(head)
+  more()
+}

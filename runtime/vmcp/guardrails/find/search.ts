@@ -4,6 +4,7 @@
  */
 import { LinearExpression, ExpressionSearch } from '../../../../schemas/guardrails/index.ts'
 import { type BuiltInPattern, type PatternName, patterns } from './patterns.ts'
+import { TextWindow } from './text-window.ts'
 
 export interface Search {
   /** No shorter text has a match. */
@@ -48,12 +49,7 @@ class PatternSearch implements Search {
   readonly minLength: number
   readonly spans: number[] = []
   readonly #pattern: BuiltInPattern
-  #text = ''
-  /** Characters before `#text`. */
-  #base = 0
-  /** Where the search goes on in `#text`. */
-  #from = 0
-  #isLast = false
+  readonly #window = new TextWindow(context)
   #isDone = true
 
   constructor(pattern: BuiltInPattern) {
@@ -62,48 +58,40 @@ class PatternSearch implements Search {
   }
 
   begin(): void {
-    this.#text = ''
-    this.#base = 0
-    this.#from = 0
+    this.#window.begin()
     this.spans.length = 0
   }
 
   push(piece: string, isLast: boolean): void {
-    const begin = Math.max(0, this.#from - context)
-    const text = this.#text === '' ? piece : this.#text.slice(begin) + piece
-    this.#text = mayEscape.test(text) ? text.replaceAll(escape, blanks) : text
-    if (begin > 0) {
-      this.#base += begin
-      this.#from -= begin
-    }
-    this.#isLast = isLast
+    this.#window.push(piece, isLast)
+    const { text } = this.#window
+    if (mayEscape.test(text)) this.#window.text = text.replaceAll(escape, blanks)
     this.#isDone = false
   }
 
   advance(): number {
     if (this.#isDone) return 0
     this.#isDone = true
-    const text = this.#text
+    const { text, base, from } = this.#window
     const { regExp, needs, exact, leads } = this.#pattern
-    // A match that begins further on may go beyond what is here.
-    const until = this.#isLast ? text.length : text.length - longestMatch
-    if (until <= this.#from) return 0
-    if (needs !== undefined && !text.includes(needs, this.#from)) {
-      this.#from = Math.max(this.#from, until)
+    const until = this.#window.until(longestMatch)
+    if (until <= from) return 0
+    if (needs !== undefined && !text.includes(needs, from)) {
+      this.#window.from = until
       return text.length / charactersPerStep / 4
     }
-    regExp.lastIndex = this.#from
+    regExp.lastIndex = from
     for (let found = regExp.exec(text); found; found = regExp.exec(text)) {
       const { index } = found
       if (index >= until) break
       const length = exact ? exact(found[0]) : found[0].length
       regExp.lastIndex = length === 0 ? index + 1 : index + length
       const before = leads ? (found[1]?.length ?? 0) : 0
-      const begin = Math.max(this.#base + index - before, this.spans.at(-1) ?? 0)
-      if (length > 0) this.spans.push(begin, this.#base + index + length)
+      const begin = Math.max(base + index - before, this.spans.at(-1) ?? 0)
+      if (length > 0) this.spans.push(begin, base + index + length)
     }
     const [end = 0] = this.spans.slice(-1)
-    this.#from = Math.max(until, end - this.#base)
+    this.#window.from = Math.max(until, end - base)
     return text.length / charactersPerStep
   }
 }

@@ -3,6 +3,7 @@
  * character, and at no more than `reach` characters in all, so that its time is linear in the text.
  */
 import type { Search } from './search.ts'
+import { TextWindow } from './text-window.ts'
 
 export interface WindowPattern {
   /** Global. */
@@ -25,12 +26,7 @@ export class WindowSearch implements Search {
   readonly minLength = 1
   readonly spans: number[] = []
   readonly #pattern: WindowPattern
-  #text = ''
-  /** Characters before `#text`. */
-  #base = 0
-  /** Where the search goes on in `#text`. */
-  #from = 0
-  #isLast = false
+  readonly #window = new TextWindow(context)
   #isDone = true
 
   constructor(pattern: WindowPattern) {
@@ -38,42 +34,35 @@ export class WindowSearch implements Search {
   }
 
   begin(): void {
-    this.#text = ''
-    this.#base = 0
-    this.#from = 0
+    this.#window.begin()
     this.spans.length = 0
   }
 
   push(piece: string, isLast: boolean): void {
-    const begin = Math.max(0, this.#from - context)
-    this.#text = this.#text.slice(begin) + piece
-    this.#base += begin
-    this.#from -= begin
-    this.#isLast = isLast
+    this.#window.push(piece, isLast)
     this.#isDone = false
   }
 
   advance(): number {
     if (this.#isDone) return 0
     this.#isDone = true
-    const text = this.#text
+    const { text, base, from } = this.#window
     const { regExp, isFree, reach, joins = 0 } = this.#pattern
-    // A match that begins further on may go beyond what is here.
-    const until = this.#isLast ? text.length : text.length - reach
-    if (until <= this.#from) return 1
+    const until = this.#window.until(reach)
+    if (until <= from) return 1
     if (isFree(text)) {
-      this.#from = until
+      this.#window.from = until
       return 1 + text.length / freePerStep
     }
-    let end = this.#from
+    let end = from
     regExp.lastIndex = end
     for (let found = regExp.exec(text); found; found = regExp.exec(text)) {
       const { index } = found
       if (index >= until) break
       end = index + found[0].length
-      this.#found(this.#base + index, this.#base + end, joins)
+      this.#found(base + index, base + end, joins)
     }
-    this.#from = Math.max(until, end)
+    this.#window.from = Math.max(until, end)
     return 1 + text.length / charactersPerStep
   }
 

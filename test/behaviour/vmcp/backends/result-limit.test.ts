@@ -5,7 +5,7 @@ import { validateResource } from '../../../../hooks/index.ts'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import { formatViolations } from '../../../../schemas/index.ts'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
-import { startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
+import { startRawBackend, textResult, writeWithoutEnd } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
@@ -67,25 +67,14 @@ t.test('the limit counts the bytes of the result, to the last one', async (t) =>
   t.match(await call(maxResultBytes + 1), refused)
 })
 
-/** Writes until the reader goes away, with its pace. */
-function endless(res: ServerResponse, head: string): void {
-  const chunk = 'x'.repeat(16_384)
-  const more = (): void => {
-    while (!res.destroyed && res.write(chunk));
-  }
-  res.on('drain', more)
-  res.write(head)
-  more()
-}
-
 const ends: Readonly<Record<string, (res: ServerResponse, id: string) => void>> = {
   'JSON without an end': (res, id) => {
     res.writeHead(200, { 'content-type': 'application/json' })
-    endless(res, `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
+    writeWithoutEnd(res, `{"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
   },
   'an event without an end': (res, id) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
-    endless(res, `data: {"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
+    writeWithoutEnd(res, `data: {"jsonrpc":"2.0","id":${id},"result":{"content":[{"type":"text","text":"`)
   },
   'a long body that is announced and never sent': (res) => {
     res.writeHead(200, { 'content-type': 'application/json', 'content-length': '50000000' }).flushHeaders()

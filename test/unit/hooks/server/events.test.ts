@@ -86,5 +86,13 @@ t.test(
       write({ ...object, metadata: { name: 'x', namespace: 'elsewhere' } }),
       'a namespace that is not there',
     )
+
+    const told = Promise.withResolvers<unknown>()
+    const elsewhere = {
+      ...event(),
+      parent: { ...parent(1), metadata: { name: 'x', namespace: 'elsewhere' } },
+    }
+    eventSink(write, (_level, _message, fields) => told.resolve(fields), now).emit(elsewhere)
+    t.match(await told.promise, { object: /^elsewhere\//, err: 'the API server answered 404' })
   },
 )
