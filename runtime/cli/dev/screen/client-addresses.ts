@@ -5,10 +5,16 @@
  * An address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
  * holds it for ten seconds after the last workload has started.
  */
+import type { LocalCluster } from '../../local/cluster.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 
 const maxWaitMs = 10_000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
+
+/** What of a session is shown. */
+export interface ShownSession extends Pick<DevSession, 'workloads'> {
+  readonly cluster: Pick<LocalCluster, 'objects'>
+}
 
 /** A VirtualMCPServer and the address clients use. */
 export interface ClientAddress {
@@ -34,7 +40,7 @@ interface BackendReport {
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
 export async function clientAddressesOf(
-  session: DevSession,
+  session: ShownSession,
   startedAt: number | undefined,
 ): Promise<ClientAddress[]> {
   const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')

@@ -1,12 +1,11 @@
 /** Shows a session on the screen: at most one drawing at a time, and always the latest state last. */
-import type { DevSession } from '../session.ts'
-import { clientAddressesOf } from './client-addresses.ts'
+import { clientAddressesOf, type ShownSession } from './client-addresses.ts'
 import { resourceRows } from './resources.ts'
 import type { ScreenWriter } from './screen.ts'
 
 export interface DisplayOptions {
   readonly title: string
-  readonly writer: ScreenWriter
+  readonly writer: Pick<ScreenWriter, 'show'>
   readonly onError: (error: unknown) => void
 }
 
@@ -23,11 +22,9 @@ export class Display {
     this.#options = options
   }
 
-  redraw(session: DevSession): void {
+  redraw(session: ShownSession): void {
     this.#again = true
     this.#drawing ??= this.#drawAll(session)
-      .catch(this.#options.onError)
-      .finally(() => (this.#drawing = undefined))
   }
 
   /** Resolves when nothing is being drawn. */
@@ -35,14 +32,16 @@ export class Display {
     await this.#drawing
   }
 
-  async #drawAll(session: DevSession): Promise<void> {
+  async #drawAll(session: ShownSession): Promise<void> {
     while (this.#again) {
       this.#again = false
-      await this.#draw(session)
+      await this.#draw(session).catch(this.#options.onError)
     }
+    // In the same turn as the last look: a change in between would wait for the next one.
+    this.#drawing = undefined
   }
 
-  async #draw(session: DevSession): Promise<void> {
+  async #draw(session: ShownSession): Promise<void> {
     const starting = session.workloads.some(({ phase }) => phase === 'starting')
     this.#startedAt = starting ? undefined : (this.#startedAt ?? Date.now())
     const addresses = await clientAddressesOf(session, this.#startedAt)

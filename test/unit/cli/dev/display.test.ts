@@ -1,0 +1,58 @@
+/** The screen of `gatehouse dev` shows the latest state last, whenever it changes while something is drawn. */
+import t from 'tap'
+import type { LocalObject } from '../../../../runtime/cli/local/objects.ts'
+import { Display } from '../../../../runtime/cli/dev/screen/display.ts'
+import type { Screen } from '../../../../runtime/cli/dev/screen/screen.ts'
+import type { WorkloadView } from '../../../../runtime/cli/dev/session.ts'
+
+const server: LocalObject = {
+  apiVersion: 'gatehouse.dev/v1beta1',
+  kind: 'MCPServer',
+  metadata: { name: 'notes', namespace: 'default', uid: 'u' },
+}
+
+function rig(show: (screen: Screen) => void) {
+  const errors: unknown[] = []
+  const display = new Display({ title: 'dev', writer: { show }, onError: (error) => errors.push(error) })
+  let phase: WorkloadView['phase'] = 'starting'
+  const session = {
+    cluster: { objects: [server] },
+    get workloads(): readonly WorkloadView[] {
+      return [{ workload: { ...server, kind: 'Deployment' }, parent: server, phase }]
+    },
+  }
+  const redraw = (to: WorkloadView['phase']): void => {
+    phase = to
+    display.redraw(session)
+  }
+  return { display, redraw, errors }
+}
+
+t.test('display: a change is shown, however many turns of a drawing before it comes', async (t) => {
+  for (let turns = 0; turns < 30; turns++) {
+    const states: (string | undefined)[] = []
+    const { display, redraw } = rig(({ resources }) => states.push(resources[0]?.state))
+    redraw('starting')
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    redraw('ready')
+    await new Promise(setImmediate)
+    await display.settled()
+    t.equal(states.at(-1), 'ready', `${turns} turns later`)
+  }
+})
+
+t.test('display: what cannot be drawn is reported, and the next change is drawn', async (t) => {
+  let isBroken = true
+  const states: (string | undefined)[] = []
+  const { display, redraw, errors } = rig(({ resources }) => {
+    if (isBroken) throw new Error('broken')
+    states.push(resources[0]?.state)
+  })
+  redraw('starting')
+  await display.settled()
+  t.match(errors, [{ message: 'broken' }])
+  isBroken = false
+  redraw('ready')
+  await display.settled()
+  t.strictSame(states, ['ready'])
+})
