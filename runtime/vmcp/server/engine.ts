@@ -344,7 +344,7 @@ export class VmcpEngine {
 
   /** Callers may see something else than before, although no backend has changed. */
   permissionsChanged(): void {
-    this.#notifier.pokeAll()
+    this.#notifier.notifyAll()
   }
 
   /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */

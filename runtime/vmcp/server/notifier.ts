@@ -38,7 +38,7 @@ export class Notifier {
   }
 
   /** What callers may see has changed, whatever there is: everybody has to ask again. */
-  pokeAll(): void {
+  notifyAll(): void {
     this.#everybody = true
     this.notify()
   }
