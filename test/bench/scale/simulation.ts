@@ -24,7 +24,9 @@ interface Answer {
 }
 
 interface HookResponse {
-  readonly status?: { readonly conditions?: readonly { readonly reason: string }[] }
+  readonly status?: {
+    readonly conditions?: readonly Readonly<Record<'type' | 'status' | 'reason', string>>[]
+  }
   readonly children?: readonly Child[]
 }
 
@@ -83,6 +85,8 @@ async function manyBackends(hooks: HooksProcess, agent: Agent, sizes: readonly n
   const rows: Cell[][] = []
   for (const size of sizes) {
     const world = worldOf(largeNamespace(size))
+    // An entry is usable once its group is there; all of them are alike.
+    world.sync('MCPGroup', large.group)
     world.sync('MCPServerEntry', 'backend-0')
     const { status } = world.get('MCPServerEntry', 'backend-0')
     for (const { metadata } of world.list('MCPServerEntry'))
@@ -100,11 +104,13 @@ async function manyBackends(hooks: HooksProcess, agent: Agent, sizes: readonly n
     const config = response.children?.find(
       ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name.endsWith('-config'),
     )
-    const reason = response.status?.conditions?.find(({ reason }) => reason === 'ConfigTooLarge')?.reason
+    const invalid = response.status?.conditions?.find(
+      ({ type, status }) => type === 'Valid' && status === 'False',
+    )
     rows.push([
       size,
       kib(text),
-      code === 200 ? (reason ?? 'applied') : `status ${code}`,
+      code === 200 ? (invalid?.reason ?? 'applied') : `status ${code}`,
       config && kib(JSON.stringify(config)),
       kib(JSON.stringify(response.status ?? {})),
       kib(JSON.stringify(world.get('MCPGroup', large.group)['status'])),

@@ -12,7 +12,7 @@ const maxWaitMs = 10_000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
 /** What of a session is shown. */
-export interface ShownSession extends Pick<DevSession, 'workloads'> {
+export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
   readonly cluster: Pick<LocalCluster, 'objects'>
 }
 
@@ -40,7 +40,7 @@ interface BackendReport {
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
 export async function clientAddressesOf(
-  session: ShownSession,
+  session: DisplayedSession,
   startedAt: number | undefined,
 ): Promise<ClientAddress[]> {
   const parents = session.cluster.objects.filter((object) => object.kind === 'VirtualMCPServer')

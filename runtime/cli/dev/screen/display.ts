@@ -1,5 +1,5 @@
 /** Shows a session on the screen: at most one drawing at a time, and always the latest state last. */
-import { clientAddressesOf, type ShownSession } from './client-addresses.ts'
+import { clientAddressesOf, type DisplayedSession } from './client-addresses.ts'
 import { resourceRows } from './resources.ts'
 import type { ScreenWriter } from './screen.ts'
 
@@ -22,7 +22,7 @@ export class Display {
     this.#options = options
   }
 
-  redraw(session: ShownSession): void {
+  redraw(session: DisplayedSession): void {
     this.#again = true
     this.#drawing ??= this.#drawAll(session)
   }
@@ -32,7 +32,7 @@ export class Display {
     await this.#drawing
   }
 
-  async #drawAll(session: ShownSession): Promise<void> {
+  async #drawAll(session: DisplayedSession): Promise<void> {
     while (this.#again) {
       this.#again = false
       await this.#draw(session).catch(this.#options.onError)
@@ -41,7 +41,7 @@ export class Display {
     this.#drawing = undefined
   }
 
-  async #draw(session: ShownSession): Promise<void> {
+  async #draw(session: DisplayedSession): Promise<void> {
     const starting = session.workloads.some(({ phase }) => phase === 'starting')
     this.#startedAt = starting ? undefined : (this.#startedAt ?? Date.now())
     const addresses = await clientAddressesOf(session, this.#startedAt)
