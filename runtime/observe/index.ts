@@ -2,6 +2,7 @@
 export { type AuditTrail, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export { tellLoss } from './audit/loss.ts'
 export {
+  type AttachmentEnd,
   backendLabel,
   countEvents,
   type Events,

@@ -17,6 +17,11 @@ const sections: Readonly<Record<Program, { readonly title: string; readonly wher
     title: 'Proxy',
     where: 'On `/metrics` of the port that `--metrics-port` names.',
   },
+  attach: {
+    title: 'Attached stdio server',
+    where:
+      'On `/metrics` of port `attach-health` (15081) of container `attach`, which stands beside the proxy of an MCPServer with `transport: stdio` and no command. `server` is the name of the MCPServer.',
+  },
   authserver: {
     title: 'Embedded authorization server',
     where: 'On the page of the virtual server or proxy that hosts it.',

@@ -3,6 +3,7 @@
  *
  * A metric is named by its row, so that a rule cannot ask for one that no program has.
  */
+import { attachMetrics } from './attach.ts'
 import { hooksMetrics, proxyMetrics } from './programs.ts'
 import { prometheusName } from './row.ts'
 import { serverMetrics } from './server.ts'
@@ -31,6 +32,7 @@ const ends = prometheusName(serverMetrics.certificateExpiry)
 const lost = prometheusName(serverMetrics.auditLinesLost)
 const uncounted = [serverMetrics.rateLimitFailOpen, serverMetrics.quotaFailOpen].map(prometheusName)
 const hookCalls = prometheusName(hooksMetrics.hooksRequests)
+const attachUp = prometheusName(attachMetrics.attachUp)
 const proxied = prometheusName(proxyMetrics.proxyRequests)
 
 /** Errors that a client or a tool causes by itself burn no budget: refusals, limits, bad parameters, results with isError. */
@@ -184,6 +186,22 @@ export const alertRules: readonly Alert[] = [
     steps: [
       'The log of the proxy names the cause: "the target could not be used".',
       '`/readyz` of the proxy says whether the target answers and whether the login is good.',
+    ],
+  },
+  {
+    name: 'GatehouseAttachDown',
+    // During a rollout two proxies may be there, of which one is attached.
+    expr: `max by (job, server) (${attachUp}) == 0`,
+    for: '5m',
+    severity: 'critical',
+    summary: 'the stdio server {{ $labels.server }} is not attached to',
+    meaning:
+      'Requests for this MCPServer fail after they have waited for 30 seconds, and the pod of its proxy is not ready.',
+    steps: [
+      'Read the condition `Attached` of the MCPServer: reason and message name the next step, and docs/guides/stdio-servers.md lists the reasons.',
+      'The log of the container `attach` has the same: `event` `attachment` with `reason`, `why` and `fix`.',
+      '`CrashLoopBackOff`, `ContainerEnded`: `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
+      '`AccessRefused`: compare the Role `mcp-NAME-proxy` with what Metacontroller may grant. `ApiServerUnreachable`: let the pod of the proxy reach the API server.',
     ],
   },
   {

@@ -2,18 +2,20 @@
  * The one table of metrics of all programs. Documentation, alert rules and dashboards are generated from it, and each
  * program takes its names from it.
  */
+import { attachMetrics } from './attach.ts'
 import { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
 import type { MetricRow } from './row.ts'
 import { serverMetrics } from './server.ts'
 
 export { type Alert, alertRules, runbookPath } from './alerts.ts'
+export { attachMetrics } from './attach.ts'
 export { processSamples, processText } from './process.ts'
 export { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
 export { type MetricRow, prometheusName } from './row.ts'
 export { durationBounds, serverMetrics } from './server.ts'
 export { histogramText, type HistogramSample, metricsType, metricText, type MetricSample } from './text.ts'
 
-export type Program = 'vmcp' | 'proxy' | 'authserver' | 'hooks'
+export type Program = 'vmcp' | 'proxy' | 'attach' | 'authserver' | 'hooks'
 
 /** Families that the authorization server adds to the page of its host. */
 const authServerMetrics = ['authServerSecretUses', 'authServerEvents'] as const
@@ -25,6 +27,12 @@ export const programMetrics: Readonly<Record<Program, readonly MetricRow[]>> = {
     ...Object.values(proxyMetrics),
     serverMetrics.authServerSecretUses,
     serverMetrics.authServerEvents,
+    ...Object.values(processMetrics),
+  ],
+  attach: [
+    ...Object.values(attachMetrics),
+    serverMetrics.problems,
+    serverMetrics.events,
     ...Object.values(processMetrics),
   ],
   authserver: authServerMetrics.map((name) => serverMetrics[name]),

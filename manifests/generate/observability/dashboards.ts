@@ -1,5 +1,6 @@
 /** Dashboards for Grafana, one for each program. Queries name metrics by their rows. */
 import {
+  attachMetrics,
   hooksMetrics,
   type MetricRow,
   processMetrics,
@@ -130,6 +131,45 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
     { title: 'Workers', query: prometheusName(proxyMetrics.proxyWorkers), legend: '{{instance}}' },
     ...process,
   ],
+  attach: [
+    { title: 'Attached', query: prometheusName(attachMetrics.attachUp), legend: '{{server}}' },
+    {
+      title: 'Requests',
+      query: `sum by (server, state) (${prometheusName(attachMetrics.attachRequests)})`,
+      legend: '{{server}}: {{state}}',
+    },
+    {
+      title: 'Attachments that ended',
+      query: rate(attachMetrics.attachDetachments, 'server, cause'),
+      legend: '{{server}}: {{cause}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Runs of the server that were initialized',
+      query: rate(attachMetrics.attachInitializations, 'server'),
+      legend: '{{server}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Restarts of the container',
+      query: prometheusName(attachMetrics.attachServerRestarts),
+      legend: '{{server}}',
+    },
+    {
+      title: 'Requests lost with the server',
+      query: rate(attachMetrics.attachRequestsLost, 'server'),
+      legend: '{{server}}',
+      unit: 'ops',
+    },
+    {
+      title: 'Lines over the limit',
+      query: rate(attachMetrics.attachLinesTooLong, 'server'),
+      legend: '{{server}}',
+      unit: 'ops',
+    },
+    { title: 'What is wrong now', query: prometheusName(server.problems), legend: '{{type}}' },
+    ...process,
+  ],
   authserver: [
     {
       title: 'Logins',
@@ -180,6 +220,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
 const programTitles: Readonly<Record<Program, string>> = {
   vmcp: 'Gatehouse: virtual MCP server',
   proxy: 'Gatehouse: proxy',
+  attach: 'Gatehouse: attached stdio servers',
   authserver: 'Gatehouse: authorization server',
   hooks: 'Gatehouse: hooks',
 }

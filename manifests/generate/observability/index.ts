@@ -49,6 +49,8 @@ function podMonitor(): object {
           // Of servers with spec.tls: pods are reached by address, which no certificate names.
           tlsConfig: { insecureSkipVerify: true },
         },
+        // Of what is attached to a stdio server; other pods have no such port.
+        { port: 'attach-health', path: '/metrics', interval: '30s' },
       ],
     },
   }

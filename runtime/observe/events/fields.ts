@@ -4,7 +4,9 @@
  *
  * No event carries a secret, a token or a session id.
  */
-export interface EventFields {
+import type { AttachEventFields } from './attach-fields.ts'
+
+export interface EventFields extends AttachEventFields {
   /** The health of a backend changed. */
   readonly backend_health: {
     readonly backend: string

@@ -1,4 +1,5 @@
 /** The event stream and its views. */
+export type { AttachmentEnd } from './attach-fields.ts'
 export { logEvents } from './log-view.ts'
 export { backendLabel, countEvents } from './metrics-view.ts'
 export type { OpenProblem } from './problems.ts'

@@ -106,6 +106,15 @@ export const nextSteps: Steps = {
     fix: () => 'look for this event in the log of this server: err has the error; make the policies simpler',
     cause: () => 'engine',
   },
+  server_requests_lost: {
+    fix: () =>
+      'see the event attachment of this time for why; clients decide whether to call again, for a request may have been carried out',
+    cause: () => 'server_lost',
+  },
+  server_line_too_long: {
+    fix: () => 'let the server answer in smaller pieces: one message has 64 MiB at most',
+    cause: () => 'line_too_long',
+  },
   authorization_server: {
     fix: ({ action, outcome }) => {
       if (outcome === 'success') return undefined

@@ -4,6 +4,7 @@
  * A problem is a condition that lasts. Events about it are told when it opens, changes and closes, not each time they
  * come. Other events are told as they come, repeats within a minute as one line with a count.
  */
+import { attachRows } from './rows/attach.ts'
 import { callRows } from './rows/calls.ts'
 import { certificateRows } from './rows/certificates.ts'
 import { consoleRows } from './rows/console.ts'
@@ -279,4 +280,5 @@ export const eventTable: EventTable = {
     condition: () => ({ id: 'audit_lost', open: undefined }),
   },
   ...certificateRows,
+  ...attachRows,
 }

@@ -8,7 +8,7 @@
 import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
 
 /** Longest message a server may send. */
-const maxLineBytes = 64 * 1024 * 1024
+export const maxLineBytes = 64 * 1024 * 1024
 /** What is remembered of both ends of a longer one. */
 const endBytes = 512
 const lf = 0x0a

@@ -156,6 +156,7 @@ export async function attachedBridge(t: Test, baseUrl: string, more: More = {}):
     api: { baseUrl, token: () => 'token', fetch: makeFetch() },
     target: { namespace: 'ns', pod: 'server-0', container: 'mcp' },
     report: 'report',
+    name: 'notes',
     pod: 'proxy-a',
     host: '127.0.0.1',
     port: 0,

@@ -71,7 +71,7 @@ t.test('alerts ask for metrics and labels that exist, and each has its page', as
   t.equal(pages.length, alertRules.length + 1, 'no page without an alert')
 })
 
-for (const program of ['vmcp', 'proxy', 'authserver', 'hooks'] as const) {
+for (const program of ['vmcp', 'proxy', 'attach', 'authserver', 'hooks'] as const) {
   t.test(`the dashboard of ${program} asks for metrics of that program`, async (t) => {
     const { panels } = JSON.parse(readFileSync(join(folder, `dashboard-${program}.json`), 'utf8')) as {
       panels: { title: string; targets: { expr: string }[] }[]

@@ -8,7 +8,7 @@
 import { GatehouseError, type ProxyFile } from '../../../../schemas/index.ts'
 import { environment, type ProxyInput, shutdownGraceMs, vmcpEnvironment } from '../../../config/index.ts'
 import { clusterApi } from '../../../kube/index.ts'
-import type { RootLog } from '../../../observe/index.ts'
+import { logEvents, makeEvents, type RootLog } from '../../../observe/index.ts'
 import {
   type AttachedBridge,
   startAttachedBridge,
@@ -52,7 +52,9 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     // What the server says about itself belongs to the container's log as it is.
     onLine: printError,
   } as const
-  const bridge = await (file.attach ? attachTo(file.attach, common) : runProgramOf(file, common))
+  const bridge = await (file.attach
+    ? attachTo(file.attach, { ...common, name: file.name })
+    : runProgramOf(file, common))
   print(`Stdio server ${file.name} started on port ${bridge.port}`)
   const why = await Promise.race([bridge.failed, stopped.then(() => undefined)])
   if (why === undefined) await bridge.drained?.(shutdownGraceMs(environment()) ?? 0)
@@ -90,7 +92,7 @@ function runProgramOf({ stdio }: ProxyFile, common: Common): Promise<Bridge> {
 
 function attachTo(
   { namespace, pod, container, report, healthPort }: NonNullable<ProxyFile['attach']>,
-  common: Common,
+  common: Common & { readonly name: string },
 ): Promise<Bridge> {
   const api = clusterApi(environment())
   if (!api) {
@@ -105,8 +107,11 @@ function attachTo(
     throw new GatehouseError('INVALID_CONFIG', {
       detail: `attach: the variable ${vmcpEnvironment.podName} must name the pod that this runs in`,
     })
+  const events = makeEvents()
+  logEvents(events, common.log)
   return startAttachedBridge({
     ...common,
+    events,
     api,
     target: { namespace, pod, container },
     report,

@@ -17,7 +17,8 @@ import {
   readPodState,
 } from '../../../kube/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { LineReader } from '../line-reader.ts'
+import type { AttachmentEnd, Events } from '../../../observe/index.ts'
+import { LineReader, maxLineBytes } from '../line-reader.ts'
 import { messagesOf } from '../messages.ts'
 import type { AttachRecord, AttachReport } from './record.ts'
 import type { SharedServer } from './shared-server.ts'
@@ -28,12 +29,20 @@ export interface ConnectionOptions {
   readonly record: AttachRecord
   readonly server: SharedServer
   readonly log: Log
+  readonly events: Events
   /** Gets each line of the server's standard error. */
   readonly onLine: (line: string) => void
   /** How often pod and record are looked at while attached. */
   readonly lookMs: number
   /** How long to wait for a container that does not run. Default 1 s. */
   readonly retryMs?: number | undefined
+}
+
+/** Why an attachment is over. */
+interface End {
+  readonly cause: AttachmentEnd
+  /** For people. */
+  readonly why: string
 }
 
 const maxRefusedWaitMs = 10_000
@@ -64,6 +73,8 @@ export class Connection {
   readonly #retryMs: number
   #running: Promise<void> | undefined
   #report: AttachReport | undefined
+  /** The run of the server that was attached to last. */
+  #known: string | undefined
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -132,12 +143,12 @@ export class Connection {
 
   /** One attachment from beginning to end. False: there was none. */
   async #attach(run: ContainerRun): Promise<boolean> {
-    const { api, target, server, log, onLine } = this.#options
+    const { api, target, server, log, events, onLine } = this.#options
     const { attach, AttachRefused } = await loadAttach()
-    const over = Promise.withResolvers<string>()
+    const over = Promise.withResolvers<End>()
     const stdout = new LineReader({
       onLine: messagesOf(log, (message) => server.fromServer(message)),
-      onOverflow: () => log.warn('the server wrote a line that is longer than allowed; it was dropped'),
+      onOverflow: () => events.emit('server_line_too_long', { limit_bytes: maxLineBytes }),
       onSkipped: (ends) => server.skipped(ends),
     })
     const stderr = new LineReader(
@@ -168,22 +179,22 @@ export class Connection {
       this.#tell({ attached: false, reason: error.reason, message: error.message })
       return false
     }
-    void stream.ended.then(over.resolve)
+    void stream.ended.then((why) => over.resolve({ cause: 'stream_ended', why }))
     const introducing = this.#introduce(stream, run, over.resolve)
     const watching = this.#watch(run, over)
-    const why = await over.promise
+    const { cause, why } = await over.promise
     stream.close()
     stdout.close()
     server.notReady = why
     server.detached(why)
-    this.#tell({ attached: false, reason: 'StreamEnded', message: `${why}; it is attached to again` })
+    this.#tellEnd(cause, why)
     await Promise.all([introducing, watching])
     return true
   }
 
   /** Lets requests through once the server has said what it is. */
-  async #introduce(stream: Attachment, run: ContainerRun, over: (why: string) => void): Promise<void> {
-    const { server, record } = this.#options
+  async #introduce(stream: Attachment, run: ContainerRun, over: (end: End) => void): Promise<void> {
+    const { server, record, events } = this.#options
     const id = runId(run)
     const late = setTimeout(() => this.#tell(silent), 10_000)
     try {
@@ -193,9 +204,14 @@ export class Connection {
           return stream.unsent
         },
       }
-      record.introduced(id, await server.attached(wire, record.introductionOf(id)))
+      const known = record.introductionOf(id)
+      const introduction = await server.attached(wire, known)
+      record.introduced(id, introduction)
+      if (introduction !== known)
+        events.emit('server_initialized', { again: this.#known !== undefined, restarts: run.restarts })
       const message = 'the proxy is attached to the standard streams of the server'
       this.#tell({ attached: true, reason: 'Attached', message, restarts: run.restarts })
+      this.#known = id
     } catch (error) {
       const isOther = error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST'
       const why = error instanceof GatehouseError ? error.message : 'the server cannot be used'
@@ -207,38 +223,53 @@ export class Connection {
           reason: 'NoSession',
           message: `${why}: see its log, and delete its pod to start it again`,
         })
-      if (isOther || !(error instanceof GatehouseError)) over(why)
+      if (isOther) over({ cause: 'server_changed', why })
+      else if (!(error instanceof GatehouseError)) over({ cause: 'failed', why })
     } finally {
       clearTimeout(late)
     }
   }
 
   /** Ends the attachment when the container is another one, this proxy is to let go, or it is ending. */
-  async #watch(run: ContainerRun, over: PromiseWithResolvers<string>): Promise<void> {
-    const look = async (): Promise<string | undefined> => {
-      if (this.#isOver) return 'the proxy is ending'
-      if (!(await this.#options.record.isOurs())) return 'another proxy has attached'
+  async #watch(run: ContainerRun, over: PromiseWithResolvers<End>): Promise<void> {
+    const look = async (): Promise<End | undefined> => {
+      if (this.#isOver) return { cause: 'proxy_ended', why: 'the proxy is ending' }
+      if (!(await this.#options.record.isOurs()))
+        return { cause: 'another_proxy', why: 'another proxy has attached' }
       const { run: now, wrong } = await this.#look()
-      if (now) return runId(now) === runId(run) ? undefined : 'the container was started again'
-      return gone.has(wrong.reason) ? wrong.message : undefined
+      if (now) return runId(now) === runId(run) ? undefined : restarted
+      return gone.has(wrong.reason) ? { cause: 'server_gone', why: wrong.message } : undefined
     }
     for (;;) {
       const ended = await Promise.race([over.promise, this.#pause(this.#lookMs)])
       if (ended !== undefined) return
-      const why = await look()
-      if (why !== undefined) over.resolve(why)
+      const end = await look()
+      if (end) over.resolve(end)
     }
   }
 
-  #tell(report: AttachReport): void {
-    const { log, record, server } = this.#options
+  #tellEnd(ended: AttachmentEnd, why: string): void {
+    const isLast = ended === 'proxy_ended'
+    const message = isLast ? why : `${why}; it is attached to again`
+    this.#tell({ attached: false, reason: isLast ? 'ProxyEnded' : 'StreamEnded', message }, ended)
+  }
+
+  #tell(report: AttachReport, ended?: AttachmentEnd): void {
+    const { events, record, server } = this.#options
     const before = this.#report
     this.#report = report
     if (!report.attached) server.notReady = report.message
-    if (before?.reason !== report.reason || before.message !== report.message) {
+    if (ended || before?.reason !== report.reason || before.message !== report.message) {
       const { reason, message, restarts } = report
-      if (report.attached) log.info(message, { reason, restarts })
-      else log.warn(message, { reason })
+      const again = report.attached && this.#known !== undefined
+      events.emit('attachment', {
+        attached: report.attached,
+        reason,
+        why: message,
+        ...(again && { again }),
+        restarts,
+        ended,
+      })
     }
     void record.tell(report)
   }
@@ -250,6 +281,7 @@ export class Connection {
   }
 }
 
+const restarted: End = { cause: 'server_restarted', why: 'the container was started again' }
 /** Reasons that say that the container attached to runs no more. */
 const gone: ReadonlySet<string> = new Set([
   'PodNotFound',

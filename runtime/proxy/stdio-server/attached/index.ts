@@ -1,23 +1,38 @@
 /**
  * The bridge to a stdio server that runs in a container of its own, whose streams are reached over the Kubernetes API:
- * one process that all sessions share, and a small listener that says whether it can be used.
+ * one process that all sessions share, and a small listener that says whether it can be used, and its metrics.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerName, ClusterApi } from '../../../kube/index.ts'
-import { Exchange, listen, type Listener, type Log, pipeline, sendJson } from '../../../net/index.ts'
+import {
+  Exchange,
+  listen,
+  type Listener,
+  type Log,
+  pipeline,
+  sendBody,
+  sendJson,
+} from '../../../net/index.ts'
+import { type Events, makeEvents } from '../../../observe/index.ts'
+import { metricsType } from '../../../../schemas/metrics/index.ts'
 import { type BridgeOptions, startBridge, type StdioBridge } from '../bridge.ts'
 import { Connection } from './connection.ts'
+import { makeAttachMetrics } from './metrics.ts'
 import { AttachRecord } from './record.ts'
 import { SharedServer } from './shared-server.ts'
 
 export interface AttachedBridgeOptions extends BridgeOptions {
+  /** Name of the server, for metrics. */
+  readonly name: string
+  /** Hears what happens to the server. Default: nobody but the metrics. */
+  readonly events?: Events | undefined
   readonly api: ClusterApi
   readonly target: ContainerName
   /** ConfigMap in the target's namespace that this proxy writes its record into. */
   readonly report: string
   /** Name of this proxy's pod. */
   readonly pod: string
-  /** Where `/health` and `/readyz` are served; undefined: nowhere. */
+  /** Where `/health`, `/readyz` and `/metrics` are served; undefined: nowhere. */
   readonly health?: { readonly host: string; readonly port: number } | undefined
   readonly onLine: (line: string) => void
   readonly waitMs?: number | undefined
@@ -39,6 +54,7 @@ const maxSessions = 1_000
 /** Starts serving; the server may come later. Rejects with the system's error when a port cannot be bound. */
 export async function startAttachedBridge(options: AttachedBridgeOptions): Promise<AttachedBridge> {
   const { api, target, report, pod, log, version = '0.0.0', health, lookMs = 30_000 } = options
+  const { events = makeEvents() } = options
   const record = new AttachRecord({
     api,
     namespace: target.namespace,
@@ -53,10 +69,20 @@ export async function startAttachedBridge(options: AttachedBridgeOptions): Promi
     waitMs: options.waitMs,
     onLost(count, why) {
       record.lost(count)
-      log.warn('requests were lost with the server; each was answered with an error', { count, why })
+      events.emit('server_requests_lost', { count, why })
     },
   })
-  const connection = new Connection({ ...options, lookMs, record, server })
+  const connection = new Connection({ ...options, events, lookMs, record, server })
+  const metrics = makeAttachMetrics({
+    server: options.name,
+    version,
+    events,
+    now: () => ({
+      up: connection.notReady === undefined,
+      withServer: server.inFlight,
+      waiting: server.waiting,
+    }),
+  })
   const source = {
     take: (onMessage: Parameters<SharedServer['take']>[0]) => server.take(onMessage),
     failed: connection.failed,
@@ -67,7 +93,7 @@ export async function startAttachedBridge(options: AttachedBridgeOptions): Promi
     },
     closeAll: () => api.fetch.close(),
   }
-  const listener = health && (await serveHealth(health, connection, log))
+  const listener = health && (await serveHealth(health, { connection, metrics, log }))
   try {
     const bridge = await startBridge(source, { maxSessions, ...options })
     return {
@@ -94,14 +120,19 @@ async function drained(server: SharedServer, graceMs: number): Promise<void> {
 
 function serveHealth(
   { host, port }: { readonly host: string; readonly port: number },
-  connection: Connection,
-  log: Log,
+  {
+    connection,
+    metrics,
+    log,
+  }: { readonly connection: Connection; readonly metrics: () => string; readonly log: Log },
 ): Promise<Listener> {
   const handler = pipeline<Exchange>(
     { dispatch: answer, recover: ({ res }) => sendJson(res, 500, { status: 'error' }) },
     (req, res) => new Exchange(req, res),
   )
-  function answer({ path, res }: Exchange): void {
+  function answer({ req, path, res }: Exchange): void {
+    if (path === '/metrics' && (req.method === 'GET' || req.method === 'HEAD'))
+      return sendBody(res, 200, metricsType, metrics())
     if (path !== '/health' && path !== '/readyz') return sendJson(res, 404, { status: 'not_found' })
     const reason = path === '/readyz' ? connection.notReady : undefined
     if (reason === undefined) sendJson(res, 200, { status: 'ready' })

@@ -104,6 +104,11 @@ export class SharedServer implements LinkOwner {
     return this.#sent.size
   }
 
+  /** Requests that wait for the server to be there. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   take(onMessage: (message: Message) => void): ServerLink {
     const link = new SharedLink(this, onMessage)
     this.#links.add(link)

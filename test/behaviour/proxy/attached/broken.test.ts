@@ -3,7 +3,7 @@
  * go on, and what is wrong is told with the next step.
  */
 import t, { type Test as TapTest } from 'tap'
-import { silentLog } from '../../../../runtime/net/index.ts'
+import { makeEvents } from '../../../../runtime/observe/index.ts'
 import { attachedBridge, isReady, sessionProgram, startApiStub } from '../../../helpers/kube/attach-stub.ts'
 import { openSession, type RpcMessage, type WireSession } from '../../../helpers/mcp/wire.ts'
 import { until } from '../../../helpers/redis.ts'
@@ -115,12 +115,13 @@ for (const { name, spoil, reason, message } of [
     message: /answered 500/,
   },
 ])
-  t.test(`broken: ${name}: said in log and record, and mended when it is`, async (t) => {
+  t.test(`broken: ${name}: said in an event and the record, and mended when it is`, async (t) => {
     const { stub, baseUrl } = await startApiStub(t)
     Object.assign(stub, spoil)
     const told: string[] = []
-    const log = { ...silentLog, warn: (text: string) => void told.push(text) }
-    const bridge = await attachedBridge(t, baseUrl, { log })
+    const events = makeEvents()
+    events.listen(({ fields }) => void ('why' in fields && told.push(fields.why)))
+    const bridge = await attachedBridge(t, baseUrl, { events })
     await until(() => stub.record['attach.json']?.includes(reason) === true)
     t.match(JSON.parse(stub.record['attach.json'] ?? ''), { attached: false, reason, message })
     const response = await fetch(`http://127.0.0.1:${bridge.healthPort}/readyz`)
