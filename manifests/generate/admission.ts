@@ -9,7 +9,7 @@
 import { apiGroup } from '../../schemas/index.ts'
 import { type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, servicePorts } from './objects.ts'
-import type { Values } from './values.ts'
+import type { Values } from './settings/values.ts'
 
 /** The webhook's own override; honoured here too, for the day when nothing answers. */
 const allowDelete = "'gatehouse.dev/allow-delete'"

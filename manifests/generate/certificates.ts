@@ -13,10 +13,13 @@ import {
   labels,
   type GeneratedManifest,
   names,
+  placement,
+  podMetadata,
   podSecurity,
+  serviceAccount,
 } from './objects.ts'
 import { networkPolicy } from './server.ts'
-import type { Values } from './values.ts'
+import type { Values } from './settings/values.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 
@@ -26,6 +29,7 @@ export function selfSigned(kinds: readonly HookedKind[], values: Values): readon
     'issue',
     ...common(values),
     `--service=${names.hooks}`,
+    `--cluster-domain=${values.text('platform.clusterDomain')}`,
     `--lifetime=${values.text('certificates.lifetime')}`,
     `--renew-before=${values.text('certificates.renewBefore')}`,
     '--webhook-configuration',
@@ -72,7 +76,7 @@ export function certManager(kinds: readonly HookedKind[], values: Values): reado
       renewBefore: values.text('certificates.renewBefore'),
       privateKey,
       usages: ['digital signature', 'server auth'],
-      dnsNames: [`${host}.svc`, `${host}.svc.cluster.local`, host, names.hooks],
+      dnsNames: [`${host}.svc`, `${host}.svc.${values.text('platform.clusterDomain')}`, host, names.hooks],
       issuerRef: { kind: 'Issuer', name: 'gatehouse-ca' },
     }),
     ...rights(kinds, values, ['get'], []),
@@ -108,7 +112,7 @@ function rights(
   const roleRef = (kind: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name })
   const verbs = ['get', 'patch']
   return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
+    serviceAccount(values, 'certificates'),
     {
       apiVersion: rbac,
       kind: 'Role',
@@ -158,7 +162,7 @@ function jobs(values: Values, args: readonly string[]): readonly GeneratedManife
     backoffLimit: 10,
     activeDeadlineSeconds: 900,
     ttlSecondsAfterFinished: 600,
-    template: { metadata: { labels: labels(values, 'certificates') }, spec: pod(values, args) },
+    template: { metadata: podMetadata(values, 'certificates'), spec: pod(values, args) },
   }
   const metadata = (name: string) => ({
     name,
@@ -196,8 +200,7 @@ function pod(values: Values, args: readonly string[]): object {
     securityContext: podSecurity,
     ...filled({
       imagePullSecrets: values.value('images.pullSecrets'),
-      nodeSelector: values.value('hooks.nodeSelector'),
-      tolerations: values.value('hooks.tolerations'),
+      ...placement(values, 'hooks'),
     }),
     containers: [
       {

@@ -15,7 +15,7 @@ import {
   names,
   servicePorts,
 } from './objects.ts'
-import type { Values } from './values.ts'
+import type { Values } from './settings/values.ts'
 
 /** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
 const timeout = '10s'

@@ -14,22 +14,16 @@
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
 import { childResource, controllers } from './controllers.ts'
-import type { HookedKind, ManifestKind } from './kinds.ts'
+import type { FilesInput, HookedKind } from './kinds.ts'
+import { chartFiles } from './chart/chart.ts'
 import { controllerName, type GeneratedManifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
 import { observability } from './observability/index.ts'
 import { userRoles } from './rbac.ts'
 import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
-import { chartValues, type Json, plainValues, valuesFile, valuesSchema } from './values.ts'
-import { jsonFile, templateFile, yamlFile, yamlValue } from './yaml.ts'
-
-export interface FilesInput {
-  readonly version: string
-  readonly kinds: readonly ManifestKind[]
-  readonly hooked: readonly HookedKind[]
-  /** File names in manifests/crds, which another generator writes. */
-  readonly crds: readonly string[]
-}
+import type { Json } from './settings/settings.ts'
+import { plainValues } from './settings/values.ts'
+import { yamlFile, yamlValue } from './yaml.ts'
 
 /** Path relative to manifests/ -> content. */
 export function files(input: FilesInput): Map<string, string> {
@@ -112,46 +106,4 @@ function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
 function kustomization(kind: 'Kustomization' | 'Component', body: object): string {
   const version = kind === 'Component' ? 'v1alpha1' : 'v1beta1'
   return yamlFile([{ apiVersion: `kustomize.config.k8s.io/${version}`, kind, ...body }])
-}
-
-function chartFiles({ version, kinds, hooked }: FilesInput): [string, string][] {
-  const values = chartValues(version)
-  const managed = '.Values.certificates.mode "cert-manager"'
-  const webhooks = admission(kinds, values)
-  const annotated = webhooks.map((object) => ({
-    ...object,
-    metadata: { ...object.metadata, annotations: certManagerAnnotation(values) },
-  }))
-  const templates: readonly [string, string][] = [
-    ['hooks.yaml', templateFile(hooksServer(values))],
-    ['roles.yaml', templateFile(userRoles(kinds, values))],
-    ['controllers.yaml', templateFile(controllers(hooked, values))],
-    ['admission.yaml', templateFile(webhooks, `ne ${managed}`)],
-    ['admission-cert-manager.yaml', templateFile(annotated, `eq ${managed}`)],
-    ['certificates-self-signed.yaml', templateFile(selfSigned(hooked, values), `ne ${managed}`)],
-    ['certificates-cert-manager.yaml', templateFile(certManager(hooked, values), `eq ${managed}`)],
-    ['metacontroller.yaml', templateFile(metacontroller(hooked, values), '.Values.metacontroller.enabled')],
-    ['service-monitor.yaml', templateFile(monitoring(values), '.Values.serviceMonitor.enabled')],
-  ]
-  return [
-    ...templates.map(([name, content]): [string, string] => [`chart/templates/${name}`, content]),
-    ['chart/values.yaml', valuesFile(version, yamlValue)],
-    ['chart/values.schema.json', jsonFile(valuesSchema(version))],
-    ['chart/Chart.yaml', chartFile(version)],
-  ]
-}
-
-function chartFile(version: string): string {
-  return yamlFile([
-    {
-      apiVersion: 'v2',
-      name: 'gatehouse',
-      description: "One guarded entrance to all of a team's MCP servers",
-      type: 'application',
-      version,
-      appVersion: version,
-      // The oldest API server with admission match conditions and the sleep action in pod hooks.
-      kubeVersion: '>=1.30.0-0',
-    },
-  ])
 }

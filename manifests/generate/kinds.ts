@@ -24,6 +24,7 @@ export interface Child extends WatchedResource {
 export interface ManifestKind {
   readonly kind: string
   readonly plural: string
+  readonly description: string
   /** Its status counts who uses it: deleting an object in use is refused, or warned of, so admission is asked. */
   readonly isDeletionReviewed: boolean
 }
@@ -34,6 +35,15 @@ export interface HookedKind {
   readonly plural: string
   readonly children: readonly Child[]
   readonly related: readonly WatchedResource[]
+}
+
+/** What every file is made of. */
+export interface FilesInput {
+  readonly version: string
+  readonly kinds: readonly ManifestKind[]
+  readonly hooked: readonly HookedKind[]
+  /** File names in manifests/crds, which another generator writes. */
+  readonly crds: readonly string[]
 }
 
 /** API group of an apiVersion; '' for core. */

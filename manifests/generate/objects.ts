@@ -3,7 +3,9 @@
  */
 import { apiGroup } from '../../schemas/index.ts'
 import { groupOf, type WatchedResource } from './kinds.ts'
-import type { Json, Values } from './values.ts'
+import { type Component, selector } from './selectors.ts'
+import type { Json } from './settings/settings.ts'
+import type { Values } from './settings/values.ts'
 
 export interface GeneratedManifest {
   readonly apiVersion: string
@@ -38,18 +40,51 @@ export const servicePorts = {
 /** Selects the CompositeControllers for a private Metacontroller. */
 export const instanceLabel = { 'gatehouse.dev/instance': 'default' } as const
 
-export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
-
-/** Labels that never change, for selectors. */
-export function selector(component: Component): Record<string, string> {
-  return { 'app.kubernetes.io/name': `gatehouse-${component}`, 'app.kubernetes.io/component': component }
+export function labels(values: Values, component: Component): Record<string, string> {
+  return { ...ownLabels(values, component), ...values.members('commonLabels') }
 }
 
-export function labels(values: Values, component: Component): Record<string, string> {
+function ownLabels(values: Values, component: Component): Record<string, string> {
   return {
     ...selector(component),
     'app.kubernetes.io/part-of': 'gatehouse',
     'app.kubernetes.io/version': values.version,
+  }
+}
+
+/** Of the template of a pod. */
+export function podMetadata(values: Values, component: Component): Record<string, Json> {
+  return {
+    labels: { ...ownLabels(values, component), ...values.members('podLabels', 'commonLabels') },
+    ...filled({ annotations: values.value('podAnnotations') }),
+  }
+}
+
+/** One without a token: a pod that needs one mounts it itself. */
+export function serviceAccount(
+  values: Values,
+  component: Component,
+  name = `gatehouse-${component}`,
+): GeneratedManifest {
+  return {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: {
+      name,
+      namespace: values.namespace,
+      labels: labels(values, component),
+      ...filled({ annotations: values.value('serviceAccountAnnotations') }),
+    },
+    automountServiceAccountToken: false,
+  }
+}
+
+/** Which nodes a pod may run on. */
+export function placement(values: Values, section: 'hooks' | 'metacontroller'): Record<string, Json> {
+  return {
+    nodeSelector: values.value(`${section}.nodeSelector`),
+    tolerations: values.value(`${section}.tolerations`),
+    affinity: values.value(`${section}.affinity`),
   }
 }
 

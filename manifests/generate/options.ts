@@ -4,15 +4,19 @@
 import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
+  filled,
   instanceLabel,
   labels,
   type GeneratedManifest,
   names,
+  placement,
+  podMetadata,
   podSecurity,
-  selector,
+  serviceAccount,
 } from './objects.ts'
 import { metacontrollerRbac } from './rbac.ts'
-import type { Values } from './values.ts'
+import { selector } from './selectors.ts'
+import type { Values } from './settings/values.ts'
 
 /** For the Prometheus operator; scrapes over TLS, trusting the authority in the certificate's Secret. */
 export function monitoring(values: Values): readonly GeneratedManifest[] {
@@ -53,7 +57,7 @@ export function metacontroller(kinds: readonly HookedKind[], values: Values): re
   }
   const [[key, value] = ['', '']] = Object.entries(instanceLabel)
   return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
+    serviceAccount(values, 'metacontroller'),
     ...metacontrollerRbac(kinds, values),
     {
       apiVersion: 'apps/v1',
@@ -65,16 +69,26 @@ export function metacontroller(kinds: readonly HookedKind[], values: Values): re
         strategy: { type: 'Recreate' },
         selector: { matchLabels: selector('metacontroller') },
         template: {
-          metadata: { labels: labels(values, 'metacontroller') },
+          metadata: podMetadata(values, 'metacontroller'),
           spec: {
             serviceAccountName: names.metacontroller,
             automountServiceAccountToken: true,
             // The image gives its user by name, of which a kubelet cannot tell that it is not root.
-            securityContext: { ...podSecurity, runAsUser: 65532, runAsGroup: 65532 },
+            // OpenShift gives a number itself, and refuses any other.
+            securityContext: {
+              ...podSecurity,
+              ...values.unless('platform.openshift', { runAsUser: 65532, runAsGroup: 65532 }),
+            },
+            ...filled({
+              imagePullSecrets: values.value('images.pullSecrets'),
+              ...placement(values, 'metacontroller'),
+              priorityClassName: values.text('metacontroller.priorityClassName'),
+            }),
             containers: [
               {
                 name: 'metacontroller',
                 image: values.text('metacontroller.image'),
+                imagePullPolicy: values.text('images.pullPolicy'),
                 command: ['/usr/bin/metacontroller'],
                 args: [
                   `--target-label-selector=${key}=${value}`,

@@ -8,7 +8,7 @@
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
 import { distinct, type HookedKind, type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, rules } from './objects.ts'
-import type { Values } from './values.ts'
+import type { Values } from './settings/values.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 const read = ['get', 'list', 'watch'] as const

@@ -10,9 +10,10 @@ const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.st
 
 /** Every kind of the API, sorted by name. */
 export function allKinds(): readonly ManifestKind[] {
-  return kinds.map(({ kind, plural, columns }) => ({
+  return kinds.map(({ kind, plural, description, columns }) => ({
     kind,
     plural,
+    description,
     isDeletionReviewed: columns.some(({ jsonPath }) => countsOfUse.has(jsonPath)),
   }))
 }

@@ -11,11 +11,15 @@ import {
   labels,
   type GeneratedManifest,
   names,
+  placement,
+  podMetadata,
   podSecurity,
-  selector,
+  serviceAccount,
   servicePorts,
 } from './objects.ts'
-import type { Values } from './values.ts'
+import type { Json } from './settings/settings.ts'
+import { selector } from './selectors.ts'
+import type { Values } from './settings/values.ts'
 
 const tlsFolder = '/etc/gatehouse-hooks/tls'
 
@@ -40,7 +44,7 @@ export function namespace(values: Values): readonly GeneratedManifest[] {
 export function hooksServer(values: Values): readonly GeneratedManifest[] {
   const metadata = { name: names.hooks, namespace: values.namespace, labels: labels(values, 'hooks') }
   return [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata, automountServiceAccountToken: false },
+    serviceAccount(values, 'hooks'),
     ...hooksRbac(values),
     {
       apiVersion: 'apps/v1',
@@ -52,7 +56,7 @@ export function hooksServer(values: Values): readonly GeneratedManifest[] {
         selector: { matchLabels: selector('hooks') },
         // A new pod answers before an old one goes: admission has no gap.
         strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
-        template: { metadata: { labels: labels(values, 'hooks') }, spec: pod(values) },
+        template: { metadata: podMetadata(values, 'hooks'), spec: pod(values) },
       },
     },
     {
@@ -110,18 +114,10 @@ function pod(values: Values): object {
     terminationGracePeriodSeconds: 30,
     ...filled({
       imagePullSecrets: values.value('images.pullSecrets'),
-      nodeSelector: values.value('hooks.nodeSelector'),
-      tolerations: values.value('hooks.tolerations'),
+      ...placement(values, 'hooks'),
       priorityClassName: values.text('hooks.priorityClassName'),
+      topologySpreadConstraints: values.value('hooks.topologySpreadConstraints'),
     }),
-    topologySpreadConstraints: ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map(
-      (topologyKey) => ({
-        maxSkew: 1,
-        topologyKey,
-        whenUnsatisfiable: 'ScheduleAnyway',
-        labelSelector: { matchLabels: selector('hooks') },
-      }),
-    ),
     containers: [
       {
         name: 'hooks',
@@ -138,7 +134,10 @@ function pod(values: Values): object {
           { name: 'GATEHOUSE_VERSION', value: values.version },
           { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
           { name: 'GATEHOUSE_STDIO_ATTACH', value: values.text('stdio.attach') },
-          ...values.when('integrations.gatewayAPI', gatewayApiVariable),
+          { name: 'GATEHOUSE_OPENSHIFT', value: values.text('platform.openshift') },
+          { name: 'GATEHOUSE_CLUSTER_DOMAIN', value: values.text('platform.clusterDomain') },
+          { name: 'GATEHOUSE_ENABLE_OBO', value: values.text('integrations.onBehalfOf') },
+          ...optionalVariables(values),
           ...values.items('hooks.extraEnv'),
         ],
         ports: Object.values(servicePorts).map(({ name, containerPort }) => ({
@@ -163,6 +162,23 @@ function pod(values: Values): object {
       },
     ],
   }
+}
+
+function optionalVariables(values: Values): readonly Json[] {
+  const redis = (name: string, path: string) => ({
+    name: `GATEHOUSE_DEFAULT_REDIS_${name}`,
+    value: values.text(path),
+  })
+  return [
+    ...values.when('redis.address', redis('ADDR', 'redis.address')),
+    ...values.when('redis.secretName', redis('SECRET_NAME', 'redis.secretName')),
+    ...values.when('redis.secretName', redis('SECRET_KEY', 'redis.secretKey')),
+    ...values.when('images.runtimePullSecrets', {
+      name: 'GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS',
+      value: values.joined('images.runtimePullSecrets'),
+    }),
+    ...values.when('integrations.gatewayAPI', gatewayApiVariable),
+  ]
 }
 
 /** Where DNS pods and API servers listen, on the usual distributions: policies are checked behind the Service. */

@@ -5,7 +5,7 @@
  * in a string is quoted, and every other one stands behind a `#`, from which what it renders escapes by a new line.
  */
 import { Document, stringify, visit } from 'yaml'
-import type { Json } from './values.ts'
+import type { Json } from './settings/settings.ts'
 
 const header = '# Written by manifests/generate; change the generator, not this file.\n'
 
@@ -35,7 +35,9 @@ function yamlObject(object: object): string {
   const document = new Document(object, { aliasDuplicateObjects: false })
   visit(document, {
     Scalar(_key, node) {
-      if (typeof node.value === 'string' && node.value.includes('\uE000')) node.type = 'QUOTE_DOUBLE'
+      if (typeof node.value !== 'string' || !node.value.includes('\uE000')) return
+      // An item of its own is written as JSON, whose quotes stay as they are.
+      if (!node.value.startsWith('\uE006')) node.type = 'QUOTE_DOUBLE'
     },
   })
   return document.toString({ lineWidth: 0 })
@@ -54,6 +56,14 @@ function expressions(text: string): string {
           /^( *)- (?:'|")?\uE006([\w.]+) (.*)\uE007(?:'|")?$/,
           (_line, before: string, path: string, item: string) => listItemWhen(before, path, item),
         )
+        .replace(/^( *)"?\uE008([\w. ]+)\uE009"?: ""$/, (_line, before: string, paths: string) =>
+          mapMembers(before, paths.split(' ')),
+        )
+        .replace(
+          /^( *)"?\uE00A([\w.]+) (\w+)\uE00B"?: (.*)$/,
+          (_line, before: string, path: string, key: string, value: string) =>
+            `${before}# {{- if not .Values.${path} }}\n${before}${key}: ${value}\n${before}# {{- end }}`,
+        )
         .replace(/\uE002([\w.]+)\uE003$/, `# {{- toYaml .Values.$1 | nindent ${indent} }}`)
         .replaceAll(/\uE000([^\uE001]*)\uE001/g, '{{ $1 }}')
     })
@@ -68,4 +78,11 @@ function listItemWhen(before: string, path: string, item: string): string {
 /** Further items at the end of a list; nothing at all when there are none. */
 function listItems(before: string, path: string): string {
   return `${before}# {{- with .Values.${path} }}{{- toYaml . | nindent ${before.length} }}{{- end }}`
+}
+
+/** Further members of a map. Of several settings the first wins. */
+function mapMembers(before: string, paths: readonly string[]): string {
+  const values = paths.map((path) => `.Values.${path}`)
+  const all = values.length === 1 ? values.join(' ') : `merge (dict) ${values.join(' ')}`
+  return `${before}# {{- with ${all} }}{{- toYaml . | nindent ${before.length} }}{{- end }}`
 }

@@ -1,6 +1,6 @@
 /** Alert rules: as a file for Prometheus, and as an object for the Prometheus operator. */
 import { alertRules, runbookPath } from '../../../schemas/metrics/index.ts'
-import type { Values } from '../values.ts'
+import type { Values } from '../settings/values.ts'
 
 const docsUrl = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
 

@@ -1,6 +1,6 @@
 /** What observes an installation: alert rules, dashboards and scraping of the servers, all from the table of metrics. */
 import { jsonFile, yamlFile } from '../yaml.ts'
-import type { Values } from '../values.ts'
+import type { Values } from '../settings/values.ts'
 import { prometheusRule, ruleFile } from './alerts.ts'
 import { dashboards } from './dashboards.ts'
 

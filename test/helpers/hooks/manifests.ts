@@ -77,10 +77,12 @@ function render(template: string, context: RenderContext): string {
       (_all, inner: string, lines: string) => (holds(inner, context) ? lines : ''),
     )
     .replaceAll(
-      /# \{\{- with \.Values\.([\w.]+) \}\}\{\{- toYaml \. \| nindent (\d+) \}\}\{\{- end \}\}/g,
-      (_all, path: string, by: string) => {
-        const list = lookup(context.values, path)
-        return Array.isArray(list) && list.length > 0 ? `#${block(list, Number(by))}` : '#'
+      /# \{\{- with (?:merge \(dict\) )?([\w .]+) \}\}\{\{- toYaml \. \| nindent (\d+) \}\}\{\{- end \}\}/g,
+      (_all, paths: string, by: string) => {
+        const found = paths.split(' ').map((path) => lookup(context.values, path.replace('.Values.', '')))
+        // Of maps the first wins; there is only one list.
+        const value = found.length > 1 ? Object.assign({}, ...found.toReversed()) : found[0]
+        return isEmpty(value) ? '#' : `#${block(value, Number(by))}`
       },
     )
     .replaceAll(
@@ -90,6 +92,9 @@ function render(template: string, context: RenderContext): string {
     .replaceAll('{{ .Release.Namespace }}', context.namespace)
     .replaceAll('{{ .Chart.AppVersion }}', context.version)
     .replaceAll('{{ list .Chart.AppVersion .Values | toJson | sha256sum | trunc 10 }}', '0123456789')
+    .replaceAll(/\{\{ join `,` \.Values\.([\w.]+) \}\}/g, (_all, path: string) =>
+      String(lookup(context.values, path)),
+    )
     .replaceAll(/\{\{ \.Values\.([\w.]+) \}\}/g, (_all, path: string) => String(lookup(context.values, path)))
   const left = /\{\{.*/.exec(text)
   if (left) throw new Error(`the renderer does not know: ${left[0]}`)
@@ -99,8 +104,11 @@ function render(template: string, context: RenderContext): string {
 function holds(condition: string, { values }: RenderContext): boolean {
   const compared = /^(eq|ne) \.Values\.([\w.]+) "([^"]*)"$/.exec(condition)
   if (compared) return (lookup(values, compared[2] ?? '') === compared[3]) === (compared[1] === 'eq')
-  const plain = /^\.Values\.([\w.]+)$/.exec(condition)
-  if (plain) return Boolean(lookup(values, plain[1] ?? ''))
+  const plain = /^(not )?\.Values\.([\w.]+)$/.exec(condition)
+  if (plain) {
+    const value = lookup(values, plain[2] ?? '')
+    return (value === false || isEmpty(value)) === (plain[1] !== undefined)
+  }
   throw new Error(`the renderer does not know the condition: ${condition}`)
 }
 

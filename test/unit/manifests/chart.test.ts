@@ -2,7 +2,6 @@
 import { spawnSync } from 'node:child_process'
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
 import {
@@ -77,64 +76,6 @@ for (const { title, set } of variants) {
   )
 }
 
-await t.test('chart: values end up where they belong', async (t) => {
-  const objects = renderedChart(
-    {
-      'images.hooks': 'registry.example.com/hooks@sha256:0000',
-      'images.runtime': 'registry.example.com/runtime:1',
-      'images.pullSecrets': [{ name: 'pull' }],
-      'hooks.replicas': 5,
-      'hooks.nodeSelector': { disk: 'ssd' },
-      'hooks.extraEnv': [{ name: 'GATEHOUSE_ENABLE_OBO', value: 'true' }],
-      'admission.failurePolicy': 'Ignore',
-      'stdio.attach': false,
-    },
-    'elsewhere',
-  )
-  const deployment = objects.find(({ kind }) => kind === 'Deployment')
-  t.match(deployment, {
-    metadata: { namespace: 'elsewhere' },
-    spec: {
-      replicas: 5,
-      template: {
-        spec: {
-          nodeSelector: { disk: 'ssd' },
-          imagePullSecrets: [{ name: 'pull' }],
-          containers: [
-            {
-              image: 'registry.example.com/hooks@sha256:0000',
-              env: [
-                { name: 'GATEHOUSE_VERSION' },
-                { name: 'GATEHOUSE_RUNTIME_IMAGE', value: 'registry.example.com/runtime:1' },
-                { name: 'GATEHOUSE_STDIO_ATTACH', value: 'false' },
-                { name: 'GATEHOUSE_ENABLE_OBO', value: 'true' },
-              ],
-            },
-          ],
-        },
-      },
-    },
-  })
-  t.match(
-    objects.find(({ kind }) => kind === 'ValidatingWebhookConfiguration'),
-    { webhooks: [{ failurePolicy: 'Ignore', clientConfig: { service: { namespace: 'elsewhere' } } }] },
-  )
-  const text = JSON.stringify(objects)
-  t.notMatch(text, 'gatehouse-system', 'no trace of the default namespace')
-  t.match(text, 'https://gatehouse-hooks.elsewhere.svc:8443/hooks/')
-})
-
-await t.test('values.schema.json: takes the defaults, refuses the misspelt and the unknown', async (t) => {
-  const schema: object = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8'))
-  const values: Record<string, object> = parse(readFileSync(join(chart, 'values.yaml'), 'utf8'))
-  const validate = new Ajv().compile(schema)
-  t.ok(validate(values), JSON.stringify(validate.errors))
-  t.notOk(validate({ ...values, hook: {} }), 'a section that is none')
-  t.notOk(validate({ ...values, hooks: { ...values['hooks'], replica: 1 } }), 'a setting that is none')
-  t.notOk(validate({ ...values, certificates: { mode: 'selfsigned' } }), 'a mode that is none')
-  t.notOk(validate({ ...values, hooks: { replicas: 0 } }), 'no hooks server at all')
-})
-
 await t.test('chart: carries the definitions as files, which helm packages without a warning', async (t) => {
   const there = readdirSync(join(manifestsFolder, 'crds')).toSorted()
   t.strictSame(readdirSync(join(chart, 'crds')).toSorted(), there)
@@ -155,18 +96,3 @@ await t.test('chart: version and app version are the project’s', async (t) => 
     apiVersion: 'v2',
   })
 })
-
-await t.test(
-  'chart: HTTPRoutes only with integrations.gatewayAPI, as with the kustomize component',
-  async (t) => {
-    const routed = (set: Record<string, unknown>) => {
-      const text = JSON.stringify(renderedChart(set))
-      return { managed: text.split('"httproutes"').length - 1, told: text.includes('GATEHOUSE_GATEWAY_API') }
-    }
-    t.strictSame(routed({}), { managed: 0, told: false })
-    t.strictSame(routed({ 'integrations.gatewayAPI': true }), { managed: 3, told: true })
-    const component = readFileSync(join(manifestsFolder, 'gateway-api/kustomization.yaml'), 'utf8')
-    t.equal(component.split('httproutes').length - 1, 3)
-    t.match(component, 'GATEHOUSE_GATEWAY_API')
-  },
-)
