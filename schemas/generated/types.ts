@@ -1441,7 +1441,7 @@ export type MCPWebhookConfigStatus = ConfigStatus
 export type MarkRule = {
   /** In logs and metrics. */
   readonly name: string
-  /** Control sequences, marks of direction, zero-width and tag characters in results. observe: counted; mark: become visible, as \u{200b}; strip: removed; refuse: no result. */
+  /** Control sequences, marks of direction, zero-width and tag characters in results, and in what lists and the instructions of servers say. observe: counted; mark: become visible, as \u{200b}; strip: removed; refuse: no result, and not in the list. */
   readonly hiddenCharacters?: "observe" | "mark" | "strip" | "refuse"
   /** Texts of tools stand between delimiters that name backend and tool; what looks like one within a text is escaped. */
   readonly delimiters?: boolean

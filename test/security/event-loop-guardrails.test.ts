@@ -2,6 +2,7 @@
 import t from 'tap'
 import { startRawBackend } from '../helpers/mcp/raw-backend.ts'
 import { post, statelessRequest } from '../helpers/mcp/wire.ts'
+import { until } from '../helpers/redis.ts'
 import { bareNames } from '../helpers/vmcp/vmcp.ts'
 import { startWatched } from '../helpers/vmcp/watched.ts'
 
@@ -136,4 +137,39 @@ t.test('event loop: nothing that is marked keeps the server from others', async 
     // The largest that a backend may send.
     await row(`${hiddenCharacters} 64 MB`, () => call(64 * MB, 'long text, '), 200)
   }
+})
+
+t.test('event loop: no list that is marked keeps the server from others', async (t) => {
+  let tools: string[] = []
+  const backend = await startRawBackend({
+    capabilities: '{"tools":{"listChanged":true}}',
+    tools: () => tools,
+  })
+  t.teardown(() => backend.close())
+  const { url, row } = await startWatched(t, {
+    backends: [{ name: 'raw', url: backend.url, transport: 'streamable-http' }],
+    aggregation: bareNames('raw'),
+    guardrails: { mark: [{ name: 'all', hiddenCharacters: 'mark' }] },
+  })
+  const list = async () => {
+    const { headers, body } = statelessRequest('tools/list', {})
+    return post(url, body, headers)
+  }
+  await list()
+  await until(() => backend.streams.size > 0)
+  let serial = 0
+  const offer = async (count: number, description: string): Promise<number> => {
+    const name = `list${++serial}`
+    tools = Array.from(
+      { length: count },
+      (_, i) => `{"name":"${name}_${i}","description":"${description}","inputSchema":{"type":"object"}}`,
+    )
+    backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+    let answer = await list()
+    while (!answer.text.includes(name)) answer = await list()
+    return answer.status
+  }
+  for (const unit of ['plain ', 'a\\u200b', '\\u001b[31mx'])
+    await row(`many small with ${unit}`, (n) => offer(Math.min(9_000, 2_000 * n), filler(200, unit)), 200)
+  await row('one large', (n) => offer(1, filler(500_000 * n, 'a\\u200b')), 200)
 })

@@ -53,6 +53,12 @@ export interface EventFields extends AttachEventFields {
     readonly left_out: number
     readonly examples: readonly string[]
   }
+  /** Guardrails keep what a backend lists from clients; 0: nothing any more. */
+  readonly items_withheld: {
+    readonly backend: string
+    readonly left_out: number
+    readonly examples: readonly string[]
+  }
   /** A name cannot be offered as it stands; `resolved` when it can again. */
   readonly name_conflict: {
     readonly kind: string

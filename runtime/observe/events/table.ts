@@ -135,6 +135,24 @@ export const eventTable: EventTable = {
           : undefined,
     }),
   },
+  items_withheld: {
+    message: ({ left_out }) =>
+      left_out > 0
+        ? 'guardrails keep what a backend lists from clients'
+        : 'guardrails keep nothing of the lists from clients any more',
+    level: ({ left_out }) => (left_out > 0 ? 'warn' : 'info'),
+    condition: ({ backend, left_out, examples }) => ({
+      id: `items_withheld/${backend}`,
+      backend,
+      open:
+        left_out > 0
+          ? {
+              message: `backend ${backend} lists items with hidden characters: ${left_out} left out`,
+              fix: `ask whoever runs ${backend} why they are there, or give the rule an exception: ${examples.slice(0, 2).join('; ')}`,
+            }
+          : undefined,
+    }),
+  },
   name_conflict: {
     message: ({ resolved }) =>
       resolved ? 'a name can be offered again' : 'a name cannot be offered as it stands',

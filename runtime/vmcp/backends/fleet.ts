@@ -32,8 +32,11 @@ export interface FleetOptions {
   /** Told when a listing will not be shown any more. */
   readonly onDropped: (listing: Listing) => void
   readonly available: (name: string) => boolean
-  /** Settles once what is read of a backend can be compared with what was approved; false: it is to be read again soon. */
-  readonly pinsReady: (name: string, listing: Listing) => Promise<boolean>
+  /**
+   * Settles once what is read of a backend can be compared with what was approved and shown; false: it is to be read again
+   * soon.
+   */
+  readonly ready: (name: string, listing: Listing) => Promise<boolean>
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => Configured
 }
 
@@ -108,7 +111,7 @@ export class Fleet {
       onRead: (listing, before) => onListing(backend, listing, before),
       onState: this.#options.onState,
       onDropped: this.#options.onDropped,
-      pinsReady: (listing) => this.#options.pinsReady(settings.name, listing),
+      ready: (listing) => this.#options.ready(settings.name, listing),
     })
     return { backend, listings, available: () => available(settings.name) }
   }

@@ -10,13 +10,13 @@ import type { Listing } from './listing.ts'
 import { type Aliases, aliasesOf } from './names/aliases.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
-import type { PinReason } from './pinning/parts.ts'
 import {
   type Composer,
   type CatalogEntry,
   type CatalogNotice,
   type CatalogItem,
   holdsName,
+  type Refused,
   type RefusedEntry,
   type RefusedTool,
   type ToolEntry,
@@ -27,7 +27,7 @@ export interface TemplateEntry extends CatalogEntry {
   readonly matches: TemplateMatcher
 }
 
-/** A template that pinning keeps from clients: what it matches is refused. */
+/** A template that is withheld from clients: what it matches is refused. */
 interface RefusedTemplate extends RefusedEntry {
   readonly matches: TemplateMatcher
 }
@@ -38,9 +38,10 @@ export class Catalog {
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
   readonly templates: ReadonlyMap<string, TemplateEntry>
-  /** What pinning keeps from clients, by the names that they know. */
+  /** What pinning and guardrails keep from clients, by the names that they know. */
   readonly refusedTools: ReadonlyMap<string, RefusedTool>
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
+  readonly refusedResources: ReadonlyMap<string, RefusedEntry>
   readonly refusedTemplates: ReadonlyMap<string, RefusedTemplate>
   /** In the order in which a URI is looked for: what holds its place, then what was never approved. */
   readonly #templateOrder: readonly (TemplateEntry | RefusedTemplate)[]
@@ -71,7 +72,9 @@ export class Catalog {
     const prompts = resolvePrompts(sorted, aggregation, problems)
     this.prompts = prompts.entries
     this.refusedPrompts = prompts.refused
-    this.resources = firstWins(sorted, ({ resources }) => resources, 'resource', problems)
+    const resources = resolveResources(sorted, problems)
+    this.resources = resources.entries
+    this.refusedResources = resources.refused
     const templates = resolveTemplates(sorted, problems)
     this.templates = templates.entries
     this.refusedTemplates = templates.refused
@@ -100,9 +103,9 @@ export class Catalog {
     return found && 'refused' in found ? undefined : found
   }
 
-  /** As `findResource`; a template that pinning keeps from clients is found too. */
+  /** As `findResource`; what is withheld from clients is found too. */
   resourceAt(uri: string): CatalogEntry | RefusedEntry | undefined {
-    return this.resources.get(uri) ?? this.#findTemplate(uri)
+    return this.resources.get(uri) ?? this.refusedResources.get(uri) ?? this.#findTemplate(uri)
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
@@ -187,7 +190,22 @@ function firstWins(
 }
 
 interface Claimed extends CatalogEntry {
-  readonly refused?: PinReason
+  readonly refused?: Refused
+}
+
+function resolveResources(listings: readonly Listing[], problems: CatalogNotice[]) {
+  const entries = new Map<string, CatalogEntry>()
+  const refused = new Map<string, RefusedEntry>()
+  for (const [key, { refused: reason, ...entry }] of firstWins(
+    listings,
+    ({ resources }) => resources,
+    'resource',
+    problems,
+  )) {
+    if (reason === undefined) entries.set(key, entry)
+    else refused.set(key, { key, backend: entry.backend, original: key, refused: reason })
+  }
+  return { entries, refused }
 }
 
 function resolveTemplates(listings: readonly Listing[], problems: CatalogNotice[]) {

@@ -20,7 +20,7 @@ export function lookFor(
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id)
 }
 
-/** A name that pinning keeps from clients: policies decide first whether the caller may learn that it is there. */
+/** A name that is withheld from clients: policies decide first whether the caller may learn that it is there. */
 export function refusedFacts(
   catalog: Catalog,
   action: AccessRequest['action'],
@@ -29,7 +29,8 @@ export function refusedFacts(
   if (action === 'read_resource') {
     const found = catalog.refusedTemplates.get(id) ?? catalog.resourceAt(id)
     if (!found || !('refused' in found)) return undefined
-    return { hints: {}, origin: { backend: found.backend, original: id, template: found.key } }
+    const template = 'matches' in found ? { template: found.key } : {}
+    return { hints: {}, origin: { backend: found.backend, original: id, ...template } }
   }
   const refused = (action === 'call_tool' ? catalog.refusedTools : catalog.refusedPrompts).get(id)
   return refused && { hints: {}, origin: { backend: refused.backend, original: refused.original } }

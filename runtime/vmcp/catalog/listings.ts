@@ -53,8 +53,8 @@ export interface ListingsOptions {
   readonly onState: () => void
   /** Told when a listing will not be answered any more. */
   readonly onDropped: (listing: Listing) => void
-  /** Settles once what was read can be compared with what was approved; false: it is to be read again soon. */
-  readonly pinsReady?: (listing: Listing) => Promise<boolean>
+  /** Settles once what was read can be compared with what was approved, and shown; false: it is to be read again soon. */
+  readonly ready?: (listing: Listing) => Promise<boolean>
 }
 
 export interface ViewOptions {
@@ -337,7 +337,7 @@ export class Listings {
       pins: backend.settings.pins,
       measured: (request, work) => backend.measured(request, work),
     })
-    if ((await this.#options.pinsReady?.(listing)) === false) this.#provisional.add(listing)
+    if ((await this.#options.ready?.(listing)) === false) this.#provisional.add(listing)
     return listing
   }
 

@@ -5,13 +5,13 @@
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Listing } from './listing.ts'
-import type { PinReason } from './pinning/parts.ts'
 import { prefixFormat } from './tools.ts'
 import {
   type CatalogNotice,
   type CatalogEntry,
   type CatalogItem,
   holdsName,
+  type Refused,
   type RefusedEntry,
 } from './types.ts'
 
@@ -90,7 +90,7 @@ export function resolvePrompts(
 interface Claim {
   readonly backend: string
   readonly entry: CatalogEntry
-  readonly reason: PinReason | undefined
+  readonly reason: Refused | undefined
 }
 
 function claimOf({ key, json, check, refused }: CatalogItem, backend: string, name: string): Claim {

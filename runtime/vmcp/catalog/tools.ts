@@ -14,8 +14,14 @@ import {
   type ToolOverride,
   type WorkloadTools,
 } from '../../../schemas/index.ts'
-import type { PinReason } from './pinning/parts.ts'
-import { type CatalogNotice, holdsName, type RefusedTool, type ToolEntry, type ToolItem } from './types.ts'
+import {
+  type CatalogNotice,
+  holdsName,
+  type Refused,
+  type RefusedTool,
+  type ToolEntry,
+  type ToolItem,
+} from './types.ts'
 
 /** Longer names are refused by some model APIs. Without aliases they are offered all the same, and reported. */
 const longName = 64
@@ -85,7 +91,7 @@ export interface ResolvedTools {
   readonly refused: ReadonlyMap<string, RefusedTool>
 }
 
-function refusedEntry({ backend, item }: Candidate, key: string, refused: PinReason): RefusedTool {
+function refusedEntry({ backend, item }: Candidate, key: string, refused: Refused): RefusedTool {
   return { key, backend, original: item.key, refused, json: item.json }
 }
 

@@ -12,11 +12,14 @@ export interface CatalogItem {
   readonly sessionJson?: Buffer
   /** Digests of what clients rely on, where pinning is on. */
   readonly pin?: PinDigests
-  /** Why pinning keeps it from being offered. */
-  readonly refused?: PinReason
+  /** What keeps it from being offered. */
+  readonly refused?: Refused
   /** Arguments of a call must pass it: the approved definition stands in for a changed one. */
   readonly check?: ArgumentCheck
 }
+
+/** Pinning, with its reason, or a rule of the guardrails. */
+export type Refused = PinReason | { readonly guardrail: string }
 
 export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
@@ -39,12 +42,12 @@ export interface CatalogEntry {
   readonly check?: ArgumentCheck
 }
 
-/** A name that pinning keeps from clients: a call of it is refused, and leads nowhere else. */
+/** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */
 export interface RefusedEntry {
   readonly key: string
   readonly backend: string
   readonly original: string
-  readonly refused: PinReason
+  readonly refused: Refused
 }
 
 export interface RefusedTool extends RefusedEntry {
@@ -53,10 +56,10 @@ export interface RefusedTool extends RefusedEntry {
 }
 
 /**
- * What was approved holds its name while it is refused, so that a call leads to no other backend. What never was has no
- * claim to a name, and takes none away from others.
+ * What was approved holds its name while it is refused, so that a call leads to no other backend; so does what guardrails
+ * refuse. What never was approved has no claim to a name, and takes none away from others.
  */
-export function holdsName(refused: PinReason | undefined): boolean {
+export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
@@ -93,6 +96,7 @@ export interface CatalogNotice {
     | 'unused_override'
     | 'workflow'
     | 'malformed'
+    | 'withheld'
   readonly subject: string
   readonly message: string
 }

@@ -35,6 +35,12 @@ export interface View {
   readonly stale: readonly Lack[]
 }
 
+/** What guardrails make of a list. */
+export interface ListTreatment {
+  /** `offered`: what pinning lets through of the listing. */
+  apply(listing: Listing, offered: Listing): Listing
+}
+
 interface AskedView extends View {
   /** What the catalog was made of, as it was read. */
   readonly asked: readonly Listing[]
@@ -68,6 +74,7 @@ export class Views {
   readonly #onMerged: () => void
   readonly #reserved: ReadonlySet<string>
   readonly #pins: PinBook | undefined
+  readonly #marks: ListTreatment | undefined
   /** Views that need no asking, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is order of use. */
@@ -83,6 +90,7 @@ export class Views {
     /** Names of the tools of the server itself. */
     reserved: ReadonlySet<string> = new Set(),
     pins?: PinBook,
+    marks?: ListTreatment,
   ) {
     this.#aggregation = aggregation
     this.#compose = compose
@@ -91,6 +99,7 @@ export class Views {
     this.#onMerged = onMerged
     this.#reserved = reserved
     this.#pins = pins
+    this.#marks = marks
   }
 
   /** What was known may be wrong now. */
@@ -250,9 +259,12 @@ export class Views {
       this.#catalogs.set(key, known)
       return known
     }
-    const pins = this.#pins
-    const offered = pins ? listings.map((listing) => pins.apply(listing)) : listings
-    const catalog = new Catalog(offered, this.#aggregation, this.#compose, this.#reserved)
+    const catalog = new Catalog(
+      listings.map((listing) => this.#shown(listing)),
+      this.#aggregation,
+      this.#compose,
+      this.#reserved,
+    )
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > maxCatalogs) {
       const [oldest] = this.#catalogs.keys()
@@ -260,6 +272,12 @@ export class Views {
     }
     this.#onMerged()
     return catalog
+  }
+
+  /** Pinning compares what the backend sent; clients see what guardrails have made of what it lets through. */
+  #shown(listing: Listing): Listing {
+    const offered = this.#pins?.apply(listing) ?? listing
+    return this.#marks?.apply(listing, offered) ?? offered
   }
 }
 

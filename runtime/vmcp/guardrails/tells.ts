@@ -16,26 +16,36 @@ export interface GuardrailTells {
 
 const maxName = 128
 
-export function tellGuardrails({
-  server,
-  telemetry,
-  events,
-}: GuardrailTells): (decision: GuardrailDecision) => void {
-  return function tell({ method, backend, original, direction, finding, error }) {
-    const call = { direction, backend, method, item: shown(original) }
+/** In a call: its audit line says so too. */
+export function tellGuardrails(tells: GuardrailTells): (decision: GuardrailDecision) => void {
+  return function tell(decision) {
+    tellFinding(tells, decision)
+    const { direction, finding } = decision
     if (!finding) {
-      events.emit('guardrail_failed', { ...call, err: error })
       annotateDenial('guardrail_failed')
       annotateGuardrail({ rule: undefined, direction, outcome: 'failed', count: 1 })
-      if (telemetry.enabled) telemetry.metrics.guardrailFailures(1, { server, direction })
       return
     }
     const { rule, outcome, count } = finding
-    events.emit('guardrail_matched', { ...call, rule, outcome, count })
     if (outcome === 'refused') annotateDenial('guardrail_refused')
     annotateGuardrail({ rule, direction, outcome, count })
-    if (telemetry.enabled) telemetry.metrics.guardrailMatches(count, { server, rule, direction, outcome })
   }
+}
+
+/** Outside of calls. */
+export function tellFinding(
+  { server, telemetry, events }: GuardrailTells,
+  { method, backend, original, direction, finding, error }: GuardrailDecision,
+): void {
+  const call = { direction, backend, method, item: shown(original) }
+  if (!finding) {
+    events.emit('guardrail_failed', { ...call, err: error })
+    if (telemetry.enabled) telemetry.metrics.guardrailFailures(1, { server, direction })
+    return
+  }
+  const { rule, outcome, count } = finding
+  events.emit('guardrail_matched', { ...call, rule, outcome, count })
+  if (telemetry.enabled) telemetry.metrics.guardrailMatches(count, { server, rule, direction, outcome })
 }
 
 function shown(name: string | undefined): string | undefined {

@@ -182,7 +182,7 @@ export class Core {
       (catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name),
     )
     if (!entry) throw this.#notFound(client, 'tool', name)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
     requireDecided(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, sent, headers)
     return entry
@@ -251,7 +251,7 @@ export class Core {
       (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
     )
     if (!entry) throw this.#notFound(operation.client, 'prompt', name)
-    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins.onRefusal)
+    if ('refused' in entry) throw refusal(entry, 'prompts/get', this.#pins)
     requireDecided(operation.origin, entry)
     return this.calls.call(operation, entry, { name: JSON.stringify(entry.original) })
   }
@@ -263,12 +263,12 @@ export class Core {
   }
 
   /**
-   * The entry behind a URI. Rejects with FORBIDDEN when pinning refuses it, with RESOURCE_NOT_FOUND, or with
+   * The entry behind a URI. Rejects with FORBIDDEN when it is withheld from clients, with RESOURCE_NOT_FOUND, or with
    * BACKEND_UNAVAILABLE when that cannot be known now.
    */
   async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri))
-    if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins.onRefusal)
+    if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
     if (entry) return entry
     throw (
       this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })

@@ -108,7 +108,7 @@ export class EntryCalls {
     const { client } = operation
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
-    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins.onRefusal)
+    if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
     return this.call(operation, entry, {}, step)
   }
 

@@ -1,6 +1,6 @@
-/** How calls end that pinning does not let through. */
+/** How calls end of what pinning or guardrails keep from clients. */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { annotateDenial, visibleText } from '../../observe/index.ts'
+import { annotateDenial, type Events, visibleText } from '../../observe/index.ts'
 import type { ArgumentCheck, MatchSchemas, PinReason } from '../catalog/pinning/parts.ts'
 import type { CatalogEntry, RefusedEntry } from '../catalog/types.ts'
 import { type Operation, type Outcome, toolErrorOutcome } from './operation.ts'
@@ -13,14 +13,28 @@ export interface PinRefusal {
   readonly method: string
 }
 
+export interface WithheldCall extends Omit<PinRefusal, 'reason'> {
+  readonly rule: string
+}
+
 export interface PinParts {
   /** Called for each call that pinning refuses. */
   readonly onRefusal: (refusal: PinRefusal) => void
+  /** Called for each call of something that guardrails have left out of a list. */
+  readonly onWithheld: (withheld: WithheldCall) => void
   /** Checks arguments of something for whoever sent them. */
   readonly matcherFor: (
     requester: Pick<Operation, 'client' | 'signal'>,
     subject: Pick<CatalogEntry, 'backend' | 'original'>,
   ) => MatchSchemas
+}
+
+export function tellRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'onWithheld'> {
+  return {
+    onRefusal: (refused) => events.emit('pin_refused', refused),
+    onWithheld: (call) =>
+      events.emit('guardrail_matched', { ...call, direction: 'results', outcome: 'refused', count: 1 }),
+  }
 }
 
 const maxName = 128
@@ -30,10 +44,16 @@ const maxViolations = 10
 export function refusal(
   { backend, original, refused }: RefusedEntry,
   method: string,
-  tell: (refusal: PinRefusal) => void,
+  { onRefusal, onWithheld }: Pick<PinParts, 'onRefusal' | 'onWithheld'>,
 ): GatehouseError {
-  annotateDenial(refused)
-  tell({ backend, item: visibleText(original.slice(0, maxName)).slice(0, maxName), reason: refused, method })
+  const call = { backend, item: visibleText(original.slice(0, maxName)).slice(0, maxName), method }
+  if (typeof refused === 'string') {
+    annotateDenial(refused)
+    onRefusal({ ...call, reason: refused })
+  } else {
+    annotateDenial('guardrail_refused')
+    onWithheld({ ...call, rule: refused.guardrail })
+  }
   return new GatehouseError('FORBIDDEN')
 }
 

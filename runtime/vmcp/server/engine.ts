@@ -4,21 +4,15 @@
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
-import type { AuthServerFacts } from '../../incoming/index.ts'
-import type { Log } from '../../net/index.ts'
-import type { UpstreamTokens } from '../../outgoing/index.ts'
-import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { ConnectionScope, SessionListener } from '../backends/session-era/connections.ts'
 import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
-import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
-import type { Clock } from '../clock.ts'
-import { GuardSlot } from '../guardrails/index.ts'
+import { GuardSlot, ListMarks } from '../guardrails/index.ts'
 import { Core } from '../pipeline/core.ts'
 import type { CallParts } from '../pipeline/entry-calls.ts'
 import { type Configured, configuredBackend } from '../backends/backend-settings.ts'
@@ -26,45 +20,19 @@ import { Fleet } from '../backends/fleet.ts'
 import { BundleExpiry } from '../health/certificates.ts'
 import { HealthMonitor } from '../health/monitor.ts'
 import { healthSettings } from '../health/settings.ts'
-import { Notifier, type Watcher } from './notifier.ts'
+import type { EngineOptions } from '../engine-options.ts'
+import { Notifier } from './notifier.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
-import type { Observation } from '../pipeline/observation.ts'
-import type { PinParts, PinRefusal } from '../pipeline/pin-refusal.ts'
+import { type PinParts, tellRefusals } from '../pipeline/pin-refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-auth.ts'
 import { UnmatchedTools } from './unmatched-tools.ts'
 import { NameProblems } from './name-problems.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 import { askedStep } from '../middleware/index.ts'
-import type { Quotas, WebhookChain } from '../../policy/index.ts'
 
 /** How often backends that could not be set up are tried again. */
 const retryMs = 30_000
-
-export interface EngineOptions {
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly upstreamTokens: UpstreamTokens | undefined
-  /** Settings of the embedded authorization server, where there is one. */
-  readonly authServer: AuthServerFacts | undefined
-  /** Raw JSON of our own `Implementation`, as backends see it. */
-  readonly info: string
-  readonly clock: Clock
-  readonly log: Log
-  readonly events: Events
-  /** Clients who want to know of changed lists. */
-  readonly watchers: () => Iterable<Watcher>
-  /** Told when something changed that is worth a report. */
-  readonly onChange: () => void
-  /** Key material shared by replicas; while it answers nothing, what is sealed is good in this process only. */
-  readonly stateSecret: () => string | undefined
-  /** Asked about each step of a workflow. */
-  readonly webhooks: () => WebhookChain | undefined
-  /** Count each call of a backend's tool. */
-  readonly quotas: () => Quotas | undefined
-  /** Stores locks of backends that have none, where `pinning.noLock` is pin. */
-  readonly lockKeeper?: LockKeeper | undefined
-  readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>
-}
 
 export class VmcpEngine {
   readonly core: Core
@@ -78,6 +46,7 @@ export class VmcpEngine {
   readonly #certificates: BundleExpiry
   readonly #unmatched: UnmatchedTools
   readonly #guards: GuardSlot
+  readonly #marks: ListMarks
   readonly #names: NameProblems
   #monitor: HealthMonitor
   #config: VmcpConfig
@@ -97,10 +66,13 @@ export class VmcpEngine {
       events: options.events,
       keeper: options.lockKeeper,
       members: () => this.#fleet.members,
-      onChange: () => {
-        this.core.parts.views.reset()
-        this.#notifier.notify()
-      },
+      onChange: () => this.#shownChanged(),
+    })
+    this.#marks = new ListMarks(config.name, {
+      ...options,
+      members: () => this.#fleet.members,
+      pins: this.#pins.book,
+      onChange: () => this.#shownChanged(),
     })
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
       if (err === undefined) options.events.emit('token_obtained', { strategy })
@@ -116,8 +88,7 @@ export class VmcpEngine {
     }
     this.#names = new NameProblems(options.events)
     this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
-    const onRefusal = (refused: PinRefusal) => options.events.emit('pin_refused', refused)
-    const pins: PinParts = { onRefusal, matcherFor }
+    const pins: PinParts = { ...tellRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
       quotas: options.quotas,
       costUnreadable: (backend) => options.events.emit('cost_unreadable', { backend }),
@@ -183,11 +154,16 @@ export class VmcpEngine {
           this.#notifier.notify()
         },
       },
-      onListing: ({ name }) => {
+      onListing: ({ name }, listing) => {
+        this.#marks.read(name, listing)
         events.emit('lists_changed', { backend: name })
         this.#notifier.notify()
       },
-      pinsReady: (name, listing) => this.#pins.book.ready(name, listing),
+      ready: async (name, listing) => {
+        const isCompared = await this.#pins.book.ready(name, listing)
+        await this.#marks.ready(listing)
+        return isCompared
+      },
       onState: () => {
         this.core.parts.views.changed()
         this.#pins.changed()
@@ -197,6 +173,12 @@ export class VmcpEngine {
       available: (name) => this.#monitor.available(name),
       configure: (backend, config) => this.#configure(backend, config),
     })
+  }
+
+  /** Locks or guardrails have come to make something else of what is listed. */
+  #shownChanged(): void {
+    this.core.parts.views.reset()
+    this.#notifier.notify()
   }
 
   #listener(backend: Backend, session: ClientSession): SessionListener {
@@ -231,6 +213,7 @@ export class VmcpEngine {
         () => this.#conflicts.note(() => this.core.parts.views.catalogs()),
         reservedTools(config),
         this.#pins.book,
+        this.#marks,
       ),
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
@@ -285,6 +268,7 @@ export class VmcpEngine {
     this.#exclude([...invalid, ...excluded])
     this.#names.replace(config, invalid)
     this.#unmatched.replace(config)
+    this.#marks.replace(config)
     for (const name of removed) this.#monitor.remove(name)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)

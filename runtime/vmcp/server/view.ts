@@ -13,13 +13,13 @@ import {
   type RecentFailure,
   sessionHash,
   type ShownSession,
-  pinRefusal,
   type ShownTool,
 } from '../../observe/index.ts'
 import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
 import { type DirectCall, type DirectResult, statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import { withheldWords } from '../catalog/refused.ts'
 import type { ToolEntry } from '../catalog/types.ts'
 import type { PinKind } from '../catalog/pinning/parts.ts'
 import type { PinDetail, PinReport } from '../catalog/pinning/report.ts'
@@ -157,7 +157,7 @@ export function viewOf(parts: ViewParts): ServerView {
         ...[...tools.values()].map((entry) => ({ ...shown(entry), hidden: hidden(entry), refused: false })),
         ...[...refusedTools.values()].map((entry) => ({
           ...shown(entry),
-          hidden: `pinning: ${pinRefusal(entry.refused)}`,
+          hidden: withheldWords(entry.refused),
           refused: true,
         })),
       ].sort((a, b) => byText(a.name, b.name))

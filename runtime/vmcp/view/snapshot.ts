@@ -11,6 +11,7 @@ import { Catalog } from '../catalog/catalog.ts'
 import { checkItem } from '../catalog/items/check.ts'
 import { noErrors } from '../catalog/items/errors.ts'
 import { callableTool } from '../catalog/items/mirrored.ts'
+import { withheldBy } from '../catalog/refused.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
 import { explainGuardrails } from '../guardrails/index.ts'
 import type { QuotaUsage } from '../quotas/guard.ts'
@@ -35,7 +36,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
   return {
     server: config.name,
     items: itemsOf(config, catalog),
-    resourceKey: (uri: string) => catalog.findResource(uri)?.key,
+    resourceKey: (uri: string) => catalog.resourceAt(uri)?.key,
     conflicts: catalog.problems.map(({ subject, message }) => ({ name: subject, message })),
     own: [...reservedTools(config)],
     backends: states.map(({ name, authType, health, excluded }) => ({
@@ -89,7 +90,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       alias: catalog.aliases.of.get(key),
       backend,
       original,
-      refused,
+      ...withheldBy(refused),
     })),
     ...plain('get_prompt', catalog.promptList),
     ...[...catalog.refusedPrompts.values()].map(({ key, backend, original, refused }) => ({
@@ -97,9 +98,18 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
       name: key,
       backend,
       original,
-      refused,
+      ...withheldBy(refused),
     })),
     ...plain('read_resource', [...catalog.resourceList, ...catalog.templateList]),
+    ...[...catalog.refusedResources.values(), ...catalog.refusedTemplates.values()].map(
+      ({ key, backend, original, refused }) => ({
+        action: 'read_resource' as const,
+        name: key,
+        backend,
+        original,
+        ...withheldBy(refused),
+      }),
+    ),
     ...unlistedWorkflows(config, catalog),
   ]
 }

@@ -78,6 +78,24 @@ export const listFailures: readonly Failure[] = [
     metric: 'gatehouse_vmcp_malformed_items_total{target_workload_name="b",action="repaired"}',
   },
   {
+    name: 'an item that guardrails leave out',
+    type: 'items_withheld',
+    lasts: true,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, {
+        tools: () => ['{"name":"bad","description":"a\\u200b","inputSchema":{"type":"object"}}'],
+      })
+      const mark = [{ name: 'hidden', hiddenCharacters: 'refuse' }]
+      const running = await rig(t, { b: url }, { guardrails: { mark } })
+      await running.call('b_bad')
+      return running
+    },
+    message: /backend b lists items with hidden characters: 1 left out/,
+    fix: /ask whoever runs b .*tool "bad" of backend b is left out: guardrail hidden/,
+    metric: 'gatehouse_guardrail_matches_total',
+  },
+  {
     name: 'lists that cannot be read any more',
     type: 'lists_failed',
     lasts: true,

@@ -29,16 +29,26 @@ interface Sort {
 
 export class ErrorCollector {
   readonly #backend: string
+  readonly #notices: 'malformed' | 'withheld'
   readonly #repaired: Sort = { count: 0, named: [] }
   readonly #leftOut: Sort = { count: 0, named: [] }
 
-  constructor(backend: string) {
+  /** `notices`: what they are told as. */
+  constructor(backend: string, notices: 'malformed' | 'withheld' = 'malformed') {
     this.#backend = backend
+    this.#notices = notices
   }
 
   /** `key` undefined: it has none that can be read. */
   leftOut(kind: ItemKind, key: string | undefined, why: string): void {
     this.#note(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
+  }
+
+  /** Of the server: they are no item of a list. */
+  instructionsLeftOut(why: string): void {
+    this.#leftOut.count++
+    const message = `the instructions of backend ${this.#backend} are left out: ${why}`
+    this.#leftOut.named.push({ kind: this.#notices, subject: this.#backend, message })
   }
 
   repaired(kind: ItemKind, key: string, members: readonly string[]): void {
@@ -49,7 +59,7 @@ export class ErrorCollector {
     if (++sort.count > maxNamed) return
     const name = key === undefined ? 'without a name' : JSON.stringify(key.slice(0, maxName))
     sort.named.push({
-      kind: 'malformed',
+      kind: this.#notices,
       subject: `${this.#backend} ${name}`,
       message: message(`${nouns[kind]} ${name} of backend ${this.#backend}`),
     })
@@ -74,7 +84,7 @@ export class ErrorCollector {
     const more = count - named.length
     if (more === 0) return []
     const message = `${more} more items of backend ${this.#backend} ${what}`
-    return [{ kind: 'malformed', subject: this.#backend, message }]
+    return [{ kind: this.#notices, subject: this.#backend, message }]
   }
 }
 

@@ -25,7 +25,8 @@ export class Conflicts {
     for (const { problems } of catalogs()) {
       for (const problem of problems) {
         if (found.size >= maxConflicts) break
-        if (problem.kind !== 'malformed') found.set(`${problem.kind} ${problem.subject}`, problem)
+        if (problem.kind !== 'malformed' && problem.kind !== 'withheld')
+          found.set(`${problem.kind} ${problem.subject}`, problem)
       }
     }
     for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, { resolved: false })

@@ -43,6 +43,8 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** What cannot be replaced: a match in it refuses. */
   readonly fixed?: readonly PointerPattern[]
+  /** Members whose texts, and those of lists in them, cannot be replaced either, wherever they stand. */
+  readonly compared?: ReadonlySet<string>
   /** What is put around some texts; names of members, and what is not within, are not looked at then. */
   readonly frame?: TextFrame | undefined
 }
@@ -80,9 +82,12 @@ export class JsonScan {
     this.#options = options
     this.#rules = rules.map((rule) => new RuleSearch(rule))
     this.#minLength = Math.min(...this.#rules.map(({ minLength }) => minLength))
-    const { skips = [], fixed = [], frame } = options
+    const { skips = [], fixed = [], frame, compared } = options
     this.#usesPaths =
-      frame !== undefined || skips.length + fixed.length > 0 || rules.some(({ except }) => except.length > 0)
+      frame !== undefined ||
+      compared !== undefined ||
+      skips.length + fixed.length > 0 ||
+      rules.some(({ except }) => except.length > 0)
   }
 
   /** Throws ScanLimit. */
@@ -227,7 +232,15 @@ export class JsonScan {
   }
 
   #isFixed(): boolean {
-    return this.#usesPaths && this.#isWithin(this.#options.fixed ?? [])
+    if (!this.#usesPaths) return false
+    const { fixed = [], compared } = this.#options
+    return this.#isWithin(fixed) || (compared !== undefined && compared.has(this.#member()))
+  }
+
+  /** The nearest member that the value stands in, past a list. */
+  #member(): string {
+    const last = this.#path[this.#depth - 1]
+    return String(typeof last === 'number' ? this.#path[this.#depth - 2] : last)
   }
 
   #isAt(pointer: PointerPattern): boolean {

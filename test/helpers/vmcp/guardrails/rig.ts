@@ -23,7 +23,7 @@ export async function startGuardrailRig(
   backends: Readonly<Record<string, string | BackendInput>>,
   guardrails: unknown,
   more: Readonly<Record<string, unknown>> = {},
-  options: Pick<StartOptions, 'recorder'> = {},
+  options: Pick<StartOptions, 'recorder' | 'advertise'> = {},
 ) {
   const folder = mkdtempSync(join(tmpdir(), 'guardrails-'))
   const logFile = join(folder, 'audit.log')

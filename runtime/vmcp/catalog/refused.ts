@@ -1,0 +1,14 @@
+/** Why an item is withheld from clients, in words for operators. */
+import { pinRefusal } from '../../observe/index.ts'
+import type { Refused } from './types.ts'
+
+/** By pinning and by other rules, which `gatehouse explain` and the console tell apart. */
+export function withheldBy(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
+  if (typeof refused === 'string') return { refused }
+  return { hidden: `guardrail ${refused.guardrail} refuses hidden characters in it` }
+}
+
+export function withheldWords(refused: Refused): string {
+  const found = withheldBy(refused)
+  return 'hidden' in found ? found.hidden : `pinning: ${pinRefusal(found.refused)}`
+}
