@@ -67,6 +67,15 @@ export interface KindInfo {
   readonly examples?: Readonly<Record<string, unknown>>
 }
 
+/** What a generated validator says of one part of a document. */
+export interface SchemaError {
+  /** JSON pointer to the part. */
+  readonly instancePath: string
+  readonly keyword: string
+  /** The name of the field that is missing or not known, or the bound. */
+  readonly detail?: string | number
+}
+
 /** All definitions by name, with `$ref: '#/$defs/<name>'` between them, and the names of the documents. */
 export interface Bundle {
   readonly kinds: readonly KindInfo[]

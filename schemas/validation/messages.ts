@@ -3,10 +3,9 @@
  * shape of what was found and what is allowed. Values are quoted only where a field cannot hold a secret.
  */
 import { isFields } from './fields.ts'
-import type { ErrorObject } from 'ajv'
 import { childSchema, resolved } from './bundle.ts'
 import { below, count, nearest, oneOf, type Violation, shapeOf } from './violations.ts'
-import type { Schema } from '../schema.ts'
+import type { Schema, SchemaError } from '../schema.ts'
 
 interface Place {
   readonly path: string
@@ -18,7 +17,7 @@ interface Place {
 const most = 1000
 
 /** Problems from the validator's errors on `document`, whose schema is `root`. */
-export function violationsOf(root: Schema, document: unknown, errors: readonly ErrorObject[]): Violation[] {
+export function violationsOf(root: Schema, document: unknown, errors: readonly SchemaError[]): Violation[] {
   const violations: Violation[] = []
   const spoken = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
@@ -38,7 +37,7 @@ export function violationsOf(root: Schema, document: unknown, errors: readonly E
 
 const ranks = ['type', 'required', 'additionalProperties', 'enum', 'minLength', 'maxLength', 'format']
 
-function rank(error: ErrorObject): number {
+function rank(error: SchemaError): number {
   const index = ranks.indexOf(error.keyword)
   return index < 0 ? ranks.length : index
 }
@@ -62,14 +61,13 @@ function memberOf(value: unknown, key: string | number): unknown {
   return isFields(value) ? value[key] : undefined
 }
 
-function say(error: ErrorObject, place: Place): Violation {
+function say(error: SchemaError, place: Place): Violation {
   const { path, schema, value } = place
-  const params = error.params as Record<string, unknown>
   switch (error.keyword) {
     case 'required':
-      return missing(place, String(params.missingProperty))
+      return missing(place, String(error.detail))
     case 'additionalProperties':
-      return unknown(place, String(params.additionalProperty))
+      return unknown(place, String(error.detail))
     case 'type':
       return { path, message: wrongType(schema, value) }
     case 'enum':
@@ -78,9 +76,9 @@ function say(error: ErrorObject, place: Place): Violation {
     case 'maximum':
       return { path, message: `expected ${expected(schema)}, found ${String(value)}` }
     case 'minItems':
-      return { path, message: `needs at least ${count(Number(params['limit']), 'item')}` }
+      return { path, message: `needs at least ${count(Number(error.detail), 'item')}` }
     default:
-      return { path, message: wrongText(error.keyword, place, Number(params.limit)) }
+      return { path, message: wrongText(error.keyword, place, Number(error.detail)) }
   }
 }
 
