@@ -17,6 +17,9 @@ const standIns: Readonly<Record<string, string>> = {
   undici: `export { Agent, ProxyAgent } from ${JSON.stringify(undiciParts)}\nexport const fetch = undefined`,
 }
 
+/** No dispatcher speaks it (`runtime/net/outgoing/dispatcher.ts`), and Node's module takes 5 MB. */
+const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
+
 const namespace = 'stand-in'
 
 export const leftOut: Plugin = {
@@ -26,8 +29,9 @@ export const leftOut: Plugin = {
       path,
       namespace,
     }))
+    build.onResolve({ filter: /^\.\/client-h2\.js$/ }, ({ path }) => ({ path, namespace }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({
-      contents: standIns[path] ?? '',
+      contents: standIns[path] ?? noHttp2,
       resolveDir: import.meta.dirname,
     }))
     // Each of the client's thousand types is a class with a static block, which the bundler keeps though nothing names it.

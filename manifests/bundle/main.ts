@@ -16,7 +16,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { bundleConsole } from './console.ts'
-import { bundleOptions } from './options.ts'
+import { bundleOptions, bundleParts } from './options.ts'
 import { noticesOf, packagesOf, sbomOf } from './packages.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -34,7 +34,7 @@ interface Program {
   readonly name: string
   /** Folder of its chunks. */
   readonly folder: string
-  /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads. */
+  /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
   /** Serves the pages of the console, whose packages it names then. */
   readonly servesConsole?: true
@@ -49,13 +49,14 @@ const programs: readonly Program[] = [
       'script-worker': 'runtime/vmcp/codemode/worker.ts',
       'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
       'lock-worker': 'runtime/cli/lock/worker.ts',
+      ...bundleParts,
     },
     servesConsole: true,
   },
   {
     name: 'gatehouse-hooks',
     folder: 'hooks',
-    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts' },
+    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts', ...bundleParts },
   },
 ]
 

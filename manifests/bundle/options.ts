@@ -1,5 +1,6 @@
 /** How sources become what is shipped: the esbuild options of every bundle, used by the build and by tests of bundles. */
 import type { BuildOptions } from 'esbuild'
+import { builtins } from './builtins.ts'
 import { leftOut } from './left-out.ts'
 
 export const bundleOptions = {
@@ -16,9 +17,14 @@ export const bundleOptions = {
   external: ['#cedar'],
   // Its main file is UMD, whose inner `require` no bundler follows.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
-  plugins: [leftOut],
-  // CommonJS packages inside the bundle ask for Node's own modules through `require`.
-  banner: {
-    js: "import{createRequire as gatehouseCreateRequire}from'node:module';const require=gatehouseCreateRequire(import.meta.url);",
-  },
+  plugins: [leftOut, builtins],
+  // What undici asks for its own build in Node: without its second parser, an experiment.
+  define: { esbuildDetection: 'true' },
 } as const satisfies BuildOptions
+
+/** Beside every program that checks documents, by these names: `schemas/parts/load.ts`. */
+export const bundleParts = {
+  'cel-library': 'schemas/parts/cel-library.ts',
+  'pattern-library': 'schemas/parts/pattern-library.ts',
+  'schema-library': 'schemas/parts/schema-library.ts',
+} as const

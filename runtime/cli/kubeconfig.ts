@@ -1,5 +1,5 @@
-/** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
-import { type ClusterResponse, type ResourcePath, loadApiServer } from '../../hooks/index.ts'
+/** The Kubernetes API of a context in the kubeconfig. The Kubernetes client, and the hooks around it, are loaded only when this is used. */
+import type { ClusterResponse, ResourcePath } from '../../hooks/index.ts'
 import { invalidConfig } from '../../schemas/index.ts'
 
 export interface ClusterAccess {
@@ -28,6 +28,7 @@ export async function clusterAccess({
   subject,
   absent,
 }: WantedCluster): Promise<ClusterAccess> {
+  const { loadApiServer } = await import('../../hooks/index.ts')
   const { KubeConfig, apiPath, apiServer } = await loadApiServer()
   const config = new KubeConfig()
   try {

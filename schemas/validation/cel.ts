@@ -5,14 +5,26 @@
  * standard macros are there; no extension functions, so that a rule means the same in the Kubernetes API server.
  * Does no I/O. Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
  */
-import { type CelInput, celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'
+import type { CelInput } from '@bufbuild/cel'
 import { GatehouseError } from '../errors.ts'
+import { loadPart } from '../parts/load.ts'
 import { costOf } from './cel-cost.ts'
 
 /** Evaluates on the given variables. Throws GatehouseError INVALID_CONFIG when the evaluation fails. */
 export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown
 
-const environment = celEnv()
+type Library = typeof import('../parts/cel-library.ts')
+
+let loaded: { readonly library: Library; readonly environment: ReturnType<Library['celEnv']> } | undefined
+
+/** The library is 0.5 MB of script, which a server without expressions does not load. */
+function cel() {
+  if (!loaded) {
+    const library = loadPart('cel-library') as Library
+    loaded = { library, environment: library.celEnv() }
+  }
+  return loaded
+}
 
 /**
  * Compiles a CEL expression. Throws GatehouseError INVALID_CONFIG with the position when it does not parse.
@@ -37,13 +49,14 @@ export function compileBoundedCel(expression: string): CelProgram {
   })
 }
 
-type Tree = ReturnType<typeof parse>
+type Tree = ReturnType<Library['parse']>
 
 function programOf(tree: Tree): CelProgram {
-  const program = plan(environment, tree)
+  const { library, environment } = cel()
+  const program = library.plan(environment, tree)
   return (variables) => {
     const result = program(inputs(variables))
-    if (isCelError(result)) {
+    if (library.isCelError(result)) {
       throw new GatehouseError('INVALID_CONFIG', {
         detail: `CEL evaluation failed: ${firstLine(result.message)}`,
       })
@@ -74,9 +87,10 @@ function toInput(value: unknown): CelInput {
 }
 
 function parsed(expression: string): Tree {
+  const { library, environment } = cel()
   try {
-    const tree = parse(expression)
-    plan(environment, tree)
+    const tree = library.parse(expression)
+    library.plan(environment, tree)
     return tree
   } catch (cause) {
     const text = cause instanceof Error ? firstLine(cause.message) : 'unknown error'
@@ -89,6 +103,7 @@ function firstLine(text: string): string {
 }
 
 function toPlain(value: unknown): unknown {
+  const { isCelUint, isCelList, isCelMap } = cel().library
   if (isCelUint(value)) return value.value
   if (isCelList(value)) return [...value].map(toPlain)
   if (isCelMap(value)) return new Map([...value].map(([key, item]) => [toPlain(key), toPlain(item)]))

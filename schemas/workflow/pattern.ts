@@ -6,8 +6,9 @@
  * repeat above 1000. JSON Schema recommends less than that to authors of portable schemas.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
+import type { RE2JS } from '@bufbuild/re2'
 import { ModuleError } from '../errors.ts'
-import { RE2JS } from '@bufbuild/re2'
+import { loadPart } from '../parts/load.ts'
 
 /** A compiled pattern of the engine. */
 export type PatternProgram = ReturnType<RE2JS['re2']>['prog']
@@ -64,9 +65,15 @@ export function compileProgram(
   return prog
 }
 
+type Library = typeof import('../parts/pattern-library.ts')
+
+/** The engine is 0.15 MB of script, which a server without patterns does not load. */
+let library: Library | undefined
+
 function compiled(pattern: string): RE2JS {
+  library ??= loadPart('pattern-library') as Library
   try {
-    return new RE2JS(pattern)
+    return new library.RE2JS(pattern)
   } catch (error) {
     const [, what] = /^error parsing regexp: (.*)$/s.exec(error instanceof Error ? error.message : '') ?? []
     throw new PatternError(

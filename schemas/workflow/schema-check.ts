@@ -6,9 +6,9 @@
  * by a linear-time engine; `uniqueItems` is linear too.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
-import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
+import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
 import { canonicalJson } from '../canonical.ts'
+import { loadPart } from '../parts/load.ts'
 import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
@@ -116,8 +116,14 @@ function weightOf(own: Fields): number {
   return 1 + Math.floor(JSON.stringify(own).length / 64)
 }
 
+type Library = typeof import('../parts/schema-library.ts')
+
+/** The compiler is 0.13 MB of script, which a server without workflows does not load. */
+let library: Library | undefined
+
 function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
-  const ajv = new Ajv2020({
+  library ??= loadPart('schema-library') as Library
+  const ajv = new library.Ajv2020({
     strict: false,
     logger: false,
     allErrors: errors === 'all',
@@ -126,7 +132,7 @@ function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
     validateSchema: false,
     code: { regExp: regExpFor(meter) },
   })
-  addFormats.default(ajv)
+  library.addAllFormats(ajv)
   // The expression that comes with the package takes quadratic time.
   ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
   ajv.addKeyword({ keyword: weightKey, compile: (weight: number) => (data) => spendOn(data, weight, meter) })

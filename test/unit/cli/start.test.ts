@@ -14,7 +14,8 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
       .map(([, from]) => from)
       .toSorted((a, b) => String(a).localeCompare(String(b)))
   t.same(loadedBy('main.ts'), [
-    ...['./command.ts', './commands.ts', './output.ts', './plain-text.ts', './version.ts', 'commander'],
+    ...['../../schemas/index.ts', './command.ts', './commands.ts', './output.ts', './plain-text.ts'],
+    ...['./version.ts', 'commander'],
   ])
   t.same(loadedBy('commands.ts'), [])
 })

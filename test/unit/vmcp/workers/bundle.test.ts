@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
-import { bundleOptions } from '../../../../manifests/bundle/options.ts'
+import { bundleOptions, bundleParts } from '../../../../manifests/bundle/options.ts'
 import { scriptWorker, workflowWorker } from '../../../../runtime/vmcp/workers/index.ts'
 import { workerFile } from '../../../../runtime/vmcp/workers/worker-file.ts'
 
@@ -84,6 +84,13 @@ for (const { worker, text, printed } of programs) {
         ...options,
         outfile: join(dir, `${worker.name}.${ending}`),
         entryPoints: [workerFile(worker).pathname],
+      })
+      await build({
+        ...options,
+        absWorkingDir: root,
+        outdir: dir,
+        outExtension: { '.js': `.${ending}` },
+        entryPoints: bundleParts,
       })
       const run = () => promisify(execFile)(process.execPath, [outfile], { cwd: '/' })
       const { stdout, stderr } = await run()

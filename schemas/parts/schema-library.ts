@@ -1,0 +1,5 @@
+/** The compiler of JSON Schemas: a part of the program that is loaded with the first schema (`schemas/workflow/schema-check.ts`). */
+import addFormats from 'ajv-formats'
+
+export { Ajv2020 } from 'ajv/dist/2020.js'
+export const addAllFormats = addFormats.default

@@ -1,0 +1,78 @@
+/** What a built program loads before it serves: nothing that only some configurations use, and no part of Node unasked. */
+import { execFile } from 'node:child_process'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { build, type Metafile } from 'esbuild'
+import t from 'tap'
+import { bundleOptions, bundleParts } from '../../../manifests/bundle/options.ts'
+
+const root = resolve(import.meta.dirname, '../../..')
+
+/** Loaded with their first use. */
+const later =
+  /^hooks\/|(?:^|\/)node_modules\/(?:@bufbuild|@kubernetes|@opentelemetry\/sdk|@redis|@smithy|ajv|express|ws)\/|\/undici\/lib\/(?:milo|web\/fetch\/index|dispatcher\/client-h2)/
+
+t.test('loaded at start: a server is without what it has no use for', async (t) => {
+  const { metafile } = await build({
+    ...bundleOptions,
+    absWorkingDir: root,
+    entryPoints: { main: 'runtime/cli/main.ts', ...bundleParts },
+    outdir: 'out',
+    chunkNames: '[name]-[hash]',
+    splitting: true,
+    metafile: true,
+    write: false,
+  })
+  for (const command of ['vmcp/vmcp.ts', 'proxy/proxy.ts']) {
+    const inside = ['runtime/cli/main.ts', `runtime/cli/commands/${command}`].flatMap((entry) =>
+      loadedBy(metafile, entry),
+    )
+    t.ok(inside.includes(`runtime/cli/commands/${command}`))
+    t.same(
+      inside.filter((path) => later.test(path)),
+      [],
+      command,
+    )
+  }
+})
+
+/** Sources of everything that an entry imports statically. */
+function loadedBy({ outputs }: Metafile, entry: string): string[] {
+  const seen = new Set<string>()
+  const visit = (path: string | undefined): void => {
+    const output = path === undefined ? undefined : outputs[path]
+    if (path === undefined || !output || seen.has(path)) return
+    seen.add(path)
+    for (const one of output.imports) if (one.kind === 'import-statement') visit(one.path)
+  }
+  visit(Object.keys(outputs).find((path) => outputs[path]?.entryPoint === entry))
+  return [...seen].flatMap((path) =>
+    Object.entries(outputs[path]?.inputs ?? {})
+      .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+      .map(([source]) => source),
+  )
+}
+
+t.test(
+  'loaded at start: an import of http or fs brings no second HTTP client, readline or fs/promises',
+  async (t) => {
+    const outfile = join(t.testdir({ 'package.json': '{"type":"module"}' }), 'program.js')
+    const contents = `
+    import { createServer } from 'node:http'
+    import { readFileSync } from 'node:fs'
+    createServer().listen(0, '127.0.0.1', function () { this.close() })
+    console.log(JSON.stringify([typeof readFileSync, ...process.moduleLoadList]))`
+    await build({ ...bundleOptions, stdin: { contents, resolveDir: root }, outfile, logLevel: 'silent' })
+    const { stdout } = await promisify(execFile)(process.execPath, [outfile])
+    const [kind, ...loaded]: string[] = JSON.parse(stdout)
+    t.equal(kind, 'function')
+    t.ok(
+      loaded.some((name) => name.endsWith(' http')),
+      'Node names what it has loaded',
+    )
+    t.same(
+      loaded.filter((name) => /deps\/undici|readline|fs\/promises/.test(name)),
+      [],
+    )
+  },
+)
