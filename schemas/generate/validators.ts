@@ -106,7 +106,7 @@ function joined(all,more){
 const literal = String.raw`"(?:[^"\\]|\\.)*"`
 
 /** A third of what ajv writes: errors without what messages do not say, parameters that the schemas have no use for left out. */
-export function short(source: string): string {
+function short(source: string): string {
   const text = source
     .replaceAll(
       new RegExp(
