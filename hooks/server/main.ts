@@ -9,6 +9,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { engineAnswers } from '../../schemas/cedar/index.ts'
 import { type CertificateFiles, certificateEndsAt } from '../../schemas/certificate/index.ts'
 import { addCertificatesCommand } from '../certificates/index.ts'
+import { addCheckCommand } from '../check/index.ts'
 import {
   isColoured,
   isDnsSubdomain,
@@ -111,6 +112,7 @@ const program = new Command('gatehouse-hooks')
   })
 
 addCertificatesCommand(program)
+addCheckCommand(program)
 
 try {
   await program.parseAsync()

@@ -8,7 +8,7 @@
  *   manifests/monitoring/               component: a ServiceMonitor
  *   manifests/gateway-api/              component: HTTPRoutes for spec.exposure
  *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
- *   manifests/overlays/<name>/          ready combinations, without the CRDs
+ *   manifests/overlays/<name>/          ready combinations; only `everything` has the CRDs
  *   manifests/chart/                    the same objects as a Helm chart
  */
 import { admission } from './admission.ts'
@@ -79,6 +79,14 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
     ...component('metacontroller', metacontroller(hooked, values)),
     ...component('monitoring', monitoring(values)),
     ...observability(values),
+    ['chart/definitions/kustomization.yaml', kustomization('Kustomization', { resources: crds })],
+    [
+      'overlays/everything/kustomization.yaml',
+      kustomization('Kustomization', {
+        resources: ['../../chart/definitions', '../../base'],
+        components: ['../../certificates/self-signed', '../../metacontroller'],
+      }),
+    ],
     overlay('cert-manager', 'certificates/cert-manager'),
     overlay('private-metacontroller', 'certificates/self-signed', 'metacontroller'),
   ]

@@ -16,13 +16,15 @@ const owned = [
   'base',
   'certificates/cert-manager',
   'certificates/self-signed',
-  'chart/crds',
+  'chart/charts/metacontroller-definitions/crds',
+  'chart/definitions',
   'chart/templates',
   'gateway-api',
   'metacontroller',
   'monitoring',
   'observability',
   'overlays/cert-manager',
+  'overlays/everything',
   'overlays/private-metacontroller',
 ]
 
@@ -31,9 +33,15 @@ function wanted(): Map<string, string> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
   const { version }: { version: string } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8'))
   const entries = new Map(files({ version, kinds: allKinds(), hooked: hookedKinds(), crds }))
-  // Helm wants the CRDs inside the chart, and warns of each symbolic link.
-  for (const name of crds) entries.set(`chart/crds/${name}`, readFileSync(join(root, 'crds', name), 'utf8'))
+  // Helm wants them inside the chart, and warns of each symbolic link.
+  for (const name of crds) entries.set(`chart/definitions/${name}`, lasting(name))
   return entries
+}
+
+/** A definition that Helm leaves where it is when the release goes. */
+function lasting(name: string): string {
+  const text = readFileSync(join(root, 'crds', name), 'utf8')
+  return text.replace(/^metadata:$/m, 'metadata:\n  annotations: {helm.sh/resource-policy: keep}')
 }
 
 function list(folder: string): string[] {

@@ -52,10 +52,14 @@ function ownLabels(values: Values, component: Component): Record<string, string>
   }
 }
 
+export function podLabels(values: Values, component: Component): Record<string, string> {
+  return { ...ownLabels(values, component), ...values.members('podLabels', 'commonLabels') }
+}
+
 /** Of the template of a pod. */
 export function podMetadata(values: Values, component: Component): Record<string, Json> {
   return {
-    labels: { ...ownLabels(values, component), ...values.members('podLabels', 'commonLabels') },
+    labels: podLabels(values, component),
     ...filled({ annotations: values.value('podAnnotations') }),
   }
 }

@@ -1,5 +1,5 @@
 /** What finds the pods of an installation. */
-export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
+export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers' | 'test'
 
 /** Labels that never change, for selectors. */
 export function selector(component: Component): Record<string, string> {

@@ -4,18 +4,31 @@ import { certManager, certManagerAnnotation, selfSigned } from '../certificates.
 import { chartReadme } from './readme.ts'
 import { controllers } from '../controllers.ts'
 import type { FilesInput } from '../kinds.ts'
+import { metacontrollerDefinitions } from '../metacontroller-definitions.ts'
 import { metacontroller, monitoring } from '../options.ts'
 import { userRoles } from '../rbac.ts'
 import { hooksServer } from '../server.ts'
 import { settings as allSettings } from '../settings/settings.ts'
 import { chartValues } from '../settings/values.ts'
+import { installationTest } from './test-pod.ts'
+import { clusterTemplate, definitionsTemplate, notesTemplate } from './texts.ts'
 import { valuesFile, valuesSchema } from './values-files.ts'
 import { jsonFile, templateFile, yamlFile, yamlValue } from '../yaml.ts'
 
 const home = 'https://github.com/gatehouse-dev/gatehouse'
 
 /** What `helm package` leaves out. */
-const ignored = ['# What helm package leaves out.', 'ci/', '*.tgz', '.DS_Store', '.git/', '*.swp', '*~', '']
+const ignored = [
+  '# What helm package leaves out.',
+  'ci/',
+  'definitions/kustomization.yaml',
+  '*.tgz',
+  '.DS_Store',
+  '.git/',
+  '*.swp',
+  '*~',
+  '',
+]
 
 /** Path relative to manifests/ -> content. */
 export function chartFiles(input: FilesInput): [string, string][] {
@@ -27,6 +40,7 @@ export function chartFiles(input: FilesInput): [string, string][] {
     ['Chart.yaml', chartFile(input)],
     ['README.md', chartReadme(settings)],
     ['.helmignore', ignored.join('\n')],
+    ...metacontrollerChart(input.version),
   ]
   return entries.map(([path, content]) => [`chart/${path}`, content])
 }
@@ -48,9 +62,31 @@ function templates({ version, kinds, hooked }: FilesInput): [string, string][] {
     ['certificates-self-signed.yaml', templateFile(selfSigned(hooked, values), `ne ${managed}`)],
     ['certificates-cert-manager.yaml', templateFile(certManager(hooked, values), `eq ${managed}`)],
     ['metacontroller.yaml', templateFile(metacontroller(hooked, values), '.Values.metacontroller.enabled')],
+    ['test.yaml', templateFile(installationTest(values))],
+    ['cluster.yaml', clusterTemplate],
+    ['definitions.yaml', definitionsTemplate],
+    ['NOTES.txt', notesTemplate],
     ['service-monitor.yaml', templateFile(monitoring(values), '.Values.serviceMonitor.enabled')],
   ]
   return files.map(([name, content]) => [`templates/${name}`, content])
+}
+
+/** Helm takes a chart within the chart, or leaves it out: so definitions depend on a value, which a folder crds/ cannot. */
+const metacontrollerChartName = 'metacontroller-definitions'
+
+/** Helm makes the definitions of a folder crds/ before all else, leaves those that are there alone, and never deletes one. */
+function metacontrollerChart(version: string): [string, string][] {
+  const folder = `charts/${metacontrollerChartName}`
+  const chart = {
+    apiVersion: 'v2',
+    name: metacontrollerChartName,
+    description: "Definitions of Metacontroller's kinds, for a cluster that has none",
+    version,
+  }
+  return [
+    [`${folder}/Chart.yaml`, yamlFile([chart])],
+    [`${folder}/crds/definitions.yaml`, yamlFile(metacontrollerDefinitions)],
+  ]
 }
 
 function chartFile({ version, kinds }: FilesInput): string {
@@ -74,6 +110,7 @@ function chartFile({ version, kinds }: FilesInput): string {
       appVersion: version,
       // The oldest API server with admission match conditions and the sleep action in pod hooks.
       kubeVersion: '>=1.30.0-0',
+      dependencies: [{ name: metacontrollerChartName, version, condition: 'metacontroller.enabled' }],
       home,
       sources: [home],
       keywords: ['mcp', 'model context protocol', 'gateway', 'proxy', 'oauth', 'authorization'],

@@ -13,6 +13,9 @@ One guarded entrance to all of a team's MCP servers.
 helm install gatehouse <this folder> --namespace gatehouse-system --create-namespace
 \`\`\`
 
+That installs everything: definitions, hooks server, webhook, certificate, and a private Metacontroller. \`helm test gatehouse -n
+gatehouse-system\` asks whether it answers; \`helm upgrade\` brings the definitions up to date; \`helm uninstall\` leaves them.
+
 One installation per cluster: the definitions, the controllers and the webhook are cluster-wide. \`docs/install.md\` of the
 repository says more.
 

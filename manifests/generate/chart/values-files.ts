@@ -38,7 +38,12 @@ export function valuesSchema(settings: readonly Setting[]): object {
   }
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
-    ...object({ ...properties, global: { type: 'object' } }),
+    // Helm adds a section for the chart within the chart.
+    ...object({
+      ...properties,
+      global: { type: 'object' },
+      'metacontroller-definitions': { type: 'object' },
+    }),
   }
 }
 

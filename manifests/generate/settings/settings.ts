@@ -107,6 +107,12 @@ const hooksSettings: readonly Setting[] = [
 
 const objectSettings: readonly Setting[] = [
   {
+    path: 'definitions.enabled',
+    default: true,
+    comment:
+      'Make and upgrade the definitions (CRDs) of gatehouse.dev. They stay when this turns false, and when the release goes.',
+  },
+  {
     path: 'commonLabels',
     default: {},
     rules: labelRules,
@@ -161,8 +167,9 @@ const objectSettings: readonly Setting[] = [
   },
   {
     path: 'metacontroller.enabled',
-    default: false,
-    comment: 'Run a private Metacontroller with least rights.',
+    default: true,
+    comment:
+      'Run a private Metacontroller with least rights, with its definitions where there are none. False: use one that is shared.',
   },
   {
     path: 'metacontroller.namespace',

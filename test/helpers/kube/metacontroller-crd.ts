@@ -1,74 +1,22 @@
 /**
- * Stand-ins for Metacontroller's own definitions.
- *
- * That of CompositeController has the fields that our manifests and docs/install.md use and no others, so that an API server with strict validation refuses a
- * misspelt one. The real definition comes with Metacontroller's release.
+ * Metacontroller's definitions for tests: those of our manifests, but an API server with strict validation refuses each field
+ * that they do not name, so that a misspelt one of ours shows.
  */
-const text = { type: 'string' } as const
-const object = (properties: object, required: readonly string[] = []) => ({
-  type: 'object',
-  properties,
-  ...(required.length > 0 && { required }),
-})
+import { metacontrollerDefinitions } from '../../../manifests/generate/metacontroller-definitions.ts'
 
-const hook = object({
-  version: { type: 'string', enum: ['v1', 'v2'], default: 'v1' },
-  webhook: object({
-    url: text,
-    timeout: text,
-    responseUnMarshallMode: { type: 'string', enum: ['loose', 'strict'] },
-    caBundle: object({ inline: text }),
-    authorization: object({ type: text, secretRef: object({ name: text, namespace: text, key: text }) }),
-  }),
-})
+const [composite, ...others] = metacontrollerDefinitions
 
-const spec = object(
-  {
-    parentResource: object({ apiVersion: text, resource: text, ignoreStatusChanges: { type: 'boolean' } }, [
-      'apiVersion',
-      'resource',
-    ]),
-    childResources: {
-      type: 'array',
-      items: object(
-        {
-          apiVersion: text,
-          resource: text,
-          updateStrategy: object({ method: { type: 'string', enum: ['OnDelete', 'InPlace', 'Recreate'] } }),
-        },
-        ['apiVersion', 'resource'],
-      ),
-    },
-    generateSelector: { type: 'boolean' },
-    resyncPeriodSeconds: { type: 'integer', format: 'int32', minimum: 1 },
-    hooks: object({ sync: hook, customize: hook }),
-  },
-  ['parentResource'],
-)
+export const compositeControllerCrd = closed(composite)
+export const otherMetacontrollerCrds = others
 
-/** Metacontroller waits for these two as well; nothing of ours is of such a kind. */
-export const otherMetacontrollerCrds = [
-  crd('DecoratorController', 'Cluster', { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }),
-  crd('ControllerRevision', 'Namespaced', { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }),
-]
-
-export const compositeControllerCrd = crd('CompositeController', 'Cluster', object({ spec }, ['spec']))
-
-function crd(kind: string, scope: 'Cluster' | 'Namespaced', openAPIV3Schema: object) {
-  const singular = kind.toLowerCase()
-  const version = { name: 'v1alpha1', served: true, storage: true, subresources: { status: {} } }
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: {
-      name: `${singular}s.metacontroller.k8s.io`,
-      annotations: { 'api-approved.kubernetes.io': 'unapproved, a stand-in for tests' },
-    },
-    spec: {
-      group: 'metacontroller.k8s.io',
-      scope,
-      names: { kind, listKind: `${kind}List`, plural: `${singular}s`, singular },
-      versions: [{ ...version, schema: { openAPIV3Schema } }],
-    },
-  }
+/** Without the mark that lets unknown fields pass. */
+function closed<T>(value: T): T
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key]) => key !== 'x-kubernetes-preserve-unknown-fields')
+      .map(([key, member]) => [key, closed(member)]),
+  )
 }

@@ -58,7 +58,6 @@ const places = {
   affinity: { podAffinity: {} },
 }
 const size = { limits: { memory: '1Gi' } }
-const own = { 'metacontroller.enabled': true }
 
 const effects: Readonly<Record<string, Effect>> = {
   'images.hooks': { set: 'r/hooks@sha256:00', found: [pod('containers.0.image'), job('containers.0.image')] },
@@ -66,12 +65,10 @@ const effects: Readonly<Record<string, Effect>> = {
   'images.pullPolicy': {
     set: 'Always',
     found: [pod, job, controllerPod].map((of) => of('containers.0.imagePullPolicy')),
-    with: own,
   },
   'images.pullSecrets': {
     set: [{ name: 'pull' }],
     found: [pod, job, controllerPod].map((of) => of('imagePullSecrets')),
-    with: own,
   },
   'images.runtimePullSecrets': {
     set: ['a', 'b'],
@@ -93,26 +90,26 @@ const effects: Readonly<Record<string, Effect>> = {
       (objects) => [...new Set(pods('metadata.labels.team')(objects))],
     ],
     as: ['one'],
-    with: { ...own, 'serviceMonitor.enabled': true },
+    with: { 'serviceMonitor.enabled': true },
   },
   podLabels: {
     set: { team: 'two' },
     found: [(objects) => [...new Set(pods('metadata.labels.team')(objects))]],
     as: ['two'],
-    with: { ...own, commonLabels: { team: 'one' } },
+    with: { commonLabels: { team: 'one' } },
   },
   podAnnotations: {
     set: { mesh: 'off' },
     found: [(objects) => [...new Set(pods('metadata.annotations.mesh')(objects))]],
     as: ['off'],
-    with: own,
   },
   serviceAccountAnnotations: {
     set: { role: 'x' },
     found: [of('ServiceAccount', 'metadata.annotations.role')],
-    as: ['x', 'x', 'x'],
-    with: own,
+    as: ['x', 'x', 'x', 'x'],
   },
+  // The templates of definitions are Helm's to render: chart.test.ts.
+  'definitions.enabled': { set: false, found: [], as: undefined },
   'admission.failurePolicy': {
     set: 'Ignore',
     found: [0, 1].map((index) =>
@@ -129,25 +126,24 @@ const effects: Readonly<Record<string, Effect>> = {
   'certificates.lifetime': { set: '99h', found: [argument('lifetime')], as: '--lifetime=99h' },
   'certificates.renewBefore': { set: '9h', found: [argument('renew-before')], as: '--renew-before=9h' },
   'metacontroller.enabled': {
-    set: true,
+    set: false,
     found: [of('Deployment', 'metadata.name')],
-    as: ['gatehouse-hooks', 'gatehouse-metacontroller'],
+    as: ['gatehouse-hooks'],
   },
   'metacontroller.namespace': {
     set: 'shared',
     as: { 'kubernetes.io/metadata.name': 'shared' },
     found: [one('NetworkPolicy', 'hooks', 'spec.ingress.1.from.1.namespaceSelector.matchLabels')],
   },
-  'metacontroller.image': { set: 'r/meta:1', found: [controllerPod('containers.0.image')], with: own },
-  'metacontroller.resources': { set: size, found: [controllerPod('containers.0.resources')], with: own },
+  'metacontroller.image': { set: 'r/meta:1', found: [controllerPod('containers.0.image')] },
+  'metacontroller.resources': { set: size, found: [controllerPod('containers.0.resources')] },
   'metacontroller.nodeSelector': {
     set: places.nodeSelector,
     found: [controllerPod('nodeSelector')],
-    with: own,
   },
-  'metacontroller.tolerations': { set: places.tolerations, found: [controllerPod('tolerations')], with: own },
-  'metacontroller.affinity': { set: places.affinity, found: [controllerPod('affinity')], with: own },
-  'metacontroller.priorityClassName': { set: 'high', found: [controllerPod('priorityClassName')], with: own },
+  'metacontroller.tolerations': { set: places.tolerations, found: [controllerPod('tolerations')] },
+  'metacontroller.affinity': { set: places.affinity, found: [controllerPod('affinity')] },
+  'metacontroller.priorityClassName': { set: 'high', found: [controllerPod('priorityClassName')] },
   'platform.openshift': {
     set: true,
     found: [
@@ -155,7 +151,6 @@ const effects: Readonly<Record<string, Effect>> = {
       (objects) => String(!('runAsUser' in untyped(controllerPod('securityContext')(objects)))),
     ],
     as: 'true',
-    with: own,
   },
   'platform.clusterDomain': {
     set: 'example.internal',
@@ -188,7 +183,6 @@ const effects: Readonly<Record<string, Effect>> = {
       (objects) => String(JSON.stringify(of('ClusterRole', 'rules')(objects)).includes('pods/attach')),
     ],
     as: 'false',
-    with: own,
   },
   'serviceMonitor.enabled': {
     set: true,
@@ -233,7 +227,7 @@ for (const [path, { set, found, as = set, with: more = {} }] of Object.entries(e
 }
 
 await t.test('the namespace of the release is everywhere', async (t) => {
-  const text = JSON.stringify(renderedChart({ ...own, 'serviceMonitor.enabled': true }, 'elsewhere'))
+  const text = JSON.stringify(renderedChart({ 'serviceMonitor.enabled': true }, 'elsewhere'))
   t.notMatch(text, 'gatehouse-system', 'no trace of the default namespace')
   t.match(text, 'https://gatehouse-hooks.elsewhere.svc:8443/hooks/')
 })

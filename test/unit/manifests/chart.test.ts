@@ -1,9 +1,9 @@
 /** The chart and the plain manifests are one: with default values it renders the same objects. */
-import { spawnSync } from 'node:child_process'
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
+import { helm, helmMissing } from '../../helpers/kube/helm.ts'
 import {
   idOf,
   kustomized,
@@ -16,9 +16,14 @@ import {
 
 const chart = join(manifestsFolder, 'chart')
 
-/** By id, for comparison: no CRDs, no namespace (a chart is installed into one), Jobs without the end of their name. */
+/** By id, for comparison: no CRDs, nothing of `helm test`, no namespace (a chart is installed into one), Jobs without the end of their name. */
 function comparable(objects: readonly Obj[]): Record<string, unknown> {
-  const kept = objects.filter(({ kind }) => kind !== 'CustomResourceDefinition' && kind !== 'Namespace')
+  const kept = objects.filter(
+    ({ kind, metadata }) =>
+      kind !== 'CustomResourceDefinition' &&
+      kind !== 'Namespace' &&
+      !('helm.sh/hook' in (metadata.annotations ?? {})),
+  )
   const named = kept.map((object) =>
     object.kind === 'Job'
       ? { ...object, metadata: { ...object.metadata, name: object.metadata.name.replace(/-[\w-]+$/, '') } }
@@ -42,15 +47,16 @@ function annotated(objects: readonly Obj[]): readonly Obj[] {
 }
 
 const variants = [
-  { title: 'defaults', set: {}, objects: kustomized() },
+  { title: 'defaults', set: {}, objects: kustomized('overlays/private-metacontroller') },
+  { title: 'shared Metacontroller', set: { 'metacontroller.enabled': false }, objects: kustomized() },
   {
     title: 'cert-manager',
-    set: { 'certificates.mode': 'cert-manager' },
+    set: { 'certificates.mode': 'cert-manager', 'metacontroller.enabled': false },
     objects: annotated(kustomized('overlays/cert-manager')),
   },
   {
-    title: 'private Metacontroller and monitoring',
-    set: { 'metacontroller.enabled': true, 'serviceMonitor.enabled': true },
+    title: 'monitoring',
+    set: { 'serviceMonitor.enabled': true },
     objects: [...kustomized('overlays/private-metacontroller'), ...kustomized('monitoring')],
   },
 ] as const
@@ -61,30 +67,72 @@ for (const { title, set, objects } of variants) {
   })
 }
 
-const helm = spawnSync('helm', ['version']).status === 0
+const skip = helmMissing()
+const template = (...flags: readonly string[]) =>
+  helm(['template', 'x', chart, '-n', 'gatehouse-system', '--kube-version', '1.36.0', ...flags])
+
 for (const { title, set } of variants) {
-  await t.test(
-    `helm template, ${title}: agrees with our own rendering`,
-    { skip: !helm && 'no helm in PATH' },
-    async (t) => {
-      const flags = Object.entries(set).flatMap(([path, value]) => ['--set', `${path}=${value}`])
-      const args = ['template', 'x', chart, '-n', 'gatehouse-system', '--kube-version', '1.36.0', ...flags]
-      const ran = spawnSync('helm', args, { encoding: 'utf8' })
-      t.equal(ran.status, 0, ran.stderr)
-      t.strictSame(comparable(objectsIn(ran.stdout)), comparable(renderedChart(set)))
-    },
-  )
+  await t.test(`helm template, ${title}: agrees with our own rendering`, { skip }, async (t) => {
+    const flags = Object.entries(set).flatMap(([path, value]) => ['--set', `${path}=${value}`])
+    const ran = template(...flags)
+    t.equal(ran.code, 0, ran.stderr)
+    t.strictSame(comparable(objectsIn(ran.stdout)), comparable(renderedChart(set)))
+  })
 }
+
+await t.test('helm lint: has nothing to say but that there is no icon', { skip }, async (t) => {
+  const { code, stdout } = helm(['lint', '--strict', chart])
+  t.equal(code, 0, stdout)
+})
+
+for (const name of readdirSync(join(chart, 'ci'))) {
+  await t.test(`helm template, ci/${name}: is taken`, { skip }, async (t) => {
+    const ran = template('-f', join(chart, 'ci', name))
+    t.equal(ran.code, 0, ran.stderr)
+  })
+}
+
+await t.test('helm template: what values.schema.json refuses', { skip }, async (t) => {
+  const ran = template('--set', 'redis.secretName=cache', '--set', 'hooks.replica=1')
+  t.equal(ran.code, 1)
+  t.match(ran.stderr, 'redis')
+  t.match(ran.stderr, 'replica')
+})
+
+await t.test(
+  'helm template: definitions are objects of the release, and stay when it goes',
+  { skip },
+  async (t) => {
+    const crds = (...flags: readonly string[]) =>
+      objectsIn(template(...flags).stdout).filter(({ kind }) => kind === 'CustomResourceDefinition')
+    const ours = crds()
+    t.equal(ours.length, readdirSync(join(manifestsFolder, 'crds')).length)
+    for (const { metadata } of ours) t.equal(metadata.annotations?.['helm.sh/resource-policy'], 'keep')
+    t.strictSame(crds('--set', 'definitions.enabled=false'), [])
+    t.equal(crds('--include-crds').length, ours.length + 3, "with Metacontroller's own")
+    t.equal(
+      crds('--include-crds', '--set', 'metacontroller.enabled=false').length,
+      ours.length,
+      'and without',
+    )
+  },
+)
 
 await t.test('chart: carries the definitions as files, which helm packages without a warning', async (t) => {
   const there = readdirSync(join(manifestsFolder, 'crds')).toSorted()
-  t.strictSame(readdirSync(join(chart, 'crds')).toSorted(), there)
+  t.strictSame(
+    readdirSync(join(chart, 'definitions')).toSorted(),
+    [...there, 'kustomization.yaml'].toSorted(),
+  )
   for (const name of there) {
-    t.notOk(lstatSync(join(chart, 'crds', name)).isSymbolicLink(), name)
-    const [copy, source] = [chart, manifestsFolder].map((at) => readFileSync(join(at, 'crds', name), 'utf8'))
-    t.equal(copy, source, name)
+    t.notOk(lstatSync(join(chart, 'definitions', name)).isSymbolicLink(), name)
+    const copy = readFileSync(join(chart, 'definitions', name), 'utf8')
+    const source = readFileSync(join(manifestsFolder, 'crds', name), 'utf8')
+    t.equal(copy.replace('  annotations: {helm.sh/resource-policy: keep}\n', ''), source, name)
   }
 })
+
+t.setTimeout(120_000)
 
 await t.test('chart: version and app version are the project’s', async (t) => {
   const { version }: { version: string } = JSON.parse(

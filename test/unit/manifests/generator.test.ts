@@ -32,11 +32,11 @@ await t.test(
     t.equal(generate(copy, '--check').code, 0)
     writeFileSync(join(copy, 'manifests/base/admission.yaml'), 'kind: Nothing\n')
     writeFileSync(join(copy, 'manifests/base/extra.yaml'), '')
-    rmSync(join(copy, 'manifests/chart/crds/mcpgroups.yaml'))
+    rmSync(join(copy, 'manifests/chart/definitions/mcpgroups.yaml'))
     const { code, output } = generate(copy, '--check')
     t.equal(code, 1)
     t.match(output, 'stale: manifests/base/admission.yaml')
-    t.match(output, 'stale: manifests/chart/crds/mcpgroups.yaml')
+    t.match(output, 'stale: manifests/chart/definitions/mcpgroups.yaml')
     t.match(output, 'not generated: manifests/base/extra.yaml')
     t.match(output, 'node manifests/generate/main.ts')
     t.equal(generate(copy, '--check').code, 1, 'nothing was repaired by looking')
@@ -46,7 +46,12 @@ await t.test(
 )
 
 const kubectl = spawnSync('kubectl', ['version', '--client']).status === 0
-for (const folder of ['', 'overlays/cert-manager', 'overlays/private-metacontroller']) {
+for (const folder of [
+  '',
+  'overlays/cert-manager',
+  'overlays/everything',
+  'overlays/private-metacontroller',
+]) {
   const skip = !kubectl && 'no kubectl in PATH'
   await t.test(`kubectl kustomize manifests/${folder}: builds what the files say`, { skip }, async (t) => {
     const ran = spawnSync('kubectl', ['kustomize', join(manifestsFolder, folder)], {

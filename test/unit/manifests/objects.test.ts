@@ -57,6 +57,7 @@ const matches = (selector: Record<string, string>, labels: Record<string, string
 const variants = {
   default: kustomized(),
   'cert-manager': kustomized('overlays/cert-manager'),
+  everything: kustomized('overlays/everything'),
   'private-metacontroller': kustomized('overlays/private-metacontroller'),
   monitoring: [...kustomized('base'), ...kustomized('monitoring')],
 }

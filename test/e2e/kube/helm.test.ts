@@ -1,0 +1,263 @@
+/**
+ * `helm install` alone installs everything on a cluster that has nothing: a real Helm, API server, controller manager and
+ * Metacontroller, and a node that runs the pods. Then what comes after: test, upgrade, collision, uninstall, install again.
+ */
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { helm, helmMissing } from '../../helpers/kube/helm.ts'
+import {
+  type Image,
+  imageOfDockerfile,
+  imageOfPackage,
+  imageOfProgram,
+  insideNamespaces,
+  isInsideNamespaces,
+  type LocalNode,
+  nodeMissing,
+  startCluster,
+} from '../../helpers/kube/node/index.ts'
+import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
+import { metacontrollerMissing, metacontrollerProgram } from '../../helpers/kube/metacontroller.ts'
+
+const system = 'gatehouse-system'
+const chart = join(manifestsFolder, 'chart')
+const quickstart = join(manifestsFolder, 'examples/quickstart')
+const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
+const missing =
+  helmMissing() ||
+  controllerManagerAbsent() ||
+  metacontrollerMissing() ||
+  nodeMissing() ||
+  (built ? false : 'run make build first')
+
+function imagesIn(folder: string): ReadonlyMap<string, Image> {
+  const at = (name: string) => {
+    mkdirSync(join(folder, name), { recursive: true })
+    return join(folder, name)
+  }
+  const server = (name: string) => `@modelcontextprotocol/server-${name}`
+  const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
+  return new Map([
+    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
+    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
+    [
+      'ghcr.io/metacontroller/metacontroller:v4.17.2',
+      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
+    ],
+    [
+      'docker.io/mcp/everything:latest',
+      imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
+    ],
+    ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
+    ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
+  ])
+}
+
+/** Asks again until `found` is true: what a cluster does shows in its API only. */
+async function until(what: string, found: () => boolean, node: LocalNode): Promise<void> {
+  for (let count = 0; count < 240; count += 1) {
+    if (found()) return
+    await pause(250)
+  }
+  throw new Error(`waited in vain: ${what}\n${await node.output()}`)
+}
+
+/** A Metacontroller without a label selector, as its own manifests have it. No pod of it comes up: its account is missing. */
+const shared = {
+  apiVersion: 'apps/v1',
+  kind: 'StatefulSet',
+  metadata: { name: 'metacontroller', namespace: 'controllers' },
+  spec: {
+    replicas: 1,
+    serviceName: '',
+    selector: { matchLabels: { app: 'metacontroller' } },
+    template: {
+      metadata: { labels: { app: 'metacontroller' } },
+      spec: {
+        serviceAccountName: 'nobody',
+        containers: [
+          {
+            name: 'metacontroller',
+            image: 'ghcr.io/metacontroller/metacontroller:v4.17.2',
+            command: ['/usr/bin/metacontroller'],
+            args: ['--zap-log-level=4'],
+          },
+        ],
+      },
+    },
+  },
+}
+
+function ownedBy(kube: KubeApiserver): readonly string[] {
+  const kinds =
+    'clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,pods'
+  const args = [
+    'get',
+    kinds,
+    '-A',
+    '-o',
+    'name',
+    '--ignore-not-found',
+    '-l',
+    'app.kubernetes.io/part-of=gatehouse',
+  ]
+  return kube.must(args).split('\n').filter(Boolean)
+}
+
+async function scenario(t: Test): Promise<void> {
+  t.setTimeout(600_000)
+  const { kube, node } = await startCluster(t, imagesIn)
+  const release = (command: string, ...more: readonly string[]) =>
+    helm([command, 'gatehouse', chart, '-n', system, ...more], kube)
+  const available = (name: string) => {
+    const { spec, status, metadata } = kube.get(['deployment', name, '-n', system])
+    return (
+      status.observedGeneration === metadata.generation &&
+      status.updatedReplicas === spec.replicas &&
+      status.replicas === spec.replicas &&
+      status.availableReplicas === spec.replicas
+    )
+  }
+
+  await t.test(
+    'without any Metacontroller and with none of our own: refused, in one clear sentence',
+    async (t) => {
+      const { code, stderr } = release(
+        'install',
+        '--create-namespace',
+        '--set',
+        'metacontroller.enabled=false',
+      )
+      t.equal(code, 1)
+      t.match(stderr, 'this cluster has no Metacontroller')
+      t.match(stderr, 'leave metacontroller.enabled at true')
+      t.notMatch(kube.must(['get', 'crds', '-o', 'name']), 'gatehouse.dev', 'nothing was made')
+    },
+  )
+
+  await t.test('helm install alone: everything is available', async (t) => {
+    const { code, stdout, stderr } = release('install', '--create-namespace', '--wait', '--timeout', '5m')
+    t.equal(code, 0, stderr || (await node.output()))
+    t.match(stdout, 'helm test gatehouse -n gatehouse-system')
+    t.ok(available('gatehouse-hooks'))
+    t.ok(available('gatehouse-metacontroller'))
+    const crds = kube.must(['get', 'crds', '-o', 'name'])
+    t.equal(crds.split('gatehouse.dev').length - 1, 14)
+    t.match(crds, 'compositecontrollers.metacontroller.k8s.io')
+  })
+  if (!t.passing()) throw new Error(await node.output())
+
+  await t.test('helm test: passes, and leaves no right behind', async (t) => {
+    const { code, stdout, stderr } = helm(['test', 'gatehouse', '-n', system, '--timeout', '3m'], kube)
+    t.equal(code, 0, stdout + stderr + (code === 0 ? '' : await node.output()))
+    t.match(stdout, /Phase: +Succeeded/)
+    t.strictSame(
+      ownedBy(kube).filter((name) => name.includes('gatehouse-test')),
+      [],
+    )
+  })
+
+  await t.test('the quickstart is Ready, and so is the server of the notes', async (t) => {
+    kube.must(['apply', '-k', quickstart])
+    const notes = helm(['get', 'notes', 'gatehouse', '-n', system], kube).stdout
+    const [, manifest = ''] = /<<'EOF'\n([^]*?)\n  EOF/.exec(notes) ?? []
+    kube.must(['apply', '-f', '-'], manifest)
+    for (const name of ['vmcp/quickstart', 'mcpserver/hello']) {
+      const { code, stderr } = kube.kubectl(['wait', name, '--for=condition=Ready', '--timeout=120s'])
+      t.equal(code, 0, stderr + (code === 0 ? '' : await node.output()))
+    }
+  })
+
+  await t.test('helm upgrade with a changed value: rolls the hooks, and nothing else', async (t) => {
+    const before = kube.get(['deployment', 'gatehouse-metacontroller', '-n', system]).metadata.generation
+    const { code, stderr } = release('upgrade', '--set', 'platform.clusterDomain=cluster.internal', '--wait')
+    t.equal(code, 0, stderr)
+    t.ok(available('gatehouse-hooks'))
+    const env = kube.get(['deployment', 'gatehouse-hooks', '-n', system]).spec.template.spec.containers[0].env
+    t.match(
+      env.find(({ name }: { name: string }) => name === 'GATEHOUSE_CLUSTER_DOMAIN'),
+      { value: 'cluster.internal' },
+    )
+    t.equal(kube.get(['deployment', 'gatehouse-metacontroller', '-n', system]).metadata.generation, before)
+    const url = () => kube.get(['mcpserver', 'hello']).status.url
+    await until('the new domain in a status', () => String(url()).includes('.svc.cluster.internal'), node)
+  })
+
+  await t.test('helm upgrade: brings definitions up to date', async (t) => {
+    const crd = 'mcpgroups.gatehouse.dev'
+    const described = () => kube.get(['crd', crd]).spec.versions[0].schema.openAPIV3Schema.description
+    const text = described()
+    const old = [{ op: 'replace', path: '/spec/versions/0/schema/openAPIV3Schema/description', value: 'old' }]
+    kube.must(['patch', 'crd', crd, '--type=json', '-p', JSON.stringify(old)])
+    t.equal(described(), 'old')
+    const { code, stderr } = release('upgrade')
+    t.equal(code, 0, stderr)
+    t.equal(described(), text)
+  })
+
+  await t.test(
+    'a Metacontroller that would take our controllers too: refused, with the values to set',
+    async (t) => {
+      kube.must(['create', 'namespace', 'controllers'])
+      kube.must(['apply', '-f', '-'], JSON.stringify(shared))
+      const { code, stderr } = release('upgrade')
+      t.equal(code, 1)
+      t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
+      t.match(stderr, '--set metacontroller.enabled=false --set metacontroller.namespace=controllers')
+      const args = shared.spec.template.spec.containers.map((one) => ({
+        ...one,
+        args: ['--target-label-selector=team=other'],
+      }))
+      const patch = { spec: { template: { spec: { containers: args } } } }
+      kube.must([
+        'patch',
+        'statefulset',
+        'metacontroller',
+        '-n',
+        'controllers',
+        '--type=merge',
+        '-p',
+        JSON.stringify(patch),
+      ])
+      t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
+    },
+  )
+
+  await t.test(
+    'integrations.gatewayAPI without the Gateway API: refused, before a controller fails over it',
+    async (t) => {
+      const { code, stderr } = release('upgrade', '--set', 'integrations.gatewayAPI=true')
+      t.equal(code, 1)
+      t.match(stderr, 'does not know the kind HTTPRoute')
+    },
+  )
+
+  await t.test('helm uninstall: definitions and objects stay, the rest goes', async (t) => {
+    const { code, stderr } = helm(['uninstall', 'gatehouse', '-n', system, '--wait'], kube)
+    t.equal(code, 0, stderr)
+    await until('an end of the installation', () => ownedBy(kube).length === 0, node)
+    const crds = kube.must(['get', 'crds', '-o', 'name'])
+    t.equal(crds.split('gatehouse.dev').length - 1, 14)
+    t.match(crds, 'compositecontrollers.metacontroller.k8s.io')
+    t.equal(
+      kube.kubectl(['get', 'vmcp/quickstart', 'deployment/vmcp-quickstart']).code,
+      0,
+      'and what runs runs on',
+    )
+  })
+
+  await t.test('helm install again: takes over what stayed', async (t) => {
+    const { code, stderr } = release('install', '--wait', '--timeout', '5m')
+    t.equal(code, 0, stderr)
+    t.equal(kube.kubectl(['wait', 'vmcp/quickstart', '--for=condition=Ready', '--timeout=120s']).code, 0)
+  })
+}
+
+t.setTimeout(600_000)
+
+if (missing) t.test('helm install on a cluster', { skip: missing }, () => {})
+else if (isInsideNamespaces()) await t.test('helm install on a cluster', scenario)
+else await insideNamespaces(t, import.meta.filename)
