@@ -3,7 +3,7 @@
  * runtime: API server, controller manager, Metacontroller with its least rights as the pod that our manifests make of it,
  * the hooks as two pods behind their Service, the certificate job, and the pods that the hooks render.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -12,9 +12,7 @@ import t, { type Test } from 'tap'
 import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
 import {
   type Image,
-  imageOfDockerfile,
   imageOfPackage,
-  imageOfProgram,
   insideNamespaces,
   isInsideNamespaces,
   type LocalNode,
@@ -23,10 +21,16 @@ import {
 } from '../../helpers/kube/node/index.ts'
 import { kinds } from '../../../schemas/index.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
-import { metacontrollerMissing, metacontrollerProgram } from '../../helpers/kube/metacontroller.ts'
-import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/kube/metacontroller-crd.ts'
+import { metacontrollerMissing } from '../../helpers/kube/metacontroller.ts'
+import {
+  applyInstallation,
+  applyMetacontrollerKinds,
+  imageFolder,
+  installationImages,
+  isInstalled,
+  systemNamespace as system,
+} from '../../helpers/kube/node/installation.ts'
 
-const system = 'gatehouse-system'
 const quickstart = join(manifestsFolder, 'examples/quickstart')
 const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
 const missing =
@@ -37,19 +41,11 @@ const missing =
 
 /** The images that the manifests name. */
 function imagesIn(folder: string): ReadonlyMap<string, Image> {
-  const at = (name: string) => {
-    mkdirSync(join(folder, name), { recursive: true })
-    return join(folder, name)
-  }
+  const at = (name: string) => imageFolder(folder, name)
   const server = (name: string) => `@modelcontextprotocol/server-${name}`
   const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
   return new Map([
-    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
-    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
-    [
-      'ghcr.io/metacontroller/metacontroller:v4.17.2',
-      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
-    ],
+    ...installationImages(folder),
     // As their publisher's Dockerfiles have it: two entrypoints, and a command that arguments replace.
     [
       'docker.io/mcp/everything:latest',
@@ -134,17 +130,11 @@ function objectsIn(kube: KubeApiserver, namespace: string): readonly string[] {
 async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
   const { kube, node } = await startCluster(t, imagesIn)
-  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
-  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
-  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
-  const available = (name: string) => {
-    const { spec, status } = kube.get(['deployment', name, '-n', system])
-    return status.availableReplicas === spec.replicas
-  }
+  applyMetacontrollerKinds(kube)
+  const available = (name: string) => isInstalled(kube, name)
 
   await t.test('kubectl apply -k manifests/: certificate, two hooks pods, Metacontroller', async (t) => {
-    kube.must(['apply', '-k', manifestsFolder])
-    kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+    applyInstallation(kube)
     await until('the hooks', () => available('gatehouse-hooks'), node, kube)
     await until('Metacontroller', () => available('gatehouse-metacontroller'), node, kube)
     const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status

@@ -44,16 +44,25 @@ export function isInsideNamespaces(): boolean {
   return process.env[marker] !== undefined
 }
 
+/** The command that runs a program with namespaces of its own. */
+export function inNamespaces(args: readonly string[]): {
+  readonly command: string
+  readonly args: string[]
+  readonly env: NodeJS.ProcessEnv
+} {
+  const env = { ...process.env, [marker]: '1' }
+  return { command: 'unshare', args: [...namespaces, process.execPath, ...args], env }
+}
+
 /** Runs a test file once more, with namespaces of its own; its results are results of `t`. */
 export async function insideNamespaces(t: Test, file: string): Promise<void> {
-  const env = { ...process.env, [marker]: '1' }
-  const args = [...namespaces, process.execPath, file]
-  await t.spawn('unshare', args, { env, timeout: 600_000 }, 'on a node of its own')
+  const { command, args, env } = inNamespaces([file])
+  await t.spawn(command, args, { env, timeout: 600_000 }, 'on a node of its own')
 }
 
 /** Starts API server, controller manager and node, and ends them with the test. */
 export async function startCluster(
-  t: Test,
+  t: Pick<Test, 'teardown'>,
   images: (folder: string) => ReadonlyMap<string, Image>,
 ): Promise<{ readonly kube: KubeApiserver; readonly node: LocalNode }> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-node-'))

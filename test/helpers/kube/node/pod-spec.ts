@@ -82,6 +82,8 @@ export interface Volume {
   readonly configMap?: Source
   readonly secret?: Source
   readonly emptyDir?: object
+  /** Claims are always bound, to an empty folder that ends with the pod. */
+  readonly persistentVolumeClaim?: object
   readonly hostPath?: { readonly path: string }
   readonly projected?: { readonly sources: readonly ProjectedSource[]; readonly defaultMode?: number }
 }

@@ -44,8 +44,9 @@ export async function writeVolumes(pod: Pod, folder: string, sources: Sources): 
     if (volume.hostPath) continue
     const isNew = mkdirSync(at, { recursive: true }) !== undefined
     const { fsGroup } = pod.spec.securityContext ?? {}
-    if (isNew) own(at, volume.emptyDir ? 0o2777 : 0o755, fsGroup)
-    if (!volume.emptyDir) publish(at, await filesOf(pod, volume, sources), modeOf(volume), fsGroup)
+    const isEmpty = volume.emptyDir !== undefined || volume.persistentVolumeClaim !== undefined
+    if (isNew) own(at, isEmpty ? 0o2777 : 0o755, fsGroup)
+    if (!isEmpty) publish(at, await filesOf(pod, volume, sources), modeOf(volume), fsGroup)
   }
 }
 

@@ -1,0 +1,46 @@
+/** The images that our own manifests name, and the installation on a test cluster. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { manifestsFolder } from '../../hooks/manifests.ts'
+import type { KubeApiserver } from '../apiserver.ts'
+import { metacontrollerProgram } from '../metacontroller.ts'
+import { compositeControllerCrd, otherMetacontrollerCrds } from '../metacontroller-crd.ts'
+import { type Image, imageOfDockerfile, imageOfProgram } from './images.ts'
+
+export const systemNamespace = 'gatehouse-system'
+
+/** A folder of that name for what an image adds. */
+export function imageFolder(folder: string, name: string): string {
+  mkdirSync(join(folder, name), { recursive: true })
+  return join(folder, name)
+}
+
+export function installationImages(folder: string): readonly (readonly [name: string, image: Image])[] {
+  const at = (name: string) => imageFolder(folder, name)
+  return [
+    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
+    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
+    [
+      'ghcr.io/metacontroller/metacontroller:v4.17.2',
+      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
+    ],
+  ]
+}
+
+/** What `kubectl apply -k` of the installation needs before it. */
+export function applyMetacontrollerKinds(kube: KubeApiserver): void {
+  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
+  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
+  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+}
+
+export function applyInstallation(kube: KubeApiserver): void {
+  kube.must(['apply', '-k', manifestsFolder])
+  kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+}
+
+/** True once all pods of a Deployment of the installation serve. */
+export function isInstalled(kube: KubeApiserver, name: string): boolean {
+  const { spec, status } = kube.get(['deployment', name, '-n', systemNamespace])
+  return status.availableReplicas === spec.replicas
+}
