@@ -21,13 +21,14 @@ export type PodTemplateResult =
 
 /**
  * Merges `user` (spec.podTemplateSpec as given, or undefined) over `plain`, whose variables, commands and arguments are
- * literal. Every generated pod passes through here.
+ * literal. Every generated pod passes through here. `claims` are the names of the StatefulSet's volume claim templates.
  */
 export function mergePodTemplate(
   plain: PodTemplateSpec,
   user: unknown,
   container: string,
   selector: StringMap,
+  claims: readonly string[] = [],
 ): PodTemplateResult {
   const generated = literalTemplate(plain)
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
@@ -40,7 +41,7 @@ export function mergePodTemplate(
     metadata: { ...metadata, labels: { ...fieldsOf(metadata['labels']), ...selector } },
   }
   const shapes = podTemplateErrors(template)
-  const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', undefined)
+  const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', undefined, claims)
   const violations = [...rules, ...missingParts(generated, template, container)]
   return violations.length > 0 ? { violations } : { template: normalizeTemplate(template) }
 }

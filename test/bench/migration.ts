@@ -127,7 +127,9 @@ async function rowOf(
   const ready = states.filter(({ isReady }) => isReady)
   const unready = states.filter(({ isReady }) => !isReady)
   if (process.env['SHOW_OUTPUT'] && unready.length > 0) process.stderr.write(await node.output())
-  kube.must(['delete', 'gatehouse', '--all', '-n', namespace])
+  // What is in use is not deleted before its users are.
+  while (kube.get(['gatehouse', '-n', namespace]).items.length > 0)
+    kube.kubectl(['delete', 'gatehouse', '--all', '-n', namespace])
   kube.must(['delete', 'namespace', namespace, '--wait=false'])
   while ((await node.pods()).some((pod) => pod.startsWith(`${namespace}/`))) await pause(500)
   return [

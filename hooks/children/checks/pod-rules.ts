@@ -14,16 +14,19 @@ const volumeName = new Set(['name'])
 
 /**
  * One line per broken rule, `path message`. `generated` are the containers that are added later: of a template that is to
- * be put over another one, where a volume, too, may be in the other. Undefined for a whole template.
+ * be put over another one, where a volume, too, may be in the other. Undefined for a whole template, which may mount the
+ * `claims` of its StatefulSet as well.
  */
 export function podRuleErrors(
   template: unknown,
   path: string,
   generated: readonly string[] | undefined,
+  claims: readonly string[] = [],
 ): readonly string[] {
   const spec = fieldsOf(fieldsOf(template)['spec'])
   const at = `${path}.spec`
-  const volumes = generated ? undefined : new Set(itemsOf(spec['volumes']).map(({ item }) => item['name']))
+  const own = itemsOf(spec['volumes']).map(({ item }) => item['name'])
+  const volumes = generated ? undefined : new Set<unknown>([...own, ...claims])
   return [
     ...restartPolicyErrors(spec['restartPolicy'], at),
     ...(['initContainers', 'containers'] as const).flatMap((list) =>

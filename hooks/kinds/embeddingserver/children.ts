@@ -21,6 +21,8 @@ const app = 'embeddingserver'
 const component = 'embedding-server'
 export const container = 'embedding'
 const dataDirectory = '/data'
+/** The volume of the claim, and so part of its name. */
+const modelCache = 'model-cache'
 
 export function podTemplate(context: Context): PodTemplateResult {
   const { parent, name, settings } = context
@@ -58,7 +60,7 @@ export function podTemplate(context: Context): PodTemplateResult {
           livenessProbe: httpProbe('/health', 0, 30, 10, 3),
           readinessProbe: httpProbe('/health', 0, 10, 5, 3),
           volumeMounts: [
-            { name: cached ? 'model-cache' : 'model', mountPath: dataDirectory },
+            { name: cached ? modelCache : 'model', mountPath: dataDirectory },
             { name: 'tmp', mountPath: '/tmp' },
           ],
           securityContext: { ...serverContainerSecurity(settings), readOnlyRootFilesystem: true },
@@ -67,7 +69,7 @@ export function podTemplate(context: Context): PodTemplateResult {
       volumes: [...(cached ? [] : [{ name: 'model', emptyDir: {} }]), { name: 'tmp', emptyDir: {} }],
     },
   }
-  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector)
+  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector, cached ? [modelCache] : [])
 }
 
 function environment({ spec }: EmbeddingServer, cached: boolean): ContainerEnvVar[] {
@@ -126,8 +128,8 @@ function claimTemplates(context: Context): readonly Fields[] {
 }
 
 function wantedClaims(context: Context): readonly Fields[] {
-  const { modelCache } = context.parent.spec
-  return modelCache?.enabled ? [claim(modelCache, context)] : []
+  const { modelCache: cache } = context.parent.spec
+  return cache?.enabled ? [claim(cache, context)] : []
 }
 
 function runningClaims(context: Context): readonly Fields[] | undefined {
@@ -164,7 +166,7 @@ function claim(cache: ModelCache, context: Context): Fields {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: {
-      name: 'model-cache',
+      name: modelCache,
       labels,
       ...(overrides?.annotations && { annotations: overrides.annotations }),
     },

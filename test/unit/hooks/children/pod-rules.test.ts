@@ -135,3 +135,21 @@ t.test('what the API server takes is taken', async (t) => {
   })
   t.strictSame(validateResource(vectors).violations, [], 'the generated container has an image of its own')
 })
+
+t.test('the volume of a model cache is one that a pod template may stand beside', async (t) => {
+  const w = world(
+    resource('EmbeddingServer', 'vectors', {
+      model: 'm',
+      modelCache: { enabled: true, size: '1Gi' },
+      podTemplateSpec: { spec: { nodeSelector: { disk: 'fast' } } },
+    }),
+  ).settle()
+  t.match(w.find('StatefulSet', 'embedding-vectors'), {
+    spec: {
+      template: { spec: { nodeSelector: { disk: 'fast' } } },
+      volumeClaimTemplates: [{ metadata: { name: 'model-cache' } }],
+    },
+  })
+  const { conditions } = w.find('EmbeddingServer', 'vectors')?.['status'] as { conditions: unknown[] }
+  t.match(conditions.find((one) => (one as { type: string }).type === 'PodTemplateValid'), { status: 'True' })
+})
