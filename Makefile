@@ -6,7 +6,7 @@ export npm_config_update_notifier := false
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package binary images lint schemas format fuzz bench scale soak recording pictures unit clean
+.PHONY: help run test build package binary images lint schemas format fuzz bench scale migration soak recording pictures unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many ca
 
 scale: build ## Reconcile thousands of objects with a real API server and Metacontroller (METACONTROLLER names it)
 	@node test/bench/scale.ts
+
+migration: build ## Convert the examples of a ToolHive checkout (CHECKOUT=DIR) and run them on a real control plane
+	@node test/bench/migration.ts $(CHECKOUT)
 
 bench: build ## Requests per second through proxy and vMCP, as a ratio of direct access
 	@node test/bench/main.ts

@@ -2,7 +2,7 @@
  * What becomes of ToolHive's example files on a cluster: each file is converted, applied to a real API server with
  * Metacontroller and our hooks, and run on the test node; the table says what becomes ready, and why the rest does not.
  *
- * `make migration CHECKOUT=DIR`, or `node test/bench/migration.ts DIR [part of a file name]`. Needs what
+ * `make migration CHECKOUT=DIR`, or `node test/bench/migration.ts DIR [expression of file names]`. Needs what
  * test/helpers/kube asks for, METACONTROLLER and the built programs. Images that are not ours are replaced: MCP servers
  * by stand-in.ts, embedding services by embedder.ts. There is no internet.
  */
@@ -35,7 +35,7 @@ import { type Cell, progress, table } from './vmcp/table.ts'
 
 const [checkout, part = ''] = process.argv.slice(2)
 if (checkout === undefined)
-  throw new Error('usage: node test/bench/migration.ts CHECKOUT [part of a file name]')
+  throw new Error('usage: node test/bench/migration.ts CHECKOUT [expression of file names]')
 const missing = controllerManagerAbsent() || metacontrollerMissing() || nodeMissing()
 if (missing) throw new Error(missing)
 
@@ -43,6 +43,8 @@ if (missing) throw new Error(missing)
 process.env['GATEHOUSE_TEST_DIST'] ??= resolve(import.meta.dirname, '../../dist')
 /** This machine's own programs. */
 const ofSystem = { env: { PATH: '/usr/bin:/bin' }, user: undefined, workdir: '/tmp' }
+/** The image of an EmbeddingServer that names none. */
+const defaultEmbeddings = 'ghcr.io/huggingface/text-embeddings-inference:cpu-1.9'
 const longestMs = 120_000
 const stillMs = 45_000
 
@@ -66,16 +68,22 @@ async function run(checkout: string): Promise<void> {
       while (!isInstalled(kube, name)) await pause(500)
     const rows: Cell[][] = []
     for (const [index, file] of files.entries()) {
-      if (!file.file.includes(part) || file.manifests.length === 0) continue
+      if (!new RegExp(part).test(file.file) || !file.manifests.some(isOurs)) continue
       progress(`${index + 1} of ${files.length}: ${file.file}`)
       const supplements = await supplementsOf(file.manifests, all)
       rows.push(await rowOf(kube, node, file, supplements, `example-${index}`))
       progress(rows.at(-1)?.slice(1).join(' | ') ?? '')
     }
-    console.log(table(['File', 'Documents', 'Added', 'Admitted', 'Ready', 'Not ready, and why'], rows))
+    console.log(
+      table(['File', 'Documents', 'Added', 'Admitted', 'Ready', 'Not ready or degraded, and why'], rows),
+    )
   } finally {
     for (const end of ends.toReversed()) await end()
   }
+}
+
+function isOurs({ apiVersion }: Manifest): boolean {
+  return apiVersion.startsWith('gatehouse.dev/')
 }
 
 /** Stand-ins for whatever image the manifests name. */
@@ -83,7 +91,7 @@ function imagesFor(manifests: readonly Manifest[], folder: string): ReadonlyMap<
   const images = new Map<string, Image>(installationImages(folder))
   const ports = new Set(['8080', ...manifests.flatMap(({ spec }) => String(untyped(spec)?.mcpPort ?? []))])
   const sources = join(import.meta.dirname, 'migration')
-  for (const name of new Set([...imagesIn(manifests)])) {
+  for (const name of new Set([defaultEmbeddings, ...imagesIn(manifests)])) {
     if (images.has(name)) continue
     const program = name.includes('embeddings') ? 'embedder.ts' : 'stand-in.ts'
     const root = imageFolder(folder, `stand-in-${images.size}`)
@@ -125,8 +133,8 @@ async function rowOf(
   }
   const states = await settled(kube, namespace)
   const ready = states.filter(({ isReady }) => isReady)
-  const unready = states.filter(({ isReady }) => !isReady)
-  if (process.env['SHOW_OUTPUT'] && unready.length > 0) process.stderr.write(await node.output())
+  const told = states.filter(({ why }) => why !== '')
+  if (process.env['SHOW_OUTPUT'] && told.length > 0) process.stderr.write(await node.output())
   // What is in use is not deleted before its users are.
   while (kube.get(['gatehouse', '-n', namespace]).items.length > 0)
     kube.kubectl(['delete', 'gatehouse', '--all', '-n', namespace])
@@ -142,13 +150,14 @@ async function rowOf(
       : ready.length === states.length
         ? `all ${ready.length}`
         : `${ready.length} of ${states.length}`,
-    unready.map(({ id, why }) => `${id}: ${why}`).join('; '),
+    told.map(({ id, why }) => `${id}: ${why}`).join('; '),
   ]
 }
 
 interface State {
   readonly id: string
   readonly isReady: boolean
+  /** Of one that is not ready, or is degraded. */
   readonly why: string
 }
 
@@ -162,7 +171,7 @@ async function settled(kube: KubeApiserver, namespace: string): Promise<readonly
     const text = JSON.stringify(states)
     if (text !== last) changed = performance.now()
     last = text
-    if (states.every(({ isReady }) => isReady)) return states
+    if (states.every(({ why }) => why === '')) return states
     if (performance.now() - changed > stillMs || performance.now() - start > longestMs) return states
     await pause(1_000)
   }
@@ -171,15 +180,15 @@ async function settled(kube: KubeApiserver, namespace: string): Promise<readonly
 function statesIn(kube: KubeApiserver, namespace: string): readonly State[] {
   const { items } = untyped(kube.get(['gatehouse', '-n', namespace]))
   return items.map(({ kind, metadata, status }: ReturnType<typeof untyped>) => {
-    const conditions: readonly Record<'type' | 'status' | 'reason' | 'message', string>[] =
-      status?.conditions ?? []
-    const decisive =
-      conditions.find(({ type }) => type === 'Ready') ?? conditions.find(({ type }) => type === 'Valid')
+    const conditions: readonly Condition[] = status?.conditions ?? []
+    const find = (wanted: string) => conditions.find(({ type }) => type === wanted)
+    const decisive = find('Ready') ?? find('Valid')
+    const isReady = decisive ? decisive.status === 'True' : status?.phase === 'Ready'
     const bad = conditions.find(({ type, status }) => type !== 'Ready' && status === 'False') ?? decisive
-    return {
-      id: `${kind}/${metadata.name}`,
-      isReady: decisive?.status === 'True' && (status.phase ?? 'Ready') === 'Ready',
-      why: decisive ? `${bad?.reason}: ${bad?.message}` : 'no status yet',
-    }
+    const isWhole = isReady && status?.phase !== 'Degraded'
+    const why = bad ? `${bad.reason}: ${bad.message}` : 'no status yet'
+    return { id: `${kind}/${metadata.name}`, isReady, why: isWhole ? '' : why }
   })
 }
+
+type Condition = Readonly<Record<'type' | 'status' | 'reason' | 'message', string>>
