@@ -151,5 +151,8 @@ t.test('the volume of a model cache is one that a pod template may stand beside'
     },
   })
   const { conditions } = w.find('EmbeddingServer', 'vectors')?.['status'] as { conditions: unknown[] }
-  t.match(conditions.find((one) => (one as { type: string }).type === 'PodTemplateValid'), { status: 'True' })
+  t.match(
+    conditions.find((one) => (one as { type: string }).type === 'PodTemplateValid'),
+    { status: 'True' },
+  )
 })
