@@ -39,8 +39,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
     const transport = new StreamableHTTPServerTransport({})
     const one = server()
     response.once('close', () => void one.close())
-    // The SDK's types disagree on optional members under exactOptionalPropertyTypes.
-    await one.connect(transport as Parameters<typeof one.connect>[0])
+    await one.connect(transport)
     await transport.handleRequest(request, response)
   } else response.writeHead(pathname === '/health' ? 200 : 404).end()
 }

@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
+import { untyped } from '../../../helpers/untyped.ts'
 import { resource, server, virtual, world } from '../../../hooks/resources.ts'
 
 const inPod = (spec: object) => virtual({ podTemplateSpec: { spec } })
@@ -150,9 +151,9 @@ t.test('the volume of a model cache is one that a pod template may stand beside'
       volumeClaimTemplates: [{ metadata: { name: 'model-cache' } }],
     },
   })
-  const { conditions } = w.find('EmbeddingServer', 'vectors')?.['status'] as { conditions: unknown[] }
+  const { conditions } = untyped(w.find('EmbeddingServer', 'vectors')).status
   t.match(
-    conditions.find((one) => (one as { type: string }).type === 'PodTemplateValid'),
+    conditions.find(({ type }: { type: string }) => type === 'PodTemplateValid'),
     { status: 'True' },
   )
 })
