@@ -18,7 +18,7 @@ import { type Image, prepareImages } from './images.ts'
 import { prepareNode } from './network.ts'
 import type { NodeOptions } from './node.ts'
 
-export { type Image, imageOfDockerfile, imageOfPackage, imageOfProgram } from './images.ts'
+export { type Image, imageOfDockerfile, imageOfPackage } from './images.ts'
 
 const marker = 'GATEHOUSE_TEST_NODE'
 const namespaces = ['--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc']
