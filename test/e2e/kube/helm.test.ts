@@ -2,17 +2,13 @@
  * `helm install` alone installs everything on a cluster that has nothing: a real Helm, API server, controller manager and
  * Metacontroller, and a node that runs the pods. Then what comes after: test, upgrade, collision, uninstall, install again.
  */
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { helm, helmMissing } from '../../helpers/kube/helm.ts'
 import {
-  type Image,
-  imageOfDockerfile,
-  imageOfPackage,
-  imageOfProgram,
   insideNamespaces,
   isInsideNamespaces,
   type LocalNode,
@@ -20,9 +16,9 @@ import {
   startCluster,
 } from '../../helpers/kube/node/index.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
-import { metacontrollerMissing, metacontrollerProgram } from '../../helpers/kube/metacontroller.ts'
+import { metacontrollerMissing } from '../../helpers/kube/metacontroller.ts'
+import { quickstartImages, systemNamespace as system } from '../../helpers/kube/node/installation.ts'
 
-const system = 'gatehouse-system'
 const chart = join(manifestsFolder, 'chart')
 const quickstart = join(manifestsFolder, 'examples/quickstart')
 const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
@@ -32,29 +28,6 @@ const missing =
   metacontrollerMissing() ||
   nodeMissing() ||
   (built ? false : 'run make build first')
-
-function imagesIn(folder: string): ReadonlyMap<string, Image> {
-  const at = (name: string) => {
-    mkdirSync(join(folder, name), { recursive: true })
-    return join(folder, name)
-  }
-  const server = (name: string) => `@modelcontextprotocol/server-${name}`
-  const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
-  return new Map([
-    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
-    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
-    [
-      'ghcr.io/metacontroller/metacontroller:v4.17.2',
-      imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
-    ],
-    [
-      'docker.io/mcp/everything:latest',
-      imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
-    ],
-    ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
-    ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
-  ])
-}
 
 /** Asks again until `found` is true: what a cluster does shows in its API only. */
 async function until(what: string, found: () => boolean, node: LocalNode): Promise<void> {
@@ -109,7 +82,7 @@ function ownedBy(kube: KubeApiserver): readonly string[] {
 
 async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
-  const { kube, node } = await startCluster(t, imagesIn)
+  const { kube, node } = await startCluster(t, quickstartImages)
   const release = (command: string, ...more: readonly string[]) =>
     helm([command, 'gatehouse', chart, '-n', system, ...more], kube)
   const available = (name: string) => {

@@ -11,8 +11,6 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import t, { type Test } from 'tap'
 import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
 import {
-  type Image,
-  imageOfPackage,
   insideNamespaces,
   isInsideNamespaces,
   type LocalNode,
@@ -25,9 +23,8 @@ import { metacontrollerMissing } from '../../helpers/kube/metacontroller.ts'
 import {
   applyInstallation,
   applyMetacontrollerKinds,
-  imageFolder,
-  installationImages,
   isInstalled,
+  quickstartImages,
   systemNamespace as system,
 } from '../../helpers/kube/node/installation.ts'
 
@@ -38,23 +35,6 @@ const missing =
   metacontrollerMissing() ||
   nodeMissing() ||
   (built ? false : 'run make build first')
-
-/** The images that the manifests name. */
-function imagesIn(folder: string): ReadonlyMap<string, Image> {
-  const at = (name: string) => imageFolder(folder, name)
-  const server = (name: string) => `@modelcontextprotocol/server-${name}`
-  const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
-  return new Map([
-    ...installationImages(folder),
-    // As their publisher's Dockerfiles have it: two entrypoints, and a command that arguments replace.
-    [
-      'docker.io/mcp/everything:latest',
-      imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
-    ],
-    ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
-    ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
-  ])
-}
 
 /** Asks again until `found` is true: what a cluster does shows in its API only. */
 async function until(
@@ -129,7 +109,7 @@ function objectsIn(kube: KubeApiserver, namespace: string): readonly string[] {
 
 async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
-  const { kube, node } = await startCluster(t, imagesIn)
+  const { kube, node } = await startCluster(t, quickstartImages)
   applyMetacontrollerKinds(kube)
   const available = (name: string) => isInstalled(kube, name)
 

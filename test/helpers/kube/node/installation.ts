@@ -5,7 +5,7 @@ import { manifestsFolder } from '../../hooks/manifests.ts'
 import type { KubeApiserver } from '../apiserver.ts'
 import { metacontrollerProgram } from '../metacontroller.ts'
 import { compositeControllerCrd, otherMetacontrollerCrds } from '../metacontroller-crd.ts'
-import { type Image, imageOfDockerfile, imageOfProgram } from './images.ts'
+import { type Image, imageOfDockerfile, imageOfPackage, imageOfProgram } from './images.ts'
 
 export const systemNamespace = 'gatehouse-system'
 
@@ -25,6 +25,23 @@ export function installationImages(folder: string): readonly (readonly [name: st
       imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
     ],
   ]
+}
+
+/** Those of the installation, and of the servers of the quickstart. */
+export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
+  const at = (name: string) => imageFolder(folder, name)
+  const server = (name: string) => `@modelcontextprotocol/server-${name}`
+  const runs = { entrypoint: ['node', 'dist/index.js'], cmd: [] }
+  return new Map([
+    ...installationImages(folder),
+    // As their publisher's Dockerfiles have it: two entrypoints, and a command that arguments replace.
+    [
+      'docker.io/mcp/everything:latest',
+      imageOfPackage(at('everything'), server('everything'), { entrypoint: [], cmd: runs.entrypoint }),
+    ],
+    ['docker.io/mcp/memory:latest', imageOfPackage(at('memory'), server('memory'), runs)],
+    ['docker.io/mcp/filesystem:latest', imageOfPackage(at('filesystem'), server('filesystem'), runs)],
+  ])
 }
 
 /** What `kubectl apply -k` of the installation needs before it. */
