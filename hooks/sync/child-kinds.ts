@@ -70,10 +70,24 @@ export const childKinds = {
   },
 } as const satisfies Record<string, ChildKind>
 
+export type ChildName = keyof typeof childKinds
+
+/**
+ * Names that children of one parent can have, by kind: an entry for each kind that the parent's hooks make, so that the
+ * compiler asks for those of a new one.
+ */
+export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
+  Record<Kind, readonly (string | undefined)[]>
+>
+
 /** Beside every workload of a server that clients reach. */
 export const servedKinds = [
-  childKinds.PodDisruptionBudget,
-  childKinds.HorizontalPodAutoscaler,
-  childKinds.HTTPRoute,
-  childKinds.Ingress,
-] as const
+  'PodDisruptionBudget',
+  'HorizontalPodAutoscaler',
+  'HTTPRoute',
+  'Ingress',
+] as const satisfies readonly ChildName[]
+
+export function childKindsOf(names: readonly ChildName[]): readonly ChildKind[] {
+  return names.map((name) => childKinds[name])
+}

@@ -2,10 +2,13 @@
  * Builds `customize` answers: one related rule per kind, always with the parent's namespace.
  *
  * Metacontroller caches the response per generation of the parent, so it may depend on name, namespace and spec only.
- * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace.
+ * Secrets and ConfigMaps are asked for by name: a rule without names would bring every Secret of the namespace. Children
+ * are asked for by their names as well, to notice what somebody else has put there; a kind that the cluster may lack only
+ * where a child of it is made, for a rule about an unknown kind stops every sync.
  */
 import { apiVersion, kinds, byText } from '../../schemas/index.ts'
 import type { KubeObject } from '../kube.ts'
+import { type ChildName, childKinds, type ChildNames } from './child-kinds.ts'
 import type { CustomizeResponse, NamespaceRule, RelatedRule } from './protocol.ts'
 
 export interface WantedObjects {
@@ -18,36 +21,23 @@ export interface WantedObjects {
   /** Names of ConfigMaps. */
   readonly configMaps?: Iterable<string | undefined>
   /** Names that the children will have, to notice objects of unmanaged objects under them. */
-  readonly own?: readonly OwnName[]
+  readonly own?: Partial<ChildNames>
 }
-
-export interface OwnName {
-  readonly kind: 'Deployment' | 'StatefulSet' | 'Service' | 'ConfigMap'
-  readonly name: string
-}
-
-const resources = {
-  Deployment: { apiVersion: 'apps/v1', resource: 'deployments' },
-  StatefulSet: { apiVersion: 'apps/v1', resource: 'statefulsets' },
-  Service: { apiVersion: 'v1', resource: 'services' },
-  ConfigMap: { apiVersion: 'v1', resource: 'configmaps' },
-} as const
 
 export function relatedRules(parent: KubeObject, wanted: WantedObjects): CustomizeResponse {
   const namespace = parent.metadata.namespace ?? ''
-  const own = wanted.own ?? []
-  const ownNames = (kind: OwnName['kind']) =>
-    own.filter((item) => item.kind === kind).map((item) => item.name)
+  const { ConfigMap: ownMaps = [], ...own } = wanted.own ?? {}
   const rules: (RelatedRule | undefined)[] = [
     ...(wanted.kinds ?? []).map((kind) => ({ apiVersion, resource: pluralOf(kind), namespace })),
     ...Object.entries(wanted.named ?? {}).map(([kind, names]) =>
       byNames({ apiVersion, resource: pluralOf(kind), namespace }, names),
     ),
     byNames({ apiVersion: 'v1', resource: 'secrets', namespace }, wanted.secrets ?? []),
-    byNames({ ...resources.ConfigMap, namespace }, [...(wanted.configMaps ?? []), ...ownNames('ConfigMap')]),
-    byNames({ ...resources.Deployment, namespace }, ownNames('Deployment')),
-    byNames({ ...resources.StatefulSet, namespace }, ownNames('StatefulSet')),
-    byNames({ ...resources.Service, namespace }, ownNames('Service')),
+    byNames({ ...coreRelated.ConfigMap, namespace }, [...(wanted.configMaps ?? []), ...ownMaps]),
+    ...Object.entries(own).map(([kind, names]) => {
+      const { apiVersion: version, resource } = childKinds[kind as ChildName]
+      return byNames({ apiVersion: version, resource, namespace }, names)
+    }),
   ]
   return { relatedResources: rules.filter((rule) => rule !== undefined) }
 }
@@ -72,9 +62,6 @@ export function ownRelatedKinds(
 
 /** Related core kinds, for the registry. */
 export const coreRelated = {
-  ConfigMap: resources.ConfigMap,
+  ConfigMap: { apiVersion: 'v1', resource: 'configmaps' },
   Secret: { apiVersion: 'v1', resource: 'secrets' },
-  Deployment: resources.Deployment,
-  StatefulSet: resources.StatefulSet,
-  Service: resources.Service,
 } as const

@@ -39,7 +39,13 @@ for (const { kind, name, request } of stored()) {
       'customize asks for all that the response needs',
     )
     t.strictSame(validateStatus(kind as KindName, response.status), [], 'the status fits its schema')
+    const { relatedResources } = hook.customize({ controller: {}, parent: request.parent })
     for (const child of response.children) {
+      const rules = relatedResources.filter((rule) => 'names' in rule)
+      t.ok(
+        rules.some((rule) => matchesRule(child, rule, child.metadata.namespace)),
+        `customize asks for ${child.kind} ${child.metadata.name}, which may be somebody else's`,
+      )
       if (child.kind !== 'ConfigMap') continue
       const data = (child['data'] ?? {}) as Record<string, string>
       for (const [file, text] of Object.entries(data)) {

@@ -278,6 +278,8 @@ function pluralOf(kind: string): string {
   const irregular: Record<string, string> = {
     MCPRemoteProxy: 'mcpremoteproxies',
     MCPServerEntry: 'mcpserverentries',
+    NetworkPolicy: 'networkpolicies',
+    Ingress: 'ingresses',
   }
   return irregular[kind] ?? `${kind.toLowerCase()}s`
 }

@@ -4,7 +4,7 @@
  * Volume claim templates of a StatefulSet cannot be changed: when the model cache differs from what runs, the old
  * template stays and a condition says that the change needs a new object.
  */
-import { childKinds } from '../../sync/child-kinds.ts'
+import { childKindsOf, type ChildNames } from '../../sync/child-kinds.ts'
 import { desiredWorkload, workloadState } from '../../children/workload.ts'
 import { sizeFailure } from '../../children/size.ts'
 import { type SyncFailure, statusOf } from '../../sync/conditions.ts'
@@ -27,10 +27,12 @@ import { embeddingViolations } from './validate.ts'
 
 type Context = SyncContext<'EmbeddingServer'>
 
+const children = ['ServiceAccount', 'Service', 'StatefulSet'] as const
+
 export const embeddingServer: KindHooks<'EmbeddingServer'> = {
   kind: 'EmbeddingServer',
-  childKinds: [childKinds.ServiceAccount, childKinds.Service, childKinds.StatefulSet],
-  relatedKinds: [coreRelated.Secret, coreRelated.Service, coreRelated.StatefulSet],
+  childKinds: childKindsOf(children),
+  relatedKinds: [coreRelated.Secret, ...childKindsOf(children)],
   referenceFields: ['embeddingServerRef'],
   validate: embeddingViolations,
   customize,
@@ -41,10 +43,9 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const { server } = embeddingNames(parent.metadata.name)
   return relatedRules(parent, {
     secrets: secretNamesIn(parent['spec']),
-    own: [
-      { kind: 'StatefulSet', name: server },
-      { kind: 'Service', name: server },
-    ],
+    own: { ServiceAccount: [server], Service: [server], StatefulSet: [server] } satisfies ChildNames<
+      (typeof children)[number]
+    >,
   })
 }
 

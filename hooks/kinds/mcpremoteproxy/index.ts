@@ -1,12 +1,13 @@
 /**
  * MCPRemoteProxy: an authenticating proxy in front of a remote MCP server.
  */
-import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
+import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { fieldsOf, listOf, textOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
+import { servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
@@ -20,21 +21,15 @@ import { respond } from './respond.ts'
 import { remoteProxyViolations } from './validate.ts'
 import { remoteProxyWarnings } from './warnings.ts'
 
+const children = ['ServiceAccount', 'ConfigMap', 'Deployment', 'Service', ...servedKinds] as const
+
 export const mcpRemoteProxy: KindHooks<'MCPRemoteProxy'> = {
   kind: 'MCPRemoteProxy',
-  childKinds: [
-    childKinds.ServiceAccount,
-    childKinds.ConfigMap,
-    childKinds.Deployment,
-    childKinds.Service,
-    ...servedKinds,
-  ],
+  childKinds: childKindsOf(children),
   relatedKinds: [
     ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
     coreRelated.Secret,
-    coreRelated.ConfigMap,
-    coreRelated.Deployment,
-    coreRelated.Service,
+    ...childKindsOf(children),
   ],
   validate: remoteProxyViolations,
   warnings: remoteProxyWarnings,
@@ -58,11 +53,13 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       ...secretNamesIn(spec['authzConfig']),
     ],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
-    own: [
-      { kind: 'Deployment', name: names.proxy },
-      { kind: 'Service', name: names.proxy },
-      { kind: 'ConfigMap', name: names.proxyConfig },
-    ],
+    own: {
+      ...servedNames(spec, names.proxy, settings),
+      ServiceAccount: spec['serviceAccount'] === undefined ? [names.proxy] : [],
+      ConfigMap: [names.proxyConfig],
+      Deployment: [names.proxy],
+      Service: [names.proxy],
+    } satisfies ChildNames<(typeof children)[number]>,
   })
 }
 

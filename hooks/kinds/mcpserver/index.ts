@@ -4,12 +4,13 @@
  * The server is a direct child, so the proxy needs no Kubernetes API access, but to attach to a stdio server without a command,
  * and garbage collection is free. References are checked all at once; a broken one keeps what runs.
  */
-import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
+import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf, textOf } from '../../kube.ts'
+import { type Fields, fieldsOf, textOf } from '../../kube.ts'
 import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
+import { maybeSeveral, servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
 import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
@@ -20,29 +21,29 @@ import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
+import { attachesTo } from './stdio.ts'
 import { serverViolations } from './validate.ts'
 import { serverWarnings } from './warnings.ts'
 
+const children = [
+  'ServiceAccount',
+  'Role',
+  'RoleBinding',
+  'ConfigMap',
+  'NetworkPolicy',
+  'Service',
+  'StatefulSet',
+  'Deployment',
+  ...servedKinds,
+] as const
+
 export const mcpServer: KindHooks<'MCPServer'> = {
   kind: 'MCPServer',
-  childKinds: [
-    childKinds.ServiceAccount,
-    childKinds.Role,
-    childKinds.RoleBinding,
-    childKinds.ConfigMap,
-    childKinds.NetworkPolicy,
-    childKinds.Service,
-    childKinds.StatefulSet,
-    childKinds.Deployment,
-    ...servedKinds,
-  ],
+  childKinds: childKindsOf(children),
   relatedKinds: [
     ...ownRelatedKinds([...proxyKinds, ...exposedKinds]),
     coreRelated.Secret,
-    coreRelated.ConfigMap,
-    coreRelated.Service,
-    coreRelated.StatefulSet,
-    coreRelated.Deployment,
+    ...childKindsOf(children),
   ],
   validate: serverViolations,
   warnings: serverWarnings,
@@ -51,7 +52,6 @@ export const mcpServer: KindHooks<'MCPServer'> = {
 }
 
 function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
-  const names = serverNames(parent.metadata.name)
   const spec = fieldsOf(parent['spec'])
   const exposure = exposureRelated(spec)
   const profile = fieldsOf(spec['permissionProfile'])
@@ -70,17 +70,34 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
       profile['type'] === 'configmap' ? textOf(profile['name']) : undefined,
     ],
-    own: [
-      { kind: 'Deployment', name: names.proxy },
-      { kind: 'StatefulSet', name: names.server },
-      { kind: 'Service', name: names.proxy },
-      { kind: 'Service', name: names.server },
-      { kind: 'Service', name: names.headless },
-      { kind: 'ConfigMap', name: names.proxyConfig },
-      { kind: 'ConfigMap', name: names.serverConfig },
-      { kind: 'ConfigMap', name: names.report },
-    ],
+    own: childNames(parent.metadata.name, spec, settings),
   })
+}
+
+function childNames(
+  name: string,
+  spec: Fields,
+  settings: HookSettings,
+): ChildNames<(typeof children)[number]> {
+  const names = serverNames(name)
+  const isAttached = attachesTo(spec, settings)
+  const access = isAttached ? [names.proxy] : []
+  const served = servedNames(spec, names.proxy, settings)
+  return {
+    ...served,
+    PodDisruptionBudget: [
+      ...served.PodDisruptionBudget,
+      ...(maybeSeveral(spec['backendReplicas']) ? [names.server] : []),
+    ],
+    ServiceAccount: [names.proxy, spec['serviceAccount'] === undefined ? names.server : undefined],
+    Role: access,
+    RoleBinding: access,
+    ConfigMap: [names.proxyConfig, names.serverConfig, isAttached ? names.report : undefined],
+    NetworkPolicy: [names.server],
+    Service: [names.proxy, ...(isAttached ? [] : [names.server, names.headless])],
+    StatefulSet: [names.server],
+    Deployment: [names.proxy],
+  }
 }
 
 function sync(context: SyncContext<'MCPServer'>): SyncResponse {

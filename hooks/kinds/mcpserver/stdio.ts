@@ -2,15 +2,21 @@
  * How a stdio server is reached in a cluster: with a command, behind a bridge in its own container; without one, by attaching
  * to the container that its image's own entrypoint runs in.
  */
-import type { MCPServer } from '../../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
+import type { HookSettings } from '../../settings.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type Attach, attachOf } from './attach.ts'
 import { type Bridge, bridgeOf } from './bridge.ts'
 import { serverContainer } from './container.ts'
 
 type Context = SyncContext<'MCPServer'>
+
+/** What decides of a spec. */
+interface StdioSpec {
+  readonly transport?: unknown
+  readonly podTemplateSpec?: unknown
+}
 
 export interface Stdio {
   readonly bridge?: Bridge | undefined
@@ -45,8 +51,8 @@ function chosen(context: Context): Stdio {
     const { value, failure } = attachOf(context)
     return { attach: value, failure }
   }
-  if (hasCommand(context.parent)) {
-    const { value, failure } = bridgeOf(context, ownContainer(context.parent))
+  if (hasCommand(context.spec)) {
+    const { value, failure } = bridgeOf(context, ownContainer(context.spec))
     return { bridge: value, failure }
   }
   return {
@@ -60,17 +66,22 @@ function chosen(context: Context): Stdio {
 }
 
 /** The server's own container as the podTemplateSpec has it. */
-function ownContainer({ spec }: MCPServer): Fields {
+function ownContainer(spec: StdioSpec): Fields {
   const containers = listOf(fieldsOf(fieldsOf(spec.podTemplateSpec)['spec'])['containers'])
   return containers.filter(isFields).find((container) => container['name'] === serverContainer) ?? {}
 }
 
-export function hasCommand(server: MCPServer): boolean {
-  return listOf(ownContainer(server)['command']).some((word) => typeof word === 'string')
+export function hasCommand(spec: StdioSpec): boolean {
+  return listOf(ownContainer(spec)['command']).some((word) => typeof word === 'string')
 }
 
 /** True when the streams of the server are attached to. */
-export function isAttached({ parent, settings }: Context): boolean {
-  const isStdio = parent.spec.transport === 'stdio' && !settings.localCommands
-  return isStdio && settings.stdioAttach && !hasCommand(parent)
+export function isAttached({ spec, settings }: Context): boolean {
+  return attachesTo(spec, settings)
+}
+
+/** The same of a spec that nobody has checked yet. */
+export function attachesTo(spec: StdioSpec, settings: HookSettings): boolean {
+  const isStdio = spec.transport === 'stdio' && !settings.localCommands
+  return isStdio && settings.stdioAttach && !hasCommand(spec)
 }

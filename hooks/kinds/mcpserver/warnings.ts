@@ -16,7 +16,7 @@ export function serverWarnings(server: MCPServer): readonly string[] {
   if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
     found.push('image stands for one that is still to be set; no cluster can pull it')
   }
-  if (spec.transport === 'stdio' && !hasCommand(server)) {
+  if (spec.transport === 'stdio' && !hasCommand(spec)) {
     found.push(
       'stdio without a command: all sessions share one process, whose messages are in its container log',
     )

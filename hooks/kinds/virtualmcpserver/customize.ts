@@ -7,8 +7,10 @@ import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { exposureRelated } from '../common/exposure.ts'
+import { servedNames } from '../common/served-names.ts'
 import { tlsSecretName } from '../common/serving-tls.ts'
 import { namesIn } from '../common/named.ts'
+import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -30,6 +32,16 @@ const named = [
 
 const locks = 'MCPToolLock'
 
+export const children = [
+  'ServiceAccount',
+  'Role',
+  'RoleBinding',
+  'ConfigMap',
+  'Deployment',
+  'Service',
+  ...servedKinds,
+] as const
+
 export const relatedKinds = [...anyName, ...named, locks] as const
 
 export function customize({ parent }: CustomizeRequest, settings: HookSettings): CustomizeResponse {
@@ -38,6 +50,8 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const authz = fieldsOf(fieldsOf(spec['incomingAuth'])['authzConfig'])
   const map = fieldsOf(authz['configMap'])['name']
   const names = virtualServerNames(parent.metadata.name)
+  // An account of the user's own has rights of the user's own.
+  const access = spec['serviceAccount'] === undefined ? [names.account] : []
   // Without pinning nobody looks at locks.
   const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
   return relatedRules(parent, {
@@ -52,11 +66,14 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],
     configMaps: listOf([map]).filter((name) => typeof name === 'string'),
-    own: [
-      { kind: 'Deployment', name: names.server },
-      { kind: 'Service', name: names.server },
-      { kind: 'ConfigMap', name: names.config },
-      { kind: 'ConfigMap', name: names.report },
-    ],
+    own: {
+      ...servedNames(spec, names.server, settings),
+      ServiceAccount: access,
+      Role: access,
+      RoleBinding: access,
+      ConfigMap: [names.config, names.report],
+      Deployment: [names.server],
+      Service: [names.server],
+    } satisfies ChildNames<(typeof children)[number]>,
   })
 }

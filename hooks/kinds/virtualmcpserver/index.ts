@@ -4,7 +4,7 @@
  * The sync checks every reference, and then either answers with the whole desired set or, when something it needs is
  * broken, with the children as they run and the reasons in the conditions.
  */
-import { childKinds, servedKinds } from '../../sync/child-kinds.ts'
+import { childKindsOf } from '../../sync/child-kinds.ts'
 import type { HookEvent } from '../../server/events.ts'
 import type { KubeObject } from '../../kube.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
@@ -12,7 +12,7 @@ import type { CheckObject, KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds } from '../../sync/rules.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { exposedKinds } from '../common/exposure.ts'
-import { customize, relatedKinds } from './customize.ts'
+import { children, customize, relatedKinds } from './customize.ts'
 import { build } from './build.ts'
 import { deprecatedMessage, deprecatedPrimary, deprecatedReason } from './config/incoming.ts'
 import { respond } from './respond.ts'
@@ -21,21 +21,11 @@ import { virtualServerWarnings } from './warnings.ts'
 
 export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
   kind: 'VirtualMCPServer',
-  childKinds: [
-    childKinds.ServiceAccount,
-    childKinds.Role,
-    childKinds.RoleBinding,
-    childKinds.ConfigMap,
-    childKinds.Deployment,
-    childKinds.Service,
-    ...servedKinds,
-  ],
+  childKinds: childKindsOf(children),
   relatedKinds: [
     ...ownRelatedKinds([...new Set([...relatedKinds, ...exposedKinds])]),
     coreRelated.Secret,
-    coreRelated.ConfigMap,
-    coreRelated.Deployment,
-    coreRelated.Service,
+    ...childKindsOf(children),
   ],
   validate: virtualServerViolations,
   warnings: virtualServerWarnings,

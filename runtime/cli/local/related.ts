@@ -27,6 +27,8 @@ const coreKinds: Readonly<Record<string, string>> = {
   networkpolicies: 'NetworkPolicy',
   poddisruptionbudgets: 'PodDisruptionBudget',
   horizontalpodautoscalers: 'HorizontalPodAutoscaler',
+  ingresses: 'Ingress',
+  httproutes: 'HTTPRoute',
 }
 
 /** Throws INTERNAL for a rule that Metacontroller refuses. Only objects of the parent's namespace reach a hook. */
