@@ -43,7 +43,9 @@ for (const { kind, name, request } of stored()) {
     for (const child of response.children) {
       const rules = relatedResources.filter((rule) => 'names' in rule)
       t.ok(
-        rules.some((rule) => matchesRule(child, rule, child.metadata.namespace)),
+        rules.some((rule) =>
+          matchesRule(structuredClone(child) as unknown as Stored, rule, child.metadata.namespace),
+        ),
         `customize asks for ${child.kind} ${child.metadata.name}, which may be somebody else's`,
       )
       if (child.kind !== 'ConfigMap') continue
