@@ -7,6 +7,7 @@
  * Source: docs/guides/decision-point.md.
  */
 import {
+  type CABundleSource,
   type DecisionPoint,
   type RuntimeAuthz,
   type SecretRef,
@@ -16,7 +17,8 @@ import {
 } from '../../schemas/index.ts'
 import { definedFields } from '../children/defined.ts'
 import { type Fields, fieldsOf, isFields } from '../kube.ts'
-import { caKey } from '../references/resolve.ts'
+import { caBundleFailure, caKey } from '../references/resolve.ts'
+import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
 import { type ConfigPart, failed } from './part.ts'
 
@@ -65,20 +67,27 @@ export function decisionPointSecrets({ http }: DecisionPoint): readonly SecretRe
   ]
 }
 
+/** Its trust anchors; undefined: those of the system alone. */
+export function decisionPointBundle({ http }: DecisionPoint): CABundleSource | undefined {
+  return http.caBundleRef && { configMapRef: http.caBundleRef }
+}
+
 /** A decision point of a resource's own, as a part of its configuration. */
 export function ownDecisionPoint(
   point: DecisionPoint,
-  { missingSecrets }: SecretLookup,
+  context: AnyContext,
   needs: PodNeeds,
 ): ConfigPart<RuntimeAuthz> {
-  const missing = missingSecrets(decisionPointSecrets(point))
-  if (missing.length === 0) return { value: decisionPointPart(point, needs) }
-  return failed('SecretNotFound', `authzConfig.httpv1: not found: ${missing.join('; ')}`)
-}
-
-export interface SecretLookup {
-  /** What of these is not there, each as a text. */
-  readonly missingSecrets: (refs: readonly SecretRef[]) => readonly string[]
+  const missing = context.missingSecrets(decisionPointSecrets(point))
+  const bundle = decisionPointBundle(point)
+  const anchors = bundle && caBundleFailure(context, bundle)
+  if (missing.length === 0 && !anchors) return { value: decisionPointPart(point, needs) }
+  const problems = [
+    ...(missing.length > 0 ? [`not found: ${missing.join('; ')}`] : []),
+    ...(anchors ? [`http.caBundleRef: ${anchors.message}`] : []),
+  ]
+  const reason = missing.length > 0 || !anchors ? 'SecretNotFound' : anchors.reason
+  return failed(reason, `authzConfig.httpv1: ${problems.join('; ')}`)
 }
 
 export type ReadDecisionPoint =

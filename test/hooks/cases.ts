@@ -8,7 +8,7 @@ import {
   auth,
   authzConfig,
   decisionPoint,
-  decisionPointSecrets,
+  decisionPointObjects,
   configMap,
   embedded,
   entry,
@@ -502,14 +502,14 @@ const configs: Record<string, () => Request> = {
   'MCPAuthzConfig/unknown-type': config(resource('MCPAuthzConfig', 'policies', { type: 'rego', config: {} })),
   'MCPAuthzConfig/decision-point': config(
     decisionPoint(),
-    ...decisionPointSecrets(),
+    ...decisionPointObjects(),
     remote('crm', { authzConfigRef: { name: 'decision-point' } }),
   ),
   'MCPAuthzConfig/decision-point-without-secret': config(decisionPoint()),
   'MCPRemoteProxy/decision-point': () =>
     world(
       decisionPoint(),
-      ...decisionPointSecrets(),
+      ...decisionPointObjects(),
       remote('crm', { authzConfigRef: { name: 'decision-point' } }),
     )
       .settle()

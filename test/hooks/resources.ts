@@ -70,9 +70,10 @@ export const decisionPoint = (): Stored =>
     },
   })
 
-export const decisionPointSecrets = (): readonly Stored[] => [
+export const decisionPointObjects = (): readonly Stored[] => [
   secret('pdp-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
   secret('pdp', { token: 't' }),
+  configMap('company-ca', { 'ca.crt': 'pem' }),
 ]
 
 export const telemetryConfig = (openTelemetry: object = {}): Stored =>

@@ -18,6 +18,7 @@ import { fieldsOf } from '../../kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { checkCaBundle, specFailure } from '../../references/resolve.ts'
 import { type References, referrersOf } from '../../references/referrers.ts'
+import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
@@ -60,17 +61,7 @@ function customize<K extends KindName>(kind: ConfigKind<K>, { parent }: Customiz
   return relatedRules(parent, {
     kinds: Object.keys(kind.references),
     ...(kind.secrets && { secrets: secretNamesIn(parent['spec']) }),
-    ...(kind.caBundle && { configMaps: caBundleNames(parent['spec']) }),
-  })
-}
-
-/** Names under any `caBundleRef` of a spec that nobody has checked yet. */
-function caBundleNames(value: unknown, depth = 0): string[] {
-  if (depth > 10) return []
-  return Object.entries(fieldsOf(value)).flatMap(([member, item]) => {
-    const name = fieldsOf(fieldsOf(item)['configMapRef'])['name']
-    if (member === 'caBundleRef') return typeof name === 'string' ? [name] : []
-    return caBundleNames(item, depth + 1)
+    ...(kind.caBundle && { configMaps: caBundleNamesIn(parent['spec']) }),
   })
 }
 

@@ -1,7 +1,12 @@
 /** MCPAuthzConfig: authorization policies shared by several servers. */
 import { configKind } from '../common/config-kind.ts'
 import { authzReferences } from '../../references/referrers.ts'
-import { authzConfigSecrets, authzConfigViolations, authzConfigWarnings } from './validate.ts'
+import {
+  authzConfigBundle,
+  authzConfigSecrets,
+  authzConfigViolations,
+  authzConfigWarnings,
+} from './validate.ts'
 
 export const mcpAuthzConfig = configKind({
   kind: 'MCPAuthzConfig',
@@ -12,4 +17,5 @@ export const mcpAuthzConfig = configKind({
   invalidReason: 'ConfigInvalid',
   references: authzReferences,
   secrets: authzConfigSecrets,
+  caBundle: authzConfigBundle,
 })

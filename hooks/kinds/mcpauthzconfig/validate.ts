@@ -5,9 +5,19 @@
  * a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
  */
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
-import type { MCPAuthzConfig, SecretRef, Violation } from '../../../schemas/index.ts'
+import type {
+  CABundleSource,
+  DecisionPoint,
+  MCPAuthzConfig,
+  SecretRef,
+  Violation,
+} from '../../../schemas/index.ts'
 import type { Fields } from '../../kube.ts'
-import { decisionPointSecrets, readDecisionPoint } from '../../runtime-config/decision-point.ts'
+import {
+  decisionPointBundle,
+  decisionPointSecrets,
+  readDecisionPoint,
+} from '../../runtime-config/decision-point.ts'
 import { decisionPointWarnings } from '../common/checks/policies.ts'
 
 const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
@@ -85,9 +95,19 @@ function unknownKeys(config: Fields, known: readonly string[], path: string): Vi
 }
 
 /** Secrets of a decision point. */
-export function authzConfigSecrets({ spec }: MCPAuthzConfig): readonly SecretRef[] {
-  const { value } = spec.type === 'httpv1' ? readDecisionPoint(spec.config) : {}
-  return value ? decisionPointSecrets(value) : []
+export function authzConfigSecrets(config: MCPAuthzConfig): readonly SecretRef[] {
+  const point = decisionPointOf(config)
+  return point ? decisionPointSecrets(point) : []
+}
+
+/** Its trust anchors. */
+export function authzConfigBundle(config: MCPAuthzConfig): CABundleSource | undefined {
+  const point = decisionPointOf(config)
+  return point && decisionPointBundle(point)
+}
+
+function decisionPointOf({ spec }: MCPAuthzConfig): DecisionPoint | undefined {
+  return spec.type === 'httpv1' ? readDecisionPoint(spec.config).value : undefined
 }
 
 /** Names in policies that nothing has. */

@@ -3,7 +3,7 @@
  */
 import { childKindsOf, type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import type { SyncContext } from '../../sync/context.ts'
-import { fieldsOf, listOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../kube.ts'
 import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
@@ -15,6 +15,7 @@ import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
 import { namesIn } from '../common/named.ts'
+import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { build } from './build.ts'
 import { respond } from './respond.ts'
@@ -52,7 +53,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       ...secretNamesIn(spec['headerForward']),
       ...secretNamesIn(spec['authzConfig']),
     ],
-    configMaps: listOf([map]).filter((name) => typeof name === 'string'),
+    configMaps: [textOf(map), ...caBundleNamesIn(spec['authzConfig'])],
     own: {
       ...servedNames(spec, names.proxy, settings),
       ServiceAccount: spec['serviceAccount'] === undefined ? [names.proxy] : [],

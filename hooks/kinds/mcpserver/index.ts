@@ -16,6 +16,7 @@ import { proxyKinds } from '../common/proxy/spec.ts'
 import type { KindHooks } from '../../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
 import { namesIn } from '../common/named.ts'
+import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -69,16 +70,13 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
       profile['type'] === 'configmap' ? textOf(profile['name']) : undefined,
+      ...caBundleNamesIn(spec['authzConfig']),
     ],
     own: childNames(parent.metadata.name, spec, settings),
   })
 }
 
-function childNames(
-  name: string,
-  spec: Fields,
-  settings: HookSettings,
-): ChildNames<(typeof children)[number]> {
+function childNames(name: string, spec: Fields, settings: HookSettings): ChildNames {
   const names = serverNames(name)
   const isAttached = attachesTo(spec, settings)
   const access = isAttached ? [names.proxy] : []

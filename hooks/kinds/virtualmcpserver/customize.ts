@@ -2,7 +2,7 @@
  * What a virtual server's sync looks at: in the namespace every member that a group can have and what members refer to, and by
  * name what the resource itself names. Spec and name only decide, for the response is cached.
  */
-import { fieldsOf, listOf, textOf } from '../../kube.ts'
+import { fieldsOf, textOf } from '../../kube.ts'
 import { memberKinds } from '../../references/members.ts'
 import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
@@ -14,6 +14,7 @@ import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 import { relatedRules } from '../../sync/rules.ts'
 import { sessionSecretNames } from '../../runtime-config/session-storage.ts'
 import type { HookSettings } from '../../settings.ts'
+import { caBundleNamesIn } from '../../references/config-map-names.ts'
 import { secretNamesIn } from '../../references/secret-names.ts'
 
 /** A member is known by its own reference to the group, and names its own MCPExternalAuthConfig. */
@@ -65,7 +66,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],
-    configMaps: listOf([map]).filter((name) => typeof name === 'string'),
+    configMaps: [textOf(map), ...caBundleNamesIn(authz)],
     own: {
       ...servedNames(spec, names.server, settings),
       ServiceAccount: access,

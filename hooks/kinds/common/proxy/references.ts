@@ -102,10 +102,7 @@ export function authz(context: Context, needs: PodNeeds): Optional<RuntimeAuthz>
 function ownAuthzOf(context: Context, needs: PodNeeds): Optional<RuntimeAuthz> {
   const { authzConfig } = context.spec
   if (!authzConfig) return absent
-  if (authzConfig.httpv1) {
-    const missingSecrets = context.missingSecrets.bind(context)
-    return ownDecisionPoint(authzConfig.httpv1, { missingSecrets }, needs)
-  }
+  if (authzConfig.httpv1) return ownDecisionPoint(authzConfig.httpv1, context, needs)
   const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
   return ownAuthz(authzConfig, map, needs)
 }

@@ -91,10 +91,7 @@ function authzOf(context: Context, needs: PodNeeds): ConfigPart<RuntimeAuthz> | 
     return part
   }
   if (!authzConfig) return undefined
-  if (authzConfig.httpv1) {
-    const missingSecrets = context.missingSecrets.bind(context)
-    return ownDecisionPoint(authzConfig.httpv1, { missingSecrets }, needs)
-  }
+  if (authzConfig.httpv1) return ownDecisionPoint(authzConfig.httpv1, context, needs)
   const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
   return ownAuthz(authzConfig, map, needs)
 }
