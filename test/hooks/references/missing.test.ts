@@ -8,11 +8,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { hookSettings, makeHooks } from '../../hooks/index.ts'
-import { referenceFields, resourceOf } from '../helpers/hooks/reference-fields.ts'
-import { referenceManifests } from './reference-manifests.ts'
-import { group, oidcConfig, policy } from './resources.ts'
-import { type Condition, type Stored, testSettings, World } from './world.ts'
+import { hookSettings, makeHooks } from '../../../hooks/index.ts'
+import { referenceFields, resourceOf } from '../../helpers/hooks/reference-fields.ts'
+import { referenceManifests } from './manifests.ts'
+import { group, oidcConfig, policy } from '../resources.ts'
+import { type Condition, type Stored, testSettings, World } from '../world.ts'
 
 interface GoldenRequest extends Record<string, unknown> {
   readonly parent: Stored
@@ -88,7 +88,7 @@ function referencesAt(parent: Stored, path: string): Reference[] {
 }
 
 function* requests(kind: string): Generator<{ readonly name: string; readonly request: GoldenRequest }> {
-  const folder = join(import.meta.dirname, kind.toLowerCase())
+  const folder = join(import.meta.dirname, '..', kind.toLowerCase())
   for (const name of readdirSync(folder))
     yield { name, request: JSON.parse(readFileSync(join(folder, name, 'request.json'), 'utf8')) }
   for (const [index, manifest] of referenceManifests.entries()) {

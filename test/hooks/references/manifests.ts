@@ -1,6 +1,6 @@
 /** Manifests with the references that no golden case sets. */
-import { oidc, remote, server, virtual } from './resources.ts'
-import { resource, type Stored } from './world.ts'
+import { oidc, remote, server, virtual } from '../resources.ts'
+import { resource, type Stored } from '../world.ts'
 
 const ref = (name: string, key = 'key') => ({ name, key })
 const bundle = { configMapRef: ref('company-ca', 'ca.crt') }
