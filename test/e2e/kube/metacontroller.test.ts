@@ -349,8 +349,6 @@ async function scenario(t: Test, strategy: string): Promise<void> {
       spec: { ports: [{ port: 1 }] },
     }
     kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(untrusted))
-    const account = { kind: 'ServiceAccount', apiVersion: 'v1', metadata: { name: 'late-vmcp' } }
-    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(account))
     const late = {
       apiVersion: 'gatehouse.dev/v1beta1',
       kind: 'VirtualMCPServer',
@@ -360,7 +358,6 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(late))
     const status = () => kube.get(['virtualmcpserver', 'late', '-n', 'oidc']).status
     await until('the condition', () => JSON.stringify(status() ?? {}).includes('ChildConflict'))
-    t.match(status().message, /ServiceAccount late-vmcp exists/, 'of each kind of child')
     t.match(status().message, /Service vmcp-late exists/)
     t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
   })
