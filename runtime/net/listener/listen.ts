@@ -3,14 +3,15 @@
  * closed before its request was read completely is closed in stages.
  *
  * Does not route, authenticate or read bodies: `handler` does (see pipeline.ts). Serves TLS when it is given a certificate,
- * and then nothing else; a new certificate counts for new connections. The end of a listener has four steps: stop accepting, end event streams and upgraded sockets, wait for
- * requests in flight, cut what is left when the grace is over.
- * Source: docs/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112.
+ * and then nothing else; a new certificate counts for new connections. The end of a listener has five steps: stop accepting; end
+ * event streams and upgraded sockets; answer what still comes on open connections, each with `Connection: close`; close those
+ * that stay idle, a while later, for a request may be on its way; cut what is left when the grace is over.
+ * Source: docs/specification/proxy-command.md#listener (listener flags), reference limits; RFC 9112, 9.6.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { Socket } from 'node:net'
+import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
@@ -49,6 +50,8 @@ export interface Listener {
 interface Connection {
   /** Ends the long-lived response that this connection carries, or a close in stages. */
   endStream: (() => void) | undefined
+  /** Of its listener: each response is the last on its connection. */
+  readonly end: { isNear: boolean }
   /** The last exchange. */
   req: IncomingMessage | undefined
   res: ServerResponse | undefined
@@ -65,6 +68,11 @@ const connections = new WeakMap<Socket, Connection>()
 export function holdsStream(res: ServerResponse, end: () => void): void {
   const connection = res.socket ? connections.get(res.socket) : undefined
   if (!connection) return
+  if (connection.end.isNear) {
+    // Once its head is written, and whatever its opener says first.
+    setImmediate(end)
+    return
+  }
   connection.endStream = end
   res.once('close', () => {
     if (connection.endStream === end) connection.endStream = undefined
@@ -77,12 +85,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const { handler, onUpgrade, log, certificate } = options
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
+  const end = { isNear: false }
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     const connection = connections.get(req.socket)
     if (connection) {
       connection.req = req
       connection.res = res
+      if (end.isNear) res.shouldKeepAlive = false
     }
     handler(req, res)
   }
@@ -106,9 +116,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   server.on('connection', (socket: Socket) => {
     // With TLS, this is the connection below it, which has no requests.
     if (certificate) track(sockets, socket)
-    else accept(sockets, socket)
+    else accept(sockets, socket, end)
   })
-  server.on('secureConnection', (socket: Socket) => accept(sockets, socket))
+  server.on('secureConnection', (socket: Socket) => accept(sockets, socket, end))
   // The body reader sends "100 Continue" once the request has passed every earlier stage.
   server.on('checkContinue', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
@@ -148,6 +158,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     address,
     close({ graceMs = 5_000 } = {}) {
       if ('setSecureContext' in server) certificate?.unfollow(server)
+      end.isNear = true
       closing ??= shutDown(server, sockets, upgraded, graceMs)
       return closing
     },
@@ -160,10 +171,11 @@ function track(sockets: Set<Socket>, socket: Socket): void {
 }
 
 /** A connection on which requests may come. */
-function accept(sockets: Set<Socket>, socket: Socket): void {
+function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): void {
   track(sockets, socket)
   connections.set(socket, {
     endStream: undefined,
+    end,
     req: undefined,
     res: undefined,
     handshakeBytes: socket.bytesRead,
@@ -193,8 +205,11 @@ function isWebSocket(req: IncomingMessage): boolean {
   return req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
-/** How long a closing listener waits for the first byte of a connection. */
+/** How long a closing listener at least waits for the first byte of a connection. */
 const unusedMs = 250
+/** How long it keeps idle connections: a part of the grace, for somebody waits for the end. */
+const idleShare = 20
+const maxIdleMs = 2_500
 
 async function shutDown(
   server: Server,
@@ -202,20 +217,35 @@ async function shutDown(
   upgraded: ReadonlySet<Duplex>,
   graceMs: number,
 ): Promise<void> {
+  const idleMs = Math.min(graceMs / idleShare, maxIdleMs)
   const closed = once(server, 'close')
-  server.close()
-  for (const socket of sockets) connections.get(socket)?.endStream?.()
+  // Not the method of the HTTP server, which cuts idle connections at once, and with them requests on their way.
+  NetServer.prototype.close.call(server)
+  for (const socket of sockets) {
+    const connection = connections.get(socket)
+    if (!connection) continue
+    if (connection.res?.headersSent === false) connection.res.shouldKeepAlive = false
+    connection.endStream?.()
+  }
   for (const socket of upgraded) socket.end()
-  // A connection that finishes its response after close() stays open: close idle ones until all are gone.
-  const timer = setInterval(() => server.closeIdleConnections(), 20)
+  let timer: NodeJS.Timeout | undefined
+  const idle = setTimeout(() => {
+    timer = setInterval(() => server.closeIdleConnections(), 20)
+  }, idleMs)
   // One that was opened ahead of any request is not idle to Node; a request may just be on its way.
-  const unused = setTimeout(() => {
-    for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
-  }, unusedMs)
+  const unused = setTimeout(
+    () => {
+      for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
+    },
+    Math.max(unusedMs, idleMs),
+  )
   const cut = setTimeout(() => {
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
+  // Ends the server's own timer.
+  server.close()
+  clearTimeout(idle)
   clearInterval(timer)
   clearTimeout(unused)
   for (const socket of upgraded) socket.destroy()

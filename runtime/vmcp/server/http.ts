@@ -7,14 +7,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import {
-  eraOf,
-  MessageError,
-  metaOf,
-  paramsOf,
-  scanClientMessage,
-  statelessVersion,
-} from '../../mcp/index.ts'
+import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
 import {
   type OriginGuard,
   pipeline,
@@ -128,7 +121,6 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
   const { message, params, caller, path, era } = exchange
   const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
   if (!caller) throw new GatehouseError('UNAUTHENTICATED')
-  if (parts.stopping()) throw new MessageError('SHUTTING_DOWN', message?.id)
   if (message && params) {
     if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
     if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
@@ -136,6 +128,8 @@ function dispatch(parts: HttpParts, exchange: VmcpExchange): void | Promise<void
       .post(exchange, message, params, caller)
       .catch((error: unknown) => refuseFirst(parts, exchange, error))
   }
+  // What comes on open connections is served until they are closed; a stream would be cut.
+  if (parts.stopping() && exchange.req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
   if (path === ssePath) return oldSseEdge.open(exchange, caller)
   return exchange.req.method === 'GET'
     ? sessionEdge.get(exchange, caller)

@@ -28,38 +28,108 @@ await t.test('listen: IPv6 addresses are written in brackets', async (t) => {
   await listener.close({ graceMs: 0 })
 })
 
-await t.test(
-  'close: idle connections go at once, streams are ended, requests in flight finish',
-  async (t) => {
-    let finish = (): void => {}
-    const slow = Promise.withResolvers<void>()
-    const listener = await listen({
-      ...base,
-      handler(req, res) {
-        if (req.url === '/stream') {
-          res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-          res.write('data: 1\n\n')
-          holdsStream(res, () => res.end('data: bye\n\n'))
-        } else if (req.url === '/slow') {
-          finish = () => res.end('done')
-          slow.resolve()
-        } else res.end('ok')
-      },
-    })
-    await (await fetch(listener.url)).text()
-    const stream = await fetch(`${listener.url}/stream`)
-    const response = fetch(`${listener.url}/slow`)
-    await slow.promise
+await t.test('close: idle connections go, streams are ended, requests in flight finish', async (t) => {
+  let finish = (): void => {}
+  const slow = Promise.withResolvers<void>()
+  const listener = await listen({
+    ...base,
+    handler(req, res) {
+      if (req.url === '/stream') {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+        res.write('data: 1\n\n')
+        holdsStream(res, () => res.end('data: bye\n\n'))
+      } else if (req.url === '/slow') {
+        finish = () => res.end('done')
+        slow.resolve()
+      } else res.end('ok')
+    },
+  })
+  await (await fetch(listener.url)).text()
+  const stream = await fetch(`${listener.url}/stream`)
+  const response = fetch(`${listener.url}/slow`)
+  await slow.promise
 
-    const closed = listener.close({ graceMs: 60_000 })
-    t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
-    await t.rejects(fetch(listener.url), 'nobody new is accepted')
-    finish()
-    t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
-    await closed
-    t.equal(listener.close(), closed, 'a second close is the same one')
-  },
-)
+  const closed = listener.close({ graceMs: 60_000 })
+  t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
+  await t.rejects(fetch(listener.url), 'nobody new is accepted')
+  finish()
+  t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
+  await closed
+  t.equal(listener.close(), closed, 'a second close is the same one')
+})
+
+/** A connection of a client that keeps it: sends, and gets what comes until the next blank line and its body `ok`. */
+function kept(port: number) {
+  const socket = connect(port, '127.0.0.1')
+  let text = ''
+  const waiting: (() => void)[] = []
+  socket.on('error', () => {})
+  socket.on('data', (part: Buffer) => {
+    text += part.toString()
+    for (const look of waiting) look()
+  })
+  const closed = once(socket, 'close')
+  return {
+    closed,
+    async get(path: string, end = 'ok') {
+      text = ''
+      const { promise, resolve } = Promise.withResolvers<void>()
+      waiting.push(() => text.endsWith(end) && resolve())
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      await promise
+      return text
+    },
+  }
+}
+
+await t.test('close: a request on a connection that was idle is answered, and is its last', async (t) => {
+  const listener = await listen({ ...base, handler: (_req, res) => res.end('ok') })
+  const [one, other] = [kept(listener.port), kept(listener.port)]
+  t.match(await one.get('/'), /^connection: keep-alive/im)
+  await other.get('/')
+  const closed = listener.close({ graceMs: 60_000 })
+  t.match(await one.get('/'), /^connection: close/im)
+  await one.closed
+  await other.closed
+  await closed
+  t.pass('and one that says nothing goes as well')
+})
+
+await t.test('close: a response that was not begun is the last of its connection', async (t) => {
+  const arrived = Promise.withResolvers<void>()
+  let finish = (): void => {}
+  const listener = await listen({
+    ...base,
+    handler(_req, res) {
+      finish = () => res.end('ok')
+      arrived.resolve()
+    },
+  })
+  const client = kept(listener.port)
+  const answer = client.get('/')
+  await arrived.promise
+  const closed = listener.close({ graceMs: 60_000 })
+  finish()
+  t.match(await answer, /^connection: close/im)
+  await Promise.all([client.closed, closed])
+})
+
+await t.test('close: a stream that is opened meanwhile is ended', async (t) => {
+  const listener = await listen({
+    ...base,
+    handler(req, res) {
+      if (req.url !== '/stream') return void res.end('ok')
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      holdsStream(res, () => res.end('bye'))
+      return undefined
+    },
+  })
+  const client = kept(listener.port)
+  await client.get('/')
+  const closed = listener.close({ graceMs: 60_000 })
+  t.match(await client.get('/stream', '0\r\n\r\n'), /bye/)
+  await Promise.all([client.closed, closed])
+})
 
 await t.test('close: what is left after the grace is cut', async (t) => {
   const arrived = Promise.withResolvers<void>()

@@ -1,0 +1,97 @@
+/**
+ * Clients that keep their connections and call without a pause lose nothing when a proxy ends and another one takes over:
+ * processes as they run in pods, SIGTERM as the kubelet sends it, and new connections lead to the next one.
+ */
+import { once } from 'node:events'
+import { Agent, createServer, type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { startGatehouse } from '../../helpers/gatehouse.ts'
+
+const callers = 40
+const rolls = 2
+/** Calls that are answered between two rolls. */
+const between = 400
+
+async function target(t: Test): Promise<string> {
+  const server = createServer((req, res) => {
+    req.resume().once('end', () => {
+      res.setHeader('Content-Type', 'application/json')
+      res.end('{"jsonrpc":"2.0","id":1,"result":{"content":[]}}')
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function startProxy(t: Test, targetUri: string) {
+  const env = { ...process.env, GATEHOUSE_SHUTDOWN_GRACE: '50s' }
+  const args = ['proxy', '--target-uri', targetUri, '--host', '127.0.0.1', '--port', '0', 'notes']
+  const running = startGatehouse(args, env)
+  t.teardown(() => running.interrupt())
+  const [, port = ''] = await running.waitFor(/started for server notes on port (\d+)/)
+  return { running, port: Number(port) }
+}
+
+/** As a Service does: what is open stays where it is, what is new goes to the present one. */
+class Way extends Agent {
+  to = 0
+
+  override createConnection(): Socket {
+    return connect(this.to, '127.0.0.1')
+  }
+}
+
+t.setTimeout(240_000)
+
+t.test('rolled: of calls on kept connections none is lost', async (t) => {
+  const targetUri = await target(t)
+  const way = new Way({ keepAlive: true, maxSockets: callers })
+  t.teardown(() => way.destroy())
+  const lost: string[] = []
+  let answered = 0
+  let stopped = false
+  const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}'
+  const call = async (): Promise<void> => {
+    const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
+    const req = request({ host: '127.0.0.1', path: '/mcp', method: 'POST', agent: way, headers })
+    req.end(body)
+    const [res] = (await once(req, 'response')) as [IncomingMessage]
+    res.resume()
+    await once(res, 'end')
+    if (res.statusCode === 200) answered++
+    else lost.push(`status ${res.statusCode}`)
+  }
+  const caller = async (): Promise<void> => {
+    while (!stopped) {
+      await call().catch((error: NodeJS.ErrnoException) => lost.push(error.code ?? error.message))
+      await pause(Math.random() * 10)
+    }
+  }
+  const moreAnswers = async (): Promise<void> => {
+    for (const enough = answered + between; answered < enough; ) await pause(10)
+  }
+
+  let present = await startProxy(t, targetUri)
+  way.to = present.port
+  const all = Array.from({ length: callers }, caller)
+  for (let roll = 0; roll < rolls; roll++) {
+    await moreAnswers()
+    const next = await startProxy(t, targetUri)
+    way.to = next.port
+    const ended = once(present.running.child, 'exit')
+    present.running.child.kill('SIGTERM')
+    t.same(await ended, [0, null], 'it ends by itself, long before the grace')
+    present = next
+  }
+  await moreAnswers()
+  stopped = true
+  await Promise.all(all)
+  t.comment(`${answered} answered, ${lost.length} of ${callers * rolls} connections lost a call`)
+  t.same(lost, [])
+})
