@@ -54,8 +54,7 @@ t.test('rolled: of calls on kept connections none is lost', async (t) => {
   const way = new Way({ keepAlive: true, maxSockets: callers })
   t.teardown(() => way.destroy())
   const lost: string[] = []
-  let answered = 0
-  let stopped = false
+  const seen = { answered: 0, stopped: false }
   const body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}'
   const call = async (): Promise<void> => {
     const headers = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
@@ -64,17 +63,18 @@ t.test('rolled: of calls on kept connections none is lost', async (t) => {
     const [res] = (await once(req, 'response')) as [IncomingMessage]
     res.resume()
     await once(res, 'end')
-    if (res.statusCode === 200) answered++
+    if (res.statusCode === 200) seen.answered++
     else lost.push(`status ${res.statusCode}`)
   }
   const caller = async (): Promise<void> => {
-    while (!stopped) {
+    while (!seen.stopped) {
       await call().catch((error: NodeJS.ErrnoException) => lost.push(error.code ?? error.message))
       await pause(Math.random() * 10)
     }
   }
   const moreAnswers = async (): Promise<void> => {
-    for (const enough = answered + between; answered < enough; ) await pause(10)
+    const enough = seen.answered + between
+    while (seen.answered < enough) await pause(10)
   }
 
   let present = await startProxy(t, targetUri)
@@ -90,8 +90,8 @@ t.test('rolled: of calls on kept connections none is lost', async (t) => {
     present = next
   }
   await moreAnswers()
-  stopped = true
+  seen.stopped = true
   await Promise.all(all)
-  t.comment(`${answered} answered, ${lost.length} of ${callers * rolls} connections lost a call`)
+  t.comment(`${seen.answered} answered, ${lost.length} of ${callers * rolls} connections lost a call`)
   t.same(lost, [])
 })
