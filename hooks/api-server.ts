@@ -28,6 +28,8 @@ export interface ClusterRequest {
   readonly body?: unknown
   /** Of the body; default application/json. A patch names its kind here. */
   readonly contentType?: string
+  /** Of what is read, only the metadata is sent: of a Secret, for example, no value. */
+  readonly only?: 'metadata'
 }
 
 /** Rejects when the API server cannot be reached; resolves whatever the status. */
@@ -45,20 +47,22 @@ export interface ResourcePath {
 }
 
 const timeoutMs = 60_000
+/** With no other type to fall back to. Source: Kubernetes API concepts, "Metadata-only fetches". */
+const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
 /** The API server of the current context. Throws INVALID_CONFIG when the configuration names no cluster. */
 export function apiServer(config: KubeConfig): ApiServer {
   const cluster = config.getCurrentCluster()
   if (!cluster) throw invalidConfig('the Kubernetes configuration names no cluster')
   const base = cluster.server.replace(/\/$/, '')
-  return async ({ method = 'GET', path, body, contentType = 'application/json' }) => {
+  return async ({ method = 'GET', path, body, contentType = 'application/json', only }) => {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
     // The client keeps an agent with the authority and certificate of its first request; Node's own goes by what is asked.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
-    headers['accept'] = 'application/json'
+    headers['accept'] = only === 'metadata' ? metadataType : 'application/json'
     headers['user-agent'] = 'gatehouse'
     if (sent) {
       headers['content-type'] = contentType

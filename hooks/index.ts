@@ -6,7 +6,9 @@ export {
   validateResource,
   type AdmissionVerdict,
 } from './admission/index.ts'
-export { referenceCheck } from './references/among.ts'
+export { referenceCheck, referencesOf, type SpecReference } from './references/among.ts'
+export { memberKinds } from './references/members.ts'
+export { workloadState } from './children/workload.ts'
 export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
 export { makeLog, type HookLog } from './server/log.ts'

@@ -32,7 +32,7 @@ export function secretFindings(
   const violations: Violation[] = []
   const warnings: string[] = []
   const unchecked: Unchecked[] = []
-  for (const { path, kind, name, key } of referencesIn(spec, 'spec', '', maxDepth)) {
+  for (const { path, kind, name, key } of secretReferences(spec)) {
     const quoted = `${kind} ${JSON.stringify(name)}`
     const objects = given(kind)
     const object = objects.find(({ metadata }) => metadata.name === name)
@@ -56,6 +56,11 @@ export function secretFindings(
 interface Reference extends Unchecked {
   readonly path: string
   readonly key: unknown
+}
+
+/** Every Secret and ConfigMap that a spec names. */
+export function secretReferences(spec: unknown): readonly Reference[] {
+  return referencesIn(spec, 'spec', '', maxDepth)
 }
 
 function referencesIn(value: unknown, path: string, field: string, depth: number): readonly Reference[] {

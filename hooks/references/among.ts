@@ -8,7 +8,7 @@
 import { below, formatViolations, type KindName, nearest, type Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { allKindHooks } from '../registry.ts'
-import { foreign, secretFindings, type Unchecked } from './among-secrets.ts'
+import { foreign, secretFindings, secretReferences, type Unchecked } from './among-secrets.ts'
 import { unknownBackendsOf, unknownWebhookBackends } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
@@ -60,6 +60,18 @@ function isNamed(doc: Fields): doc is Fields & KubeObject {
 function namespaceOf(doc: Fields): string {
   const { namespace } = fieldsOf(doc['metadata'])
   return typeof namespace === 'string' && namespace !== '' ? namespace : 'default'
+}
+
+/** An object that a spec names. */
+export interface SpecReference {
+  readonly kind: KindName | 'Secret' | 'ConfigMap'
+  readonly name: string
+}
+
+/** Everything that a spec refers to by name, each once, in the order of the spec. It may be of any state. */
+export function referencesOf(spec: unknown): readonly SpecReference[] {
+  const all = [...referencesIn(spec, 'spec', maxDepth), ...secretReferences(spec)]
+  return [...new Map(all.map(({ kind, name }) => [`${kind}/${name}`, { kind, name }])).values()]
 }
 
 interface Reference {

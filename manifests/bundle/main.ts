@@ -2,6 +2,7 @@
  * Makes what is shipped: `node manifests/bundle/main.ts [--out dist]`.
  *
  *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
+ *   kubectl-gatehouse.js               the launcher of the plugin of kubectl, which is a part of gatehouse
  *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
  *   cedar/                             the policy engine: its script reads the WebAssembly beside it
  *   console/                           the pages of the web console, for browsers
@@ -34,8 +35,14 @@ interface Program {
   readonly name: string
   /** Folder of its chunks. */
   readonly folder: string
+<<<<<<< HEAD
   /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads and parts. */
+=======
+  /** File name without ending -> source: what the launchers load, and worker threads. */
+>>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
   readonly entries: Readonly<Record<string, string>>
+  /** File name of a launcher -> what it loads. */
+  readonly launchers: Readonly<Record<string, string>>
   /** Serves the pages of the console, whose packages it names then. */
   readonly servesConsole?: true
 }
@@ -46,17 +53,24 @@ const programs: readonly Program[] = [
     folder: 'runtime',
     entries: {
       main: 'runtime/cli/main.ts',
+      kubectl: 'runtime/cli/cluster/plugin.ts',
       'script-worker': 'runtime/vmcp/codemode/worker.ts',
       'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
       'lock-worker': 'runtime/cli/lock/worker.ts',
       ...bundleParts,
     },
+    launchers: { gatehouse: 'main', 'kubectl-gatehouse': 'kubectl' },
     servesConsole: true,
   },
   {
     name: 'gatehouse-hooks',
     folder: 'hooks',
+<<<<<<< HEAD
     entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts', ...bundleParts },
+=======
+    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts' },
+    launchers: { 'gatehouse-hooks': 'main' },
+>>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
   },
 ]
 
@@ -86,15 +100,16 @@ async function bundle(program: Program): Promise<void> {
   const packages = packagesOf(root, [...paths, engine, ...(program.servesConsole ? pages.inputs : [])])
   writeFileSync(join(out, `${program.name}.NOTICES.txt`), noticesOf(program.name, packages))
   writeFileSync(join(out, `${program.name}.cdx.json`), sbomOf(program.name, manifest.version, packages))
-  writeLauncher(program)
+  for (const [name, entry] of Object.entries(program.launchers))
+    writeLauncher(name, `./${program.folder}/${entry}.js`)
 }
 
-function writeLauncher({ name, folder }: Program): void {
+function writeLauncher(name: string, main: string): void {
   const path = join(out, `${name}.js`)
   const text = readFileSync(join(import.meta.dirname, 'launcher.js'), 'utf8')
     .replaceAll('%PROGRAM%', name)
     .replaceAll('%NODE_FLOOR%', String(nodeFloor))
-    .replaceAll('%MAIN%', `./${folder}/main.js`)
+    .replaceAll('%MAIN%', main)
   writeFileSync(path, text)
   chmodSync(path, 0o755)
 }

@@ -80,6 +80,10 @@ export function commandsOf(
       summary: 'find out why a client cannot reach or log in to an MCP server',
       load: async () => (await import('./commands/doctor.ts')).addDoctorCommand(program),
     },
+    cluster: {
+      summary: 'what runs in a cluster, and why something does not',
+      load: async () => (await import('./cluster/command.ts')).addClusterCommand(program),
+    },
     explain: {
       summary: 'say why somebody can or cannot use a tool',
       load: async () => (await import('./explain/command.ts')).addExplainCommand(program),

@@ -1,10 +1,19 @@
+<<<<<<< HEAD
 /** The Kubernetes API of a context in the kubeconfig. The Kubernetes client, and the hooks around it, are loaded only when this is used. */
 import type { ClusterResponse, ResourcePath } from '../../hooks/index.ts'
 import { invalidConfig } from '../../schemas/index.ts'
+=======
+/** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
+import { type ClusterResponse, type ResourcePath, loadApiServer } from '../../hooks/index.ts'
+import type { ReadFailure } from '../doctor/index.ts'
+import { type Fields, fieldsOf, invalidConfig, isFields, listOf } from '../../schemas/index.ts'
+>>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
 
 export interface ClusterAccess {
   /** A GET. Resolves whatever the status; rejects when the API server cannot be reached. */
   readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
+  /** The same without content: of a Secret, no value is sent. */
+  readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
   /** Name of the context. */
   readonly context: string
   /** The namespace that the context names. */
@@ -20,6 +29,8 @@ export interface WantedCluster {
   readonly subject: string
   /** What to say when there is no kubeconfig. */
   readonly absent?: string
+  /** Path of the kubeconfig; default: what KUBECONFIG names, or that of the home folder. */
+  readonly kubeconfig?: string | undefined
 }
 
 /** Throws INVALID_CONFIG when the kubeconfig does not have it. */
@@ -27,14 +38,19 @@ export async function clusterAccess({
   context: wanted,
   subject,
   absent,
+  kubeconfig,
 }: WantedCluster): Promise<ClusterAccess> {
   const { loadApiServer } = await import('../../hooks/index.ts')
   const { KubeConfig, apiPath, apiServer } = await loadApiServer()
   const config = new KubeConfig()
   try {
-    config.loadFromDefault()
+    if (kubeconfig === undefined) config.loadFromDefault()
+    else config.loadFromFile(kubeconfig)
   } catch (cause) {
-    throw invalidConfig(`${subject}: the kubeconfig cannot be read`, cause)
+    throw invalidConfig(
+      `${subject}: the kubeconfig${kubeconfig === undefined ? '' : ` ${kubeconfig}`} cannot be read`,
+      cause,
+    )
   }
   const known = config.getContexts().map(({ name }) => name)
   if (wanted !== true) {
@@ -51,8 +67,45 @@ export async function clusterAccess({
   const api = apiServer(config)
   return {
     get: (resource, query) => api({ path: apiPath(resource, query) }),
+    getMetadata: (resource) => api({ path: apiPath(resource), only: 'metadata' }),
     context,
     namespace: config.getContextObject(context)?.namespace,
     server,
   }
+}
+
+/** `status`: undefined when there was no response. */
+export function failureOf(status: number | undefined): ReadFailure {
+  if (status === 404) return 'absent'
+  if (status === 403) return 'forbidden'
+  return status === 401 ? 'unauthorized' : 'unreachable'
+}
+
+/** A part of a list; without items the status that came in its place, which is undefined when nothing came. */
+export type ObjectPage =
+  | { readonly items: readonly Fields[] }
+  | { readonly items?: undefined; readonly status: number | undefined }
+
+const pageSize = 500
+
+/** A list in pages, so that one of any length needs the memory of one page. Ends with the first page that fails. */
+export async function* pagesOf(
+  get: ClusterAccess['get'],
+  list: ResourcePath,
+  query: Readonly<Record<string, string>> = {},
+): AsyncGenerator<ObjectPage> {
+  let token = ''
+  do {
+    const page = { ...query, limit: String(pageSize), ...(token !== '' && { continue: token }) }
+    const answer = await get(list, page).catch(() => undefined)
+    const next = fieldsOf(answer?.body['metadata'])['continue']
+    const expired = answer?.status === 410 && typeof next === 'string' && next !== token
+    if (!expired && (answer === undefined || answer.status >= 300)) {
+      yield { status: answer?.status }
+      return
+    }
+    // An expired list goes on with what is there now. Source: Kubernetes API concepts, "410 Gone".
+    if (!expired) yield { items: listOf(answer?.body['items']).filter(isFields) }
+    token = typeof next === 'string' ? next : ''
+  } while (token !== '')
 }

@@ -4,41 +4,21 @@
  *
  * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
  * known.
- *
- * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
+<<<<<<< HEAD
 import { type Command, CommanderError } from 'commander'
 import { GatehouseError } from '../../schemas/index.ts'
 import { CliCommand, droppedOptions } from './command.ts'
+=======
+import type { CliCommand } from './command.ts'
+>>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
 import { commandsOf } from './commands.ts'
-import { exitCode, printError } from './output.ts'
-import { forTerminal } from './plain-text.ts'
-import { version } from './version.ts'
+import { rootCommand, runProgram } from './program.ts'
 
-// A reader that has seen enough, such as head, is no error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(exitCode.ok)
-})
-
-function refuseDropped(action: Command): void {
-  const words: string[] = []
-  for (let at: Command | null = action; at?.parent; at = at.parent) words.unshift(at.name())
-  const [first] = droppedOptions(action)
-  if (first !== undefined)
-    action.error(`Error: ${first}: does nothing with "${words.join(' ')}"`, { exitCode: exitCode.usage })
-}
-
-const program = new CliCommand('gatehouse')
+const program = rootCommand('gatehouse')
+program
   .description('One guarded entrance to all of a team’s MCP servers.')
-  .version(version, '-V, --version', 'print the version')
   .option('--debug', 'log at debug level', false)
-  .showSuggestionAfterError()
-  .showHelpAfterError('(add --help for what is possible)')
-  .enablePositionalOptions()
-  .hook('preAction', (_program, action) => refuseDropped(action))
-  .exitOverride()
-  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'Error: ')) })
   .addHelpText(
     'after',
     '\nStart here:\n' +
@@ -72,6 +52,7 @@ for (const [name, { summary, hidden = false, load }] of Object.entries(commands)
 // No command has shown its arguments yet, so none does in this list; what comes below has its own.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
+<<<<<<< HEAD
 try {
   await program.parseAsync()
 } catch (error) {
@@ -86,3 +67,6 @@ async function codeOf(error: unknown): Promise<number> {
   printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
   return error instanceof GatehouseError && error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
 }
+=======
+await runProgram(program)
+>>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)

@@ -38,6 +38,14 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
   const rendered = await gatehouse('render', '-f', join(root, 'manifests/examples/quickstart'))
   t.match(rendered.stdout, /kind: Deployment/)
 
+  const bins = readdirSync(join(project, 'node_modules/.bin'))
+  for (const bin of ['gatehouse', 'gatehouse-hooks', 'kubectl-gatehouse']) t.ok(bins.includes(bin), bin)
+  const plugin = await run(join(project, 'node_modules/.bin/kubectl-gatehouse'), ['--help'], {
+    cwd: project,
+    env,
+  })
+  t.match(plugin.stdout, /^Usage: kubectl gatehouse [^]*\n  status [^]*\n  why /)
+
   env.HOME = join(dir, 'absent')
   t.match((await gatehouse('--version')).stdout, /^\d/)
   t.notOk(existsSync(env.HOME), 'a home folder that is not there is not created')

@@ -1,6 +1,6 @@
 /** The cluster of a context in the kubeconfig, for the checks of a cluster. */
 import { type ClusterReader, examineCluster } from '../../doctor/index.ts'
-import { clusterAccess } from '../kubeconfig.ts'
+import { clusterAccess, failureOf } from '../kubeconfig.ts'
 import { version } from '../version.ts'
 import type { Examined } from './report.ts'
 
@@ -17,10 +17,4 @@ export async function clusterTarget(wanted: string | true): Promise<Examined> {
     target: `cluster of context ${context}`,
     findings: await examineCluster({ context, read, version }),
   }
-}
-
-function failureOf(status: number | undefined): 'absent' | 'forbidden' | 'unauthorized' | 'unreachable' {
-  if (status === 404) return 'absent'
-  if (status === 403) return 'forbidden'
-  return status === 401 ? 'unauthorized' : 'unreachable'
 }

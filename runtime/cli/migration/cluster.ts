@@ -1,8 +1,8 @@
 /** Objects of toolhive.stacklok.dev in a cluster, read page by page. Nothing is written. */
 import type { ResourcePath } from '../../../hooks/index.ts'
-import { type Fields, fieldsOf, isFields, invalidConfig } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, invalidConfig } from '../../../schemas/index.ts'
 import type { SourceDocument } from '../../migration/index.ts'
-import { type ClusterAccess, clusterAccess } from '../kubeconfig.ts'
+import { type ClusterAccess, clusterAccess, pagesOf } from '../kubeconfig.ts'
 
 const group = 'toolhive.stacklok.dev'
 /** The newest first; both have one schema. */
@@ -23,7 +23,6 @@ const plurals: Readonly<Record<string, string>> = {
   VirtualMCPServer: 'virtualmcpservers',
   MCPRegistry: 'mcpregistries',
 }
-const pageSize = 500
 
 /** All of them, or those of one namespace. Throws INVALID_CONFIG when the cluster has none of the kinds. */
 export async function readCluster(
@@ -55,28 +54,19 @@ async function listKind(
   namespace: string | undefined,
 ): Promise<Fields[] | undefined> {
   for (const version of versions) {
-    const items = await pagesOf(get, { group, version, plural, namespace })
+    const items = await allOf(get, { group, version, plural, namespace })
     if (items) return items.map((item) => ({ apiVersion: `${group}/${version}`, ...item }))
   }
   return undefined
 }
 
-async function pagesOf(get: ClusterAccess['get'], list: ResourcePath): Promise<Fields[] | undefined> {
+async function allOf(get: ClusterAccess['get'], list: ResourcePath): Promise<Fields[] | undefined> {
   const found: Fields[] = []
-  let token = ''
-  do {
-    const answer = await get(list, {
-      limit: String(pageSize),
-      ...(token !== '' && { continue: token }),
-    }).catch(() => undefined)
-    if (answer?.status === 404) return undefined
-    if (!answer || answer.status >= 300)
-      throw invalidConfig(`--context: ${list.plural} cannot be listed: ${reasonOf(answer?.status)}`)
-    const { items, metadata } = answer.body
-    if (Array.isArray(items)) found.push(...items.filter(isFields))
-    const next = fieldsOf(metadata)['continue']
-    token = typeof next === 'string' ? next : ''
-  } while (token !== '')
+  for await (const page of pagesOf(get, list)) {
+    if (page.items) found.push(...page.items)
+    else if (page.status === 404) return undefined
+    else throw invalidConfig(`--context: ${list.plural} cannot be listed: ${reasonOf(page.status)}`)
+  }
   return found
 }
 

@@ -30,12 +30,18 @@ function nameOf({ kind, object }: ClusterResource): string {
 
 /** The generation is behind although nobody has changed the object for a while. */
 export function checkReconciled(resources: readonly ClusterResource[], now = Date.now()): CheckOutcome {
-  const stale = resources.filter(({ object }) => isBehind(object) && now - changedAt(object) > settledMs)
+  const stale = resources.filter(({ object }) => isStale(object, now))
   if (stale.length === 0) return ok(`${resources.length} resources`)
   return failed('cluster.stale', listed(stale.map(nameOf)))
 }
 
-function isBehind(object: JsonRecord): boolean {
+/** Nobody reconciles it: what the status is of is behind, and has been for a while. */
+export function isStale(object: JsonRecord, now = Date.now()): boolean {
+  return isBehind(object) && now - changedAt(object) > settledMs
+}
+
+/** The status is not of the present generation. */
+export function isBehind(object: JsonRecord): boolean {
   const generation = at(object, 'metadata', 'generation')
   const observed = at(object, 'status', 'observedGeneration')
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)

@@ -46,6 +46,6 @@ export const clusterCodes = {
   },
   'cluster.condition': {
     expected: 'no condition is False',
-    fix: 'kubectl describe shows the message; the troubleshooting guide explains each reason.',
+    fix: 'gatehouse cluster why KIND/NAME names the cause and the next step; the troubleshooting guide explains each reason.',
   },
 } as const

@@ -1,15 +1,10 @@
-/** The troubleshooting page and the hooks speak of the same reasons. */
+/** The table of reasons, from which the troubleshooting page is generated, and the hooks speak of the same reasons. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { conditionReasons, plainReason, podReasons, reasonRow } from '../../../schemas/reasons/index.ts'
 
-const page = readFileSync('docs/guides/troubleshooting.md', 'utf8')
-const listed = new Set(
-  page
-    .split('\n')
-    .filter((line) => /^\| [A-Z]/.test(line) && !line.startsWith('| Reason'))
-    .flatMap((line) => (line.split('|')[1] ?? '').split(',').map((reason) => reason.trim())),
-)
+const listed = new Set(conditionReasons.flatMap(({ reasons }) => reasons))
 
 const sources = readdirSync('hooks', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && !name.startsWith('certificates'))
@@ -27,4 +22,19 @@ t.test('troubleshooting: every reason that the hooks give for an error is on the
   const fine =
     /^(Ready|NotReady|.*(Valid|Succeeded|Configured|NotConfigured|NotApplicable|NotActive|Routable|Pending|Unhealthy|Synthesized|Discovered|Unavailable|Degraded|Overridden|Manual|Deprecated|Ignored|AutoSelected|WithoutUserInfo|Unique))$/
   for (const reason of new Set(violations)) if (!fine.test(reason)) t.ok(listed.has(reason), reason)
+})
+
+t.test('troubleshooting: no reason has two lines, and each has a meaning and a next step', async (t) => {
+  const all = [...conditionReasons, ...podReasons]
+  const names = all.flatMap(({ reasons }) => reasons)
+  t.same(
+    names.filter((name, index) => names.indexOf(name) !== index),
+    [],
+  )
+  for (const { reasons, means, step, isWarning } of all) {
+    t.ok(means.length > 10, reasons.join())
+    t.ok(isWarning || step.length > 10, reasons.join())
+  }
+  t.equal(reasonRow('NoSuchReason'), undefined)
+  t.equal(plainReason('see [redis.md](redis.md), `a`'), 'see docs/guides/redis.md, a')
 })
