@@ -35,11 +35,7 @@ interface Program {
   readonly name: string
   /** Folder of its chunks. */
   readonly folder: string
-<<<<<<< HEAD
-  /** File name without ending -> source. `main` is what the launcher loads; the others are worker threads and parts. */
-=======
-  /** File name without ending -> source: what the launchers load, and worker threads. */
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
+  /** File name without ending -> source: what the launchers load, worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
   /** File name of a launcher -> what it loads. */
   readonly launchers: Readonly<Record<string, string>>
@@ -65,12 +61,8 @@ const programs: readonly Program[] = [
   {
     name: 'gatehouse-hooks',
     folder: 'hooks',
-<<<<<<< HEAD
     entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts', ...bundleParts },
-=======
-    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts' },
     launchers: { 'gatehouse-hooks': 'main' },
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
   },
 ]
 

@@ -1,13 +1,7 @@
-<<<<<<< HEAD
 /** The Kubernetes API of a context in the kubeconfig. The Kubernetes client, and the hooks around it, are loaded only when this is used. */
 import type { ClusterResponse, ResourcePath } from '../../hooks/index.ts'
-import { invalidConfig } from '../../schemas/index.ts'
-=======
-/** The Kubernetes API of a context in the kubeconfig. The Kubernetes client is loaded only when this is used. */
-import { type ClusterResponse, type ResourcePath, loadApiServer } from '../../hooks/index.ts'
 import type { ReadFailure } from '../doctor/index.ts'
 import { type Fields, fieldsOf, invalidConfig, isFields, listOf } from '../../schemas/index.ts'
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
 
 export interface ClusterAccess {
   /** A GET. Resolves whatever the status; rejects when the API server cannot be reached. */

@@ -5,13 +5,7 @@
  * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
  * known.
  */
-<<<<<<< HEAD
-import { type Command, CommanderError } from 'commander'
-import { GatehouseError } from '../../schemas/index.ts'
-import { CliCommand, droppedOptions } from './command.ts'
-=======
 import type { CliCommand } from './command.ts'
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
 import { commandsOf } from './commands.ts'
 import { rootCommand, runProgram } from './program.ts'
 
@@ -52,21 +46,4 @@ for (const [name, { summary, hidden = false, load }] of Object.entries(commands)
 // No command has shown its arguments yet, so none does in this list; what comes below has its own.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
-<<<<<<< HEAD
-try {
-  await program.parseAsync()
-} catch (error) {
-  process.exitCode = await codeOf(error)
-}
-
-/** Reports what went wrong, once, and says with which code to end. */
-async function codeOf(error: unknown): Promise<number> {
-  // Commander has printed its own message already; help and version end with code 0.
-  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
-  // A message may hold what a server or a document says.
-  printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
-  return error instanceof GatehouseError && error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
-}
-=======
 await runProgram(program)
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)

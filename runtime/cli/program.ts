@@ -4,6 +4,7 @@
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
 import { type Command, CommanderError } from 'commander'
+import { GatehouseError } from '../../schemas/index.ts'
 import { CliCommand, droppedOptions } from './command.ts'
 import { exitCode, printError } from './output.ts'
 import { forTerminal } from './plain-text.ts'
@@ -51,7 +52,6 @@ async function codeOf(error: unknown): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
   // A message may hold what a server or a document says.
   printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
-  const { GatehouseError } = await import('../../schemas/index.ts')
   if (!(error instanceof GatehouseError)) return exitCode.failed
   if (error.code === 'UNAUTHENTICATED') return exitCode.authentication
   return error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed

@@ -13,15 +13,16 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
     [...readFileSync(join(cli, file), 'utf8').matchAll(/^import (?!type ).* from '(.+)'$/gm)]
       .map(([, from]) => from)
       .toSorted((a, b) => String(a).localeCompare(String(b)))
-<<<<<<< HEAD
-  t.same(loadedBy('main.ts'), [
-    ...['../../schemas/index.ts', './command.ts', './commands.ts', './output.ts', './plain-text.ts'],
-    ...['./version.ts', 'commander'],
-=======
   t.same(loadedBy('main.ts'), ['./commands.ts', './program.ts'])
   t.same(loadedBy('program.ts'), [
-    ...['./command.ts', './output.ts', './plain-text.ts', './version.ts', 'commander'],
->>>>>>> a614955f (feat(cli): gatehouse cluster status and why, and the plugin kubectl gatehouse)
+    ...[
+      '../../schemas/index.ts',
+      './command.ts',
+      './output.ts',
+      './plain-text.ts',
+      './version.ts',
+      'commander',
+    ],
   ])
   t.same(loadedBy('commands.ts'), [])
 })
