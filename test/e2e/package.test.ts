@@ -44,7 +44,7 @@ t.test('package: installed from its tarball, it runs by itself', { timeout: 120_
     cwd: project,
     env,
   })
-  t.match(plugin.stdout, /^Usage: kubectl gatehouse [^]*\n  status [^]*\n  why /)
+  t.match(plugin.stdout, /^Usage: kubectl gatehouse [^]*\n  status [^]*\n  why [^]*\n  logs [^]*\n  connect /)
 
   env.HOME = join(dir, 'absent')
   t.match((await gatehouse('--version')).stdout, /^\d/)

@@ -1,7 +1,10 @@
 /** `gatehouse cluster`, and the kubectl plugin that is the same: what runs in a cluster, and why something does not. */
-import { type Command, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { ConnectFlags } from './connect.ts'
+import type { LogsFlags } from './logs.ts'
 import type { StatusFlags } from './status.ts'
 import type { WhyFlags } from './why.ts'
+import { parsePort } from '../commands/port.ts'
 
 export const clusterDescription =
   'What runs in the cluster of the current kubeconfig, and why something does not. Reads only, with the rights of the\n' +
@@ -19,6 +22,8 @@ export function addClusterCommand(program: Command): void {
 export function addClusterCommands(parent: Command): void {
   addStatus(parent)
   addWhy(parent)
+  addLogs(parent)
+  addConnect(parent)
 }
 
 /** As the command is called, for examples: `gatehouse cluster` or `kubectl gatehouse`. */
@@ -88,5 +93,67 @@ function addWhy(parent: Command): void {
     .action(async (word: string, flags: WhyFlags) => {
       const { clusterWhy } = await import('./why.ts')
       process.exitCode = await clusterWhy(word, flags, name)
+    })
+}
+
+function addLogs(parent: Command): void {
+  const name = nameOf(parent)
+  withClusterFlags(
+    parent
+      .command('logs')
+      .summary('the logs of all pods of one object')
+      .description(
+        'Prints the logs of every pod and container of the object’s workloads through kubectl, each line with the pod and\n' +
+          'container that it is from.',
+      )
+      .argument('<KIND/NAME>', 'the object; short names such as vmcp and mcps are known'),
+  )
+    .option('-f, --follow', 'go on with what is printed from now on', false)
+    .option('--since <duration>', 'newer than this, such as 10m or 2h')
+    .option('--tail <lines>', 'of each container, so many of the last lines (default: all)', lines)
+    .option('-c, --container <name>', 'of this container only (default: all)')
+    .option('--server', 'of an MCPServer: of the server itself, and not of the proxy before it', false)
+    .addHelpText(
+      'after',
+      `\nExamples:\n  ${name} logs vmcp/tools --since 10m\n  ${name} logs mcps/github --server -f\n` +
+        '\nExit codes: that of kubectl; 2 wrong usage, 3 the cluster refuses the credentials.',
+    )
+    .action(async (word: string, flags: LogsFlags) => {
+      const { clusterLogs } = await import('./logs.ts')
+      process.exitCode = await clusterLogs(word, flags)
+    })
+}
+
+function lines(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('must be a whole number of lines.')
+  return Number(text)
+}
+
+function addConnect(parent: Command): void {
+  const name = nameOf(parent)
+  withClusterFlags(
+    parent
+      .command('connect')
+      .summary('forward a port of this machine to an object')
+      .description(
+        'Forwards a port of the loopback interface to the object’s Service through kubectl until it is interrupted, and\n' +
+          'prints the URL for MCP clients.',
+      )
+      .argument('<NAME>', 'a VirtualMCPServer, or KIND/NAME of another server'),
+  )
+    .option(
+      '--port <number>',
+      'port on 127.0.0.1; 0 takes a free one',
+      (text: string) => (text === '0' ? 0 : parsePort(text)),
+      4483,
+    )
+    .addHelpText(
+      'after',
+      `\nExamples:\n  ${name} connect tools\n  ${name} connect -n team mcps/github --port 0\n` +
+        '\nExit codes: 0 it was interrupted, else that of kubectl; 2 wrong usage, 3 the cluster refuses the credentials.',
+    )
+    .action(async (word: string, flags: ConnectFlags) => {
+      const { clusterConnect } = await import('./connect.ts')
+      process.exitCode = await clusterConnect(word, flags, name)
     })
 }

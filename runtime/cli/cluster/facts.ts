@@ -106,7 +106,7 @@ async function readMembers(
 }
 
 /** Those that belong to the object, with their pods. */
-async function ownWorkloads(
+export async function ownWorkloads(
   cluster: ClusterView,
   object: Fields,
   withoutRight: Set<string>,
@@ -140,7 +140,7 @@ function isOwned(child: Fields, owner: Fields): boolean {
 }
 
 /** The selector of a workload as a query. */
-function selectorOf(workload: Fields): string {
+export function selectorOf(workload: Fields): string {
   return Object.entries(fieldsOf(at(workload, 'spec', 'selector', 'matchLabels')))
     .map(([key, value]) => `${key}=${String(value)}`)
     .join(',')

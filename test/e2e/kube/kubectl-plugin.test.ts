@@ -2,9 +2,10 @@
  * `kubectl gatehouse` against a real API server: statuses and workloads are what a real sync of the hooks gives; pods and
  * what became of them are written as kubelet and controllers write them.
  */
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { runGatehouse } from '../../helpers/gatehouse.ts'
+import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
 import { untyped } from '../../helpers/untyped.ts'
@@ -230,6 +231,52 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       t.notMatch(stdout, /hunter2/)
     },
   )
+
+  await t.test('logs and connect: without kubectl, with the real one, and what it is asked', async (t) => {
+    const env = (path: string) => ({ PATH: path, HOME: home, KUBECONFIG: kube.kubeconfig })
+    const without = await runGatehouse(['cluster', 'logs', 'mcps/files', '-n', 'team'], '', env(home))
+    t.match(without, { code: 1, stderr: /there is no kubectl in PATH/ })
+    const refused = await run(['connect', 'mcps/files', '-n', 'team', '--port', '0'])
+    t.match(refused, { code: 1, stdout: '', stderr: /services "mcp-files-proxy" not found/ })
+    t.match(await run(['connect', 'mcpentry/docs', '-n', 'team']), {
+      code: 1,
+      stderr: /has no address|is no Service/,
+    })
+    t.match(await run(['logs', 'vmcp/tools', '--server']), { code: 2, stderr: /--server: only an MCPServer/ })
+
+    // What kubectl prints when it forwards, and what it was asked: this stands in for it.
+    const folder = t.testdir({})
+    const asked = join(folder, 'asked')
+    const script = `#!/bin/sh
+echo "$@" >> ${asked}
+case "$1" in port-forward) echo 'Forwarding from 127.0.0.1:40123 -> 8080'; echo 'Handling connection for 40123'; exec sleep 100;; esac
+`
+    writeFileSync(join(folder, 'kubectl'), script)
+    chmodSync(join(folder, 'kubectl'), 0o755)
+    const path = `${folder}:/usr/bin:/bin`
+    const flags = ['-n', 'team', '--context', 'test']
+    const forward = startGatehouse(['cluster', 'connect', 'mcps/files', '--port', '0', ...flags], env(path))
+    await forward.waitFor(/client add CLIENT --url http:\/\/127\.0\.0\.1:40123\/mcp\n/)
+    t.equal(await forward.interrupt(), 0, 'interrupted is done')
+    t.match(
+      forward.output(),
+      /^MCPServer team\/files is at http:\/\/127\.0\.0\.1:40123\/mcp until this is interrupted\./,
+    )
+    const more = ['-f', '--since', '10m', '-c', 'mcp', '--server']
+    t.match(await runGatehouse(['cluster', 'logs', 'mcps/files', ...flags, ...more], '', env(path)), {
+      code: 0,
+    })
+    const [first, second] = readFileSync(asked, 'utf8').split('\n')
+    t.equal(
+      first,
+      'port-forward --context=test --namespace=team --address=127.0.0.1 service/mcp-files-proxy :8080',
+    )
+    t.match(
+      second,
+      /^logs --context=test --namespace=team --selector=.*app\.kubernetes\.io\/component=server/,
+    )
+    t.match(second, / --prefix --tail=-1 --follow --since=10m --container=mcp --max-log-requests=5$/)
+  })
 
   await t.test('a user with few rights: what may not be read is told', async (t) => {
     const account = { name: 'viewer', namespace: 'team' }
