@@ -199,7 +199,7 @@ export const alertRules: readonly Alert[] = [
       'Requests for this MCPServer fail after they have waited for 30 seconds, and the pod of its proxy is not ready.',
     steps: [
       'Read the condition `Attached` of the MCPServer: reason and message name the next step, and docs/guides/stdio-servers.md lists the reasons.',
-      'The log of the container `attach` has the same: `event` `attachment` with `reason`, `why` and `fix`.',
+      'The log of the container `attach` has the same: `event` `attach_state` with `reason`, `why` and `fix`.',
       '`CrashLoopBackOff`, `ContainerEnded`: `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
       '`AccessRefused`: compare the Role `mcp-NAME-proxy` with what Metacontroller may grant. `ApiServerUnreachable`: let the pod of the proxy reach the API server.',
     ],

@@ -46,12 +46,28 @@ t.test('explain names the decision point and what it would be asked', async (t) 
     metadata: { name: 'decision-point-client' },
     stringData: { 'tls.crt': 'x', 'tls.key': 'x' },
   }
+  const authority = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'company-ca' },
+    data: { 'ca.crt': 'x' },
+  }
   const tools = [{ name: 'deploy', inputSchema: { type: 'object' } }]
   const dir = t.testdir({
     'secret.yaml': stringify(secret),
+    'authority.yaml': stringify(authority),
     'state.yaml': stringify({ backends: { deployments: { tools, health: 'healthy' } } }),
   })
-  const files = ['-f', example, '-f', join(dir, 'secret.yaml'), '--state', join(dir, 'state.yaml')]
+  const files = [
+    '-f',
+    example,
+    '-f',
+    join(dir, 'secret.yaml'),
+    '-f',
+    join(dir, 'authority.yaml'),
+    '--state',
+    join(dir, 'state.yaml'),
+  ]
   const { stdout, code } = await runGatehouse([
     'explain',
     ...files,

@@ -10,7 +10,7 @@ export type AttachmentEnd =
 
 export interface AttachEventFields {
   /** How a proxy is attached to the container of a stdio server. */
-  readonly attachment: {
+  readonly attach_state: {
     readonly attached: boolean
     /** CamelCase, as the condition Attached has it. */
     readonly reason: string

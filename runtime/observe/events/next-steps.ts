@@ -108,7 +108,7 @@ export const nextSteps: Steps = {
   },
   server_requests_lost: {
     fix: () =>
-      'see the event attachment of this time for why; clients decide whether to call again, for a request may have been carried out',
+      'see the event attach_state of this time for why; clients decide whether to call again, for a request may have been carried out',
     cause: () => 'server_lost',
   },
   server_line_too_long: {

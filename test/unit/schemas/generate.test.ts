@@ -46,6 +46,7 @@ function copyOf(t: Test): string {
     'manifests/crds',
     'docs/kinds',
     'docs/guides/external-auth.md',
+    'docs/guides/troubleshooting.md',
     'package.json',
   ]) {
     cpSync(join(root, path), join(folder, path), { recursive: true })

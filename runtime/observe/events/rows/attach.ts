@@ -2,7 +2,7 @@
 import type { EventTable } from '../row.ts'
 
 export const attachRows = {
-  attachment: {
+  attach_state: {
     message: ({ attached, again, ended }) => {
       if (attached) return again ? 'the server is attached to again' : 'the server is attached to'
       return ended === 'proxy_ended' ? 'the server is left: this proxy ends' : 'the server is not attached to'
@@ -10,7 +10,7 @@ export const attachRows = {
     level: ({ attached, ended }) => (attached || ended === 'proxy_ended' ? 'info' : 'warn'),
     isNews: true,
     condition: ({ attached, reason, ended }) => ({
-      id: 'attachment',
+      id: 'attach_state',
       open:
         attached || ended === 'proxy_ended'
           ? undefined

@@ -262,7 +262,7 @@ export class Connection {
     if (ended || before?.reason !== report.reason || before.message !== report.message) {
       const { reason, message, restarts } = report
       const again = report.attached && this.#known !== undefined
-      events.emit('attachment', {
+      events.emit('attach_state', {
         attached: report.attached,
         reason,
         why: message,

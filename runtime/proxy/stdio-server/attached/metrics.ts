@@ -35,7 +35,7 @@ export function makeAttachMetrics({ server, version, events, now }: AttachMetric
     if (type === 'server_initialized') counts.initializations++
     else if (type === 'server_line_too_long') counts.lines++
     else if (type === 'server_requests_lost' && 'count' in fields) counts.lost += fields.count
-    else if (type === 'attachment' && 'attached' in fields) {
+    else if (type === 'attach_state' && 'attached' in fields) {
       if (fields.attached) counts.attachments++
       if (fields.ended) ended.set(fields.ended, (ended.get(fields.ended) ?? 0) + 1)
       counts.restarts = fields.restarts ?? counts.restarts

@@ -57,7 +57,7 @@ const own = 'server="notes"'
 
 t.test('told: a server that is attached to, killed, started again and initialized again', async (t) => {
   const { stub, bridge, events, seen, lines, output, metrics } = await told(t)
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
   const first = await metrics()
   t.equal(sample(first, 'gatehouse_attach_up', own), 1)
@@ -69,15 +69,15 @@ t.test('told: a server that is attached to, killed, started again and initialize
   t.equal(sample(await metrics(), 'gatehouse_attach_requests', `${own},state="with_server"`), 1)
   await stub.kill()
   await call
-  await happened(seen, 'attachment', { attached: false, ended: 'stream_ended' })
+  await happened(seen, 'attach_state', { attached: false, ended: 'stream_ended' })
   await until(() => events.problems().length > 0)
   const down = await metrics()
   t.equal(sample(down, 'gatehouse_attach_up', own), 0)
-  t.equal(sample(down, 'gatehouse_problems', 'type="attachment"'), 1)
+  t.equal(sample(down, 'gatehouse_problems', 'type="attach_state"'), 1)
   stub.restarts++
   stub.start()
   await happened(seen, 'server_initialized', { again: true, restarts: 1 })
-  await happened(seen, 'attachment', { attached: true, again: true, restarts: 1 })
+  await happened(seen, 'attach_state', { attached: true, again: true, restarts: 1 })
   const after = await metrics()
   t.equal(sample(after, 'gatehouse_attach_up', own), 1)
   t.equal(sample(after, 'gatehouse_attach_attachments_total', own), 2)
@@ -88,14 +88,14 @@ t.test('told: a server that is attached to, killed, started again and initialize
   t.equal(events.problems().length, 0)
   t.match(
     lines
-      .filter(({ event }) => event === 'attachment')
+      .filter(({ event }) => event === 'attach_state')
       .slice(0, 2)
       .map(({ message }) => message),
     ['the server is attached to', 'the server is not attached to'],
   )
   t.ok(
     lines.some(
-      ({ event, reason, fix }) => event === 'attachment' && reason === 'StreamEnded' && fix !== undefined,
+      ({ event, reason, fix }) => event === 'attach_state' && reason === 'StreamEnded' && fix !== undefined,
     ),
   )
   t.match(
@@ -107,10 +107,10 @@ t.test('told: a server that is attached to, killed, started again and initialize
 
 t.test('told: a stream that breaks is attached to again, and nothing is initialized', async (t) => {
   const { stub, bridge, seen, metrics } = await told(t)
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
   stub.streams.cut()
-  await happened(seen, 'attachment', { attached: true, again: true })
+  await happened(seen, 'attach_state', { attached: true, again: true })
   const text = await metrics()
   t.equal(sample(text, 'gatehouse_attach_attachments_total', own), 2)
   t.equal(sample(text, 'gatehouse_attach_initializations_total', own), 1)
@@ -119,33 +119,33 @@ t.test('told: a stream that breaks is attached to again, and nothing is initiali
 
 t.test('told: a container that was started again behind an open stream', async (t) => {
   const { stub, bridge, seen, metrics } = await told(t)
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
   stub.streams.forget()
   await stub.restart()
-  await happened(seen, 'attachment', { attached: true, again: true })
+  await happened(seen, 'attach_state', { attached: true, again: true })
   t.equal(sample(await metrics(), 'gatehouse_attach_detachments_total', `${own},cause="server_restarted"`), 1)
 })
 
 t.test('told: attaching is refused: one problem with its next step, until it is allowed', async (t) => {
   const refusal = { code: 403, message: 'pods "server-0" is forbidden: cannot create pods/attach' }
   const { stub, bridge, events, seen, lines, metrics } = await told(t, sessionProgram, { refusal })
-  await happened(seen, 'attachment', { attached: false, reason: 'AccessRefused' })
+  await happened(seen, 'attach_state', { attached: false, reason: 'AccessRefused' })
   await until(() => stub.record['attach.json']?.includes('AccessRefused') === true)
   t.match(events.problems(), [
     {
-      type: 'attachment',
+      type: 'attach_state',
       message: 'the server is not attached to: AccessRefused',
       fix: /Role and RoleBinding/,
     },
   ])
   t.match(
     lines.find(({ reason }) => reason === 'AccessRefused'),
-    { event: 'attachment', level: 'warn', why: /is forbidden/, fix: /Role and RoleBinding/ },
+    { event: 'attach_state', level: 'warn', why: /is forbidden/, fix: /Role and RoleBinding/ },
   )
   t.equal(sample(await metrics(), 'gatehouse_attach_up', own), 0)
   Object.assign(stub, { refusal: undefined })
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
   t.equal(events.problems().length, 0)
   t.equal(sample(await metrics(), 'gatehouse_attach_up', own), 1)
@@ -166,16 +166,16 @@ t.test('told: a line over the limit', async (t) => {
 
 t.test('told: a proxy that ends lets go, which is no problem', async (t) => {
   const { bridge, events, seen, lines } = await told(t)
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await bridge.close()
-  t.match(seen.at(-1), { type: 'attachment', fields: { attached: false, ended: 'proxy_ended' } })
+  t.match(seen.at(-1), { type: 'attach_state', fields: { attached: false, ended: 'proxy_ended' } })
   t.match(lines.at(-1), { level: 'info', message: 'the server is left: this proxy ends' })
   t.equal(events.problems().length, 0)
 })
 
 t.test('told: the page has every metric of the table, and nothing else', async (t) => {
   const { bridge, seen, metrics } = await told(t)
-  await happened(seen, 'attachment', { attached: true })
+  await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
   const families = new Set([...(await metrics()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
   t.same(families, new Set(programMetrics.attach.map(prometheusName)))
@@ -183,7 +183,7 @@ t.test('told: the page has every metric of the table, and nothing else', async (
 })
 
 t.test('told: each event about an attached server is driven here', async (t) => {
-  const driven = new Set(['attachment', 'server_initialized', 'server_requests_lost', 'server_line_too_long'])
-  const own = Object.keys(eventTable).filter((type) => /^(?:attachment|server_)/.test(type))
+  const driven = new Set(['attach_state', 'server_initialized', 'server_requests_lost', 'server_line_too_long'])
+  const own = Object.keys(eventTable).filter((type) => /^(?:attach_|server_)/.test(type))
   t.same(new Set(own), driven)
 })
