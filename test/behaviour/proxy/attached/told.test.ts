@@ -183,7 +183,12 @@ t.test('told: the page has every metric of the table, and nothing else', async (
 })
 
 t.test('told: each event about an attached server is driven here', async (t) => {
-  const driven = new Set(['attach_state', 'server_initialized', 'server_requests_lost', 'server_line_too_long'])
+  const driven = new Set([
+    'attach_state',
+    'server_initialized',
+    'server_requests_lost',
+    'server_line_too_long',
+  ])
   const own = Object.keys(eventTable).filter((type) => /^(?:attach_|server_)/.test(type))
   t.same(new Set(own), driven)
 })
