@@ -3,22 +3,21 @@
  * Metacontroller and our hooks, and run on the test node; the table says what becomes ready, and why the rest does not.
  *
  * `make migration CHECKOUT=DIR`, or `node test/bench/migration.ts DIR [expression of file names]`. Needs what
- * test/helpers/kube asks for, METACONTROLLER and the built programs. Images that are not ours are replaced: MCP servers
- * by stand-in.ts, embedding services by embedder.ts. There is no internet.
+ * test/helpers/kube asks for, METACONTROLLER and the built programs; SHOW_OUTPUT=1 prints what pods have written where
+ * something is not ready. Images that are not ours are replaced: MCP servers by stand-in.ts, embedding services by
+ * embedder.ts. There is no internet.
  */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, symlinkSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { controllerManagerAbsent, type KubeApiserver } from '../helpers/kube/apiserver.ts'
-import { metacontrollerMissing } from '../helpers/kube/metacontroller.ts'
+import type { KubeApiserver } from '../helpers/kube/apiserver.ts'
 import {
   type Image,
   imageOfPackage,
   inNamespaces,
   isInsideNamespaces,
   type LocalNode,
-  nodeMissing,
   startCluster,
 } from '../helpers/kube/node/index.ts'
 import {
@@ -26,7 +25,9 @@ import {
   applyMetacontrollerKinds,
   imageFolder,
   installationImages,
+  installationMissing,
   isInstalled,
+  until,
 } from '../helpers/kube/node/installation.ts'
 import { untyped } from '../helpers/untyped.ts'
 import { type ConvertedFile, convertedFiles, type Manifest } from './migration/files.ts'
@@ -36,11 +37,9 @@ import { type Cell, progress, table } from './vmcp/table.ts'
 const [checkout, part = ''] = process.argv.slice(2)
 if (checkout === undefined)
   throw new Error('usage: node test/bench/migration.ts CHECKOUT [expression of file names]')
-const missing = controllerManagerAbsent() || metacontrollerMissing() || nodeMissing()
+const missing = installationMissing()
 if (missing) throw new Error(missing)
 
-/** The built programs, also where helpers are asked for them. */
-process.env['GATEHOUSE_TEST_DIST'] ??= resolve(import.meta.dirname, '../../dist')
 /** This machine's own programs. */
 const ofSystem = { env: { PATH: '/usr/bin:/bin' }, user: undefined, workdir: '/tmp' }
 /** The image of an EmbeddingServer that names none. */
@@ -65,7 +64,7 @@ async function run(checkout: string): Promise<void> {
     applyMetacontrollerKinds(kube)
     applyInstallation(kube)
     for (const name of ['gatehouse-hooks', 'gatehouse-metacontroller'])
-      while (!isInstalled(kube, name)) await pause(500)
+      await until(name, () => isInstalled(kube, name), { kube, node })
     const rows: Cell[][] = []
     for (const [index, file] of files.entries()) {
       if (!new RegExp(part).test(file.file) || !file.manifests.some(isOurs)) continue

@@ -72,6 +72,17 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
   })
 
+  await t.test('more objects than one page of a list has', async (t) => {
+    const items = Array.from({ length: 501 }, (_, index) => ({
+      apiVersion: 'gatehouse.dev/v1beta1',
+      kind: 'MCPGroup',
+      metadata: { name: `group-${index}`, namespace: 'default' },
+      spec: {},
+    }))
+    kube.must(['create', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
+    t.match((await doctor()).row('reconciled'), { result: 'ok', observed: '501 resources' })
+  })
+
   await t.test('the webhook: no authority, an expired one, a good one', async (t) => {
     kube.must(['apply', '-f', join(manifests, 'base/admission.yaml')])
     t.match((await doctor()).row('webhook'), { code: 'cluster.webhook-ca' })

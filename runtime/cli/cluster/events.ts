@@ -45,7 +45,12 @@ function isOf({ kind, name, workloads }: ObjectFacts, event: Fields): boolean {
     const { name: own } = fieldsOf(metadata)
     if (object === `${workload} ${String(own)}`) return true
     // Replica sets refuse pods on behalf of their Deployment.
-    if (workload === 'Deployment' && new RegExp(`^ReplicaSet ${String(own)}-[a-z0-9]{1,10}$`).test(object))
+    const set = `ReplicaSet ${String(own)}-`
+    if (
+      workload === 'Deployment' &&
+      object.startsWith(set) &&
+      /^[a-z0-9]{1,10}$/.test(object.slice(set.length))
+    )
       return true
     return (
       typeof pods !== 'string' &&

@@ -1,6 +1,6 @@
 /** Everything about one object that may be read: what it refers to, the members of its group, its workloads, pods and Events. */
-import { memberKinds, referencesOf, type SpecReference } from '../../../hooks/index.ts'
-import { type Fields, fieldsOf, kindOf } from '../../../schemas/index.ts'
+import { memberKinds, referencesOf, type ResourcePath, type SpecReference } from '../../../hooks/index.ts'
+import { type Fields, fieldsOf, type Kind, kindOf } from '../../../schemas/index.ts'
 import { at, listAt, textAt } from '../../doctor/index.ts'
 import { type ClusterView, kindPath, type NamedObject, readNamed, type Unread } from './reader.ts'
 
@@ -38,17 +38,16 @@ export async function readFacts(cluster: ClusterView, named: NamedObject): Promi
   const object = await readNamed(cluster, named)
   const withoutRight = new Set<string>()
   const { namespace } = cluster
-  const listed = async (group: string, plural: string, query?: Record<string, string>) => {
-    const version = group === 'gatehouse.dev' ? 'v1beta1' : 'v1'
-    const found = await cluster.list({ group, version, plural, namespace }, query)
-    if (found === 'forbidden') withoutRight.add(`list ${plural}`)
+  const listed = async (resource: ResourcePath, query?: Record<string, string>) => {
+    const found = await cluster.list(resource, query)
+    if (found === 'forbidden') withoutRight.add(`list ${resource.plural}`)
     return typeof found === 'string' ? [] : found
   }
   const [references, members, workloads, events] = await Promise.all([
     readReferences(cluster, object),
-    readMembers(named, object, listed),
+    readMembers(named, object, (kind) => listed(kindPath(kind, namespace))),
     ownWorkloads(cluster, object, withoutRight),
-    listed('', 'events', { fieldSelector: 'type=Warning' }),
+    listed({ group: '', version: 'v1', plural: 'events', namespace }, { fieldSelector: 'type=Warning' }),
   ])
   return {
     ...named,
@@ -80,7 +79,7 @@ function readReferences(cluster: ClusterView, object: Fields): Promise<readonly 
   )
 }
 
-type Listed = (group: string, plural: string) => Promise<readonly Fields[]>
+type Listed = (kind: Kind) => Promise<readonly Fields[]>
 
 async function readMembers(
   { kind, name }: NamedObject,
@@ -96,7 +95,8 @@ async function readMembers(
   if (group === undefined) return undefined
   const lists = await Promise.all(
     memberKinds.map(async (kind) => {
-      const found = await listed('gatehouse.dev', kindOf(kind)?.plural ?? '')
+      const info = kindOf(kind)
+      const found = info ? await listed(info) : []
       return found
         .filter((one) => textAt(one, 'spec', 'groupRef', 'name') === group)
         .map((one) => ({ kind, object: one }))

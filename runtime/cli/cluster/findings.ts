@@ -8,11 +8,12 @@ import type { ObjectFacts, ReadReference, Workload } from './facts.ts'
 import { podProblem } from './pods.ts'
 import { type ObjectCondition, conditionsOf, isWarning, problemsOf, stateOf } from './state.ts'
 
-export function findingsOf(facts: ObjectFacts, now = Date.now()): readonly WhyFinding[] {
+/** `why`: the command that asks about another object of the namespace, without the object. */
+export function findingsOf(facts: ObjectFacts, why: string, now = Date.now()): readonly WhyFinding[] {
   return [
     ...specFindings(facts, now),
-    ...facts.references.map((reference) => referenceFinding(facts, reference)),
-    ...memberFindings(facts),
+    ...facts.references.map((reference) => referenceFinding(facts, reference, why)),
+    ...memberFindings(facts, why),
     ...facts.workloads.flatMap(workloadFindings),
     ...eventFindings(facts, now),
     ...backendFindings(facts.object),
@@ -86,7 +87,7 @@ function labelOf(kind: string, name: string): string {
   return `${kind} ${name}`
 }
 
-function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReference): WhyFinding {
+function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReference, why: string): WhyFinding {
   const base = { section: 'refers to', object: labelOf(kind, name) } as const
   if (found === 'forbidden')
     return { ...base, result: 'unknown', message: `no right to get it in namespace ${facts.namespace}` }
@@ -102,30 +103,34 @@ function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReferen
     }
   }
   if (!isKindName(kind)) return { ...base, result: 'ok', message: 'exists' }
-  return { ...base, ...otherState(kind, name, found) }
+  return { ...base, ...otherState({ kind, name }, found, why) }
 }
 
 /** Of another object of ours: its own reason, and how to ask for more. */
 function otherState(
-  kind: string,
-  name: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
   object: Fields,
+  why: string,
 ): Pick<WhyFinding, 'result' | 'reason' | 'message' | 'step'> {
   const { ready, reason, message } = stateOf(object)
   if (ready === 'True') return { result: 'ok', message: 'ready' }
-  const step = [stepOf(reason).step, `ask why ${kind.toLowerCase()}/${name}`]
+  const step = [stepOf(reason).step, `${why} ${kind.toLowerCase()}/${name}`]
     .filter((part) => part !== undefined)
     .join('; ')
   return { result: ready === 'False' ? 'failed' : 'warning', reason, message, step }
 }
 
-function memberFindings({ members, kind, name, references }: ObjectFacts): readonly WhyFinding[] {
+function memberFindings(
+  { members, kind, name, references }: ObjectFacts,
+  why: string,
+): readonly WhyFinding[] {
   const isGroup = kind.kind === 'MCPGroup'
   const known = references.find((one) => one.kind === 'MCPGroup')
   if (!members || (!isGroup && typeof known?.found === 'string')) return []
   const found = members.map(({ kind, object }) => {
     const name = textAt(object, 'metadata', 'name') ?? ''
-    return { section: 'refers to', object: labelOf(kind, name), ...otherState(kind, name, object) } as const
+    const state = otherState({ kind, name }, object, why)
+    return { section: 'refers to', object: labelOf(kind, name), ...state } as const
   })
   const bad = found.filter(({ result }) => result !== 'ok')
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'

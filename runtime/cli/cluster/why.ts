@@ -25,12 +25,7 @@ export async function clusterWhy(word: string, flags: WhyFlags, command: string)
   const named = parseNamed(word)
   const facts = await readFacts(await openCluster(flags), named)
   const state = stateOf(facts.object)
-  const findings = findingsOf(facts).map((one) => ({
-    ...one,
-    ...(one.step !== undefined && {
-      step: one.step.replace('ask why', `${command} why -n ${facts.namespace}`),
-    }),
-  }))
+  const findings = findingsOf(facts, `${command} why -n ${facts.namespace}`)
   const conclusion = conclude(state, findings)
   const { kind, name, namespace } = facts
   if (flags.output === 'json') {

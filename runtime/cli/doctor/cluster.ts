@@ -1,6 +1,7 @@
 /** The cluster of a context in the kubeconfig, for the checks of a cluster. */
-import { type ClusterReader, examineCluster } from '../../doctor/index.ts'
-import { clusterAccess, failureOf } from '../kubeconfig.ts'
+import type { Fields } from '../../../schemas/index.ts'
+import { type ClusterReader, examineCluster, type ObjectPath } from '../../doctor/index.ts'
+import { type ClusterAccess, clusterAccess, failureOf, pagesOf } from '../kubeconfig.ts'
 import { version } from '../version.ts'
 import type { Examined } from './report.ts'
 
@@ -8,13 +9,22 @@ import type { Examined } from './report.ts'
 export async function clusterTarget(wanted: string | true): Promise<Examined> {
   const { get, context } = await clusterAccess({ context: wanted, subject: '--cluster' })
   const read: ClusterReader = async (resource) => {
-    const answer = await get(resource, resource.name === undefined ? { limit: '500' } : {}).catch(
-      () => undefined,
-    )
+    if (resource.name === undefined) return readAll(get, resource)
+    const answer = await get(resource).catch(() => undefined)
     return answer && answer.status < 300 ? answer.body : failureOf(answer?.status)
   }
   return {
     target: `cluster of context ${context}`,
     findings: await examineCluster({ context, read, version }),
   }
+}
+
+/** A list, of any length. */
+async function readAll(get: ClusterAccess['get'], list: ObjectPath): ReturnType<ClusterReader> {
+  const items: Fields[] = []
+  for await (const page of pagesOf(get, list)) {
+    if (!page.items) return failureOf(page.status)
+    items.push(...page.items)
+  }
+  return { items }
 }

@@ -3,8 +3,7 @@
  * their own rights, while the server is killed, its proxy rolled and the API server started again. Every call ends; those
  * that are lost say so.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { server, world } from '../../hooks/resources.ts'
@@ -19,6 +18,7 @@ import {
   nodeMissing,
   startCluster,
 } from '../../helpers/kube/node/index.ts'
+import { imageFolder, until } from '../../helpers/kube/node/installation.ts'
 import { openSession, type WireSession } from '../../helpers/mcp/wire.ts'
 import { testSettings } from '../../hooks/world.ts'
 
@@ -30,10 +30,7 @@ const sessions = 20
 const calls = 1_000
 
 function imagesIn(folder: string): ReadonlyMap<string, Image> {
-  const at = (name: string) => {
-    mkdirSync(join(folder, name), { recursive: true })
-    return join(folder, name)
-  }
+  const at = (name: string) => imageFolder(folder, name)
   const everything = '@modelcontextprotocol/server-everything'
   return new Map([
     [testSettings.runtimeImage, imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
@@ -49,14 +46,6 @@ function imagesIn(folder: string): ReadonlyMap<string, Image> {
 function childrenOf(): readonly object[] {
   const w = world(server('files', { image: 'mcp/everything', transport: 'stdio' }))
   return w.sync('MCPServer', 'files').children
-}
-
-async function until(what: string, found: () => boolean, node: LocalNode): Promise<void> {
-  for (let count = 0; count < 240; count += 1) {
-    if (found()) return
-    await pause(250)
-  }
-  throw new Error(`waited in vain: ${what}\n${await node.output()}`)
 }
 
 /** The processes of the server itself, without what started them. */
@@ -141,7 +130,7 @@ async function scenario(t: Test): Promise<void> {
     const { data } = kube.get(['configmap', 'mcp-files-attach-status', '-n', namespace])
     return JSON.parse(data?.['attach.json'] ?? '{}')
   }
-  await until('the proxy', isThere, node)
+  await until('the proxy', isThere, { kube, node })
   await t.test('rights: to this one pod, and to nothing else', (t) => rights(t, kube))
   await t.test('1,000 calls of 20 sessions through all of it', (t) =>
     storm(t, { kube, node, record }, isThere),
@@ -165,7 +154,8 @@ function rights(t: Test, kube: KubeApiserver): void {
   t.end()
 }
 
-async function storm(t: Test, { kube, node, record }: Rig, isThere: () => boolean): Promise<void> {
+async function storm(t: Test, rig: Rig, isThere: () => boolean): Promise<void> {
+  const { kube, record } = rig
   const ends = new Map<string, number>()
   let begun = 0
   async function work(at: number): Promise<void> {
@@ -183,12 +173,12 @@ async function storm(t: Test, { kube, node, record }: Rig, isThere: () => boolea
     async kill() {
       const restarts = record().restarts ?? 0
       for (const pid of serverProcesses()) process.kill(pid, 'SIGKILL')
-      await until('the server again', attachedTo(restarts + 1), node)
+      await until('the server again', attachedTo(restarts + 1), rig)
     },
     async roll() {
       const patch = { spec: { template: { metadata: { annotations: { rolled: `${performance.now()}` } } } } }
       kube.must(['patch', 'deployment', 'mcp-files-proxy', '-n', namespace, '-p', JSON.stringify(patch)])
-      await until('the proxy again', isThere, node)
+      await until('the proxy again', isThere, rig)
     },
     restart: () => kube.restart(),
   }
@@ -196,7 +186,7 @@ async function storm(t: Test, { kube, node, record }: Rig, isThere: () => boolea
   for (const what of order) {
     const from = begun
     // Somebody is at work again, and has been for a while.
-    await until('calls', () => begun >= Math.min(from + 60, calls), node)
+    await until('calls', () => begun >= Math.min(from + 60, calls), rig)
     await disruptions[what]()
   }
   await working

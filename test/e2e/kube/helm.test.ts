@@ -2,41 +2,22 @@
  * `helm install` alone installs everything on a cluster that has nothing: a real Helm, API server, controller manager and
  * Metacontroller, and a node that runs the pods. Then what comes after: test, upgrade, collision, uninstall, install again.
  */
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
+import type { KubeApiserver } from '../../helpers/kube/apiserver.ts'
 import { helm, helmMissing } from '../../helpers/kube/helm.ts'
-import {
-  insideNamespaces,
-  isInsideNamespaces,
-  type LocalNode,
-  nodeMissing,
-  startCluster,
-} from '../../helpers/kube/node/index.ts'
+import { insideNamespaces, isInsideNamespaces, startCluster } from '../../helpers/kube/node/index.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
-import { metacontrollerMissing } from '../../helpers/kube/metacontroller.ts'
-import { quickstartImages, systemNamespace as system } from '../../helpers/kube/node/installation.ts'
+import {
+  installationMissing,
+  quickstartImages,
+  systemNamespace as system,
+  until,
+} from '../../helpers/kube/node/installation.ts'
 
 const chart = join(manifestsFolder, 'chart')
 const quickstart = join(manifestsFolder, 'examples/quickstart')
-const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
-const missing =
-  helmMissing() ||
-  controllerManagerAbsent() ||
-  metacontrollerMissing() ||
-  nodeMissing() ||
-  (built ? false : 'run make build first')
-
-/** Asks again until `found` is true: what a cluster does shows in its API only. */
-async function until(what: string, found: () => boolean, node: LocalNode): Promise<void> {
-  for (let count = 0; count < 240; count += 1) {
-    if (found()) return
-    await pause(250)
-  }
-  throw new Error(`waited in vain: ${what}\n${await node.output()}`)
-}
+const missing = helmMissing() || installationMissing()
 
 /** A Metacontroller without a label selector, as its own manifests have it. No pod of it comes up: its account is missing. */
 const shared = {
@@ -82,7 +63,8 @@ function ownedBy(kube: KubeApiserver): readonly string[] {
 
 async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
-  const { kube, node } = await startCluster(t, quickstartImages)
+  const cluster = await startCluster(t, quickstartImages)
+  const { kube, node } = cluster
   const release = (command: string, ...more: readonly string[]) =>
     helm([command, 'gatehouse', chart, '-n', system, ...more], kube)
   const available = (name: string) => {
@@ -156,7 +138,7 @@ async function scenario(t: Test): Promise<void> {
     )
     t.equal(kube.get(['deployment', 'gatehouse-metacontroller', '-n', system]).metadata.generation, before)
     const url = () => kube.get(['mcpserver', 'hello']).status.url
-    await until('the new domain in a status', () => String(url()).includes('.svc.cluster.internal'), node)
+    await until('the new domain in a status', () => String(url()).includes('.svc.cluster.internal'), cluster)
   })
 
   await t.test('helm upgrade: brings definitions up to date', async (t) => {
@@ -211,7 +193,7 @@ async function scenario(t: Test): Promise<void> {
   await t.test('helm uninstall: definitions and objects stay, the rest goes', async (t) => {
     const { code, stderr } = helm(['uninstall', 'gatehouse', '-n', system, '--wait'], kube)
     t.equal(code, 0, stderr)
-    await until('an end of the installation', () => ownedBy(kube).length === 0, node)
+    await until('an end of the installation', () => ownedBy(kube).length === 0, cluster)
     const crds = kube.must(['get', 'crds', '-o', 'name'])
     t.equal(crds.split('gatehouse.dev').length - 1, 14)
     t.match(crds, 'compositecontrollers.metacontroller.k8s.io')

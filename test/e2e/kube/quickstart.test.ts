@@ -3,54 +3,27 @@
  * runtime: API server, controller manager, Metacontroller with its least rights as the pod that our manifests make of it,
  * the hooks as two pods behind their Service, the certificate job, and the pods that the hooks render.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
-import { controllerManagerAbsent, type KubeApiserver } from '../../helpers/kube/apiserver.ts'
-import {
-  insideNamespaces,
-  isInsideNamespaces,
-  type LocalNode,
-  nodeMissing,
-  startCluster,
-} from '../../helpers/kube/node/index.ts'
+import type { KubeApiserver } from '../../helpers/kube/apiserver.ts'
+import { insideNamespaces, isInsideNamespaces, startCluster } from '../../helpers/kube/node/index.ts'
 import { kinds } from '../../../schemas/index.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
-import { metacontrollerMissing } from '../../helpers/kube/metacontroller.ts'
 import {
   applyInstallation,
   applyMetacontrollerKinds,
+  installationMissing,
   isInstalled,
   quickstartImages,
   systemNamespace as system,
+  until,
 } from '../../helpers/kube/node/installation.ts'
 
 const quickstart = join(manifestsFolder, 'examples/quickstart')
-const built = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
-const missing =
-  controllerManagerAbsent() ||
-  metacontrollerMissing() ||
-  nodeMissing() ||
-  (built ? false : 'run make build first')
-
-/** Asks again until `found` is true: what a cluster does shows in its API only. */
-async function until(
-  what: string,
-  found: () => boolean,
-  node: LocalNode,
-  kube: KubeApiserver,
-): Promise<void> {
-  for (let count = 0; count < 160; count += 1) {
-    if (found()) return
-    await pause(250)
-  }
-  throw new Error(
-    `waited in vain: ${what}\n${await node.output()}\n${kube.kubectl(['get', 'jobs,pods,deploy,events', '-A']).stdout}`,
-  )
-}
+const missing = installationMissing()
 
 const resources =
   'deployments,replicasets,statefulsets,controllerrevisions,pods,services,endpointslices,configmaps,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,horizontalpodautoscalers,jobs,cronjobs,persistentvolumeclaims,' +
@@ -84,7 +57,7 @@ const deprecated = {
 }
 
 /** What an installation makes outside of namespaces, and in its own. */
-const cluster =
+const clusterWide =
   'namespaces,clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,pods'
 
 interface VirtualServer {
@@ -109,16 +82,17 @@ function objectsIn(kube: KubeApiserver, namespace: string): readonly string[] {
 
 async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
-  const { kube, node } = await startCluster(t, quickstartImages)
+  const cluster = await startCluster(t, quickstartImages)
+  const { kube, node } = cluster
   applyMetacontrollerKinds(kube)
   const available = (name: string) => isInstalled(kube, name)
 
   await t.test('kubectl apply -k manifests/: certificate, two hooks pods, Metacontroller', async (t) => {
     applyInstallation(kube)
-    await until('the hooks', () => available('gatehouse-hooks'), node, kube)
-    await until('Metacontroller', () => available('gatehouse-metacontroller'), node, kube)
+    await until('the hooks', () => available('gatehouse-hooks'), cluster)
+    await until('Metacontroller', () => available('gatehouse-metacontroller'), cluster)
     const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status
-    await until('the certificate job', () => job().succeeded === 1, node, kube)
+    await until('the certificate job', () => job().succeeded === 1, cluster)
     t.notOk(job().failed, 'at the first try')
   })
   if (!t.passing()) throw new Error(await node.output())
@@ -130,12 +104,12 @@ async function scenario(t: Test): Promise<void> {
 
   await t.test('kubectl apply -k manifests/examples/quickstart: phase Ready', async (t) => {
     kube.must(['apply', '-k', quickstart])
-    await until('phase Ready', () => vmcp().status?.phase === 'Ready', node, kube)
+    await until('phase Ready', () => vmcp().status?.phase === 'Ready', cluster)
     const checked = () =>
       vmcp().status?.discoveredBackends?.every(
         ({ status, lastHealthCheck }) => status === 'ready' && lastHealthCheck !== undefined,
       ) === true
-    await until('what the pod reports', checked, node, kube)
+    await until('what the pod reports', checked, cluster)
     const { status } = vmcp()
     t.strictSame(
       status?.discoveredBackends?.map(({ name }) => name),
@@ -181,10 +155,10 @@ async function scenario(t: Test): Promise<void> {
       const patch = { spec: { config: { operational: { failureHandling: often } } } }
       kube.must(['patch', 'vmcp', 'quickstart', '--type=merge', '-p', JSON.stringify(patch)])
       kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=0'])
-      await until('phase Degraded', () => vmcp().status?.phase === 'Degraded', node, kube)
+      await until('phase Degraded', () => vmcp().status?.phase === 'Degraded', cluster)
       t.equal(vmcp().status?.backendCount, 2)
       kube.must(['scale', 'deployment/mcp-everything-proxy', '--replicas=1'])
-      await until('phase Ready again', () => vmcp().status?.phase === 'Ready', node, kube)
+      await until('phase Ready again', () => vmcp().status?.phase === 'Ready', cluster)
       t.equal(vmcp().status?.backendCount, 3)
     },
   )
@@ -192,7 +166,7 @@ async function scenario(t: Test): Promise<void> {
   await t.test('kubectl delete -k manifests/examples/quickstart: leaves nothing behind', async (t) => {
     const deleted = kube.kubectl(['delete', '-k', quickstart])
     t.equal(deleted.code, 0, deleted.stderr)
-    await until('an end of everything', () => objectsIn(kube, namespace).length === before.length, node, kube)
+    await until('an end of everything', () => objectsIn(kube, namespace).length === before.length, cluster)
     t.strictSame(objectsIn(kube, namespace), before)
     t.strictSame(await node.pods(), running, 'no container')
     const left = commandLines().filter((line) =>
@@ -208,13 +182,12 @@ async function scenario(t: Test): Promise<void> {
       kube
         .get(['events', '-n', 'events'])
         .items.filter(({ reason }: { reason: string }) => reason === 'AuthzPrimaryUpstreamProviderDeprecated')
-    await until('the Event', () => events().length > 0, node, kube)
+    await until('the Event', () => events().length > 0, cluster)
     kube.must(['label', 'vmcp', 'old', '-n', 'events', 'example.com/look=again'])
     await until(
       'a look at it',
       () => kube.get(['vmcp', 'old', '-n', 'events']).status?.phase === 'Failed',
-      node,
-      kube,
+      cluster,
     )
     t.equal(events().length, 1)
     t.match(events()[0], { type: 'Warning', involvedObject: { kind: 'VirtualMCPServer', name: 'old' } })
@@ -228,7 +201,7 @@ async function scenario(t: Test): Promise<void> {
     const left = () =>
       kube.must([
         'get',
-        cluster,
+        clusterWide,
         '-A',
         '-o',
         'name',
@@ -236,7 +209,7 @@ async function scenario(t: Test): Promise<void> {
         '-l',
         'app.kubernetes.io/part-of=gatehouse',
       ])
-    await until('an end of everything', () => left() === '', node, kube)
+    await until('an end of everything', () => left() === '', cluster)
     const { code } = kube.kubectl(['get', 'namespace', system])
     t.equal(code, 1, 'the namespace is gone')
     t.notMatch(kube.must(['get', 'crds', '-o', 'name']), 'gatehouse.dev')

@@ -4,6 +4,8 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadBundle } from '../../../schemas/generate/load.ts'
+import { validatorFiles } from '../../../schemas/generate/validators.ts'
+import type { Schema } from '../../../schemas/schema.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -68,6 +70,12 @@ await t.test('sources: an object that does not say what else it takes is refused
     },
   })
   t.throws(() => loadBundle(folder), { message: /A\.b: an object must say "additionalProperties": false/ })
+})
+
+await t.test('sources: a keyword that no validator would look at is refused', async (t) => {
+  const defs: Record<string, Schema> = { A: { type: 'array', items: { type: 'string' } } }
+  Object.assign(defs['A'] ?? {}, { minContains: 2 })
+  await t.rejects(validatorFiles({ kinds: [], runtime: { a: 'A' }, defs }), { message: /unknown keyword/ })
 })
 
 await t.test('sources: a reference into nothing is refused', async (t) => {

@@ -1,13 +1,36 @@
 /** The images that our own manifests name, and the installation on a test cluster. */
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { manifestsFolder } from '../../hooks/manifests.ts'
-import type { KubeApiserver } from '../apiserver.ts'
-import { metacontrollerProgram } from '../metacontroller.ts'
+import { controllerManagerAbsent, type KubeApiserver } from '../apiserver.ts'
+import { metacontrollerMissing, metacontrollerProgram } from '../metacontroller.ts'
 import { compositeControllerCrd, otherMetacontrollerCrds } from '../metacontroller-crd.ts'
+import { type LocalNode, nodeMissing } from './index.ts'
 import { type Image, imageOfDockerfile, imageOfPackage, imageOfProgram } from './images.ts'
 
 export const systemNamespace = 'gatehouse-system'
+
+/** Why no installation can be run here, for `{ skip }`; false when one can. */
+export function installationMissing(): string | false {
+  const isBuilt = existsSync('dist/gatehouse.js') && existsSync('dist/gatehouse-hooks.js')
+  const absent = controllerManagerAbsent() || metacontrollerMissing() || nodeMissing()
+  return absent || (isBuilt ? false : 'run make build first')
+}
+
+/** Asks again until `found` is true: what a cluster does shows in its API only. */
+export async function until(
+  what: string,
+  found: () => boolean,
+  { kube, node }: { readonly kube: KubeApiserver; readonly node: LocalNode },
+): Promise<void> {
+  for (let count = 0; count < 240; count += 1) {
+    if (found()) return
+    await pause(250)
+  }
+  const { stdout } = kube.kubectl(['get', 'jobs,pods,deploy,events', '-A'])
+  throw new Error(`waited in vain: ${what}\n${await node.output()}\n${stdout}`)
+}
 
 /** A folder of that name for what an image adds. */
 export function imageFolder(folder: string, name: string): string {
