@@ -22,7 +22,6 @@ import {
 } from '../helpers/kube/node/index.ts'
 import {
   applyInstallation,
-  applyMetacontrollerKinds,
   imageFolder,
   installationImages,
   installationMissing,
@@ -61,7 +60,6 @@ async function run(checkout: string): Promise<void> {
     const { kube, node } = await startCluster({ teardown: (end) => void ends.push(end) }, (folder) =>
       imagesFor(all, folder),
     )
-    applyMetacontrollerKinds(kube)
     applyInstallation(kube)
     for (const name of ['gatehouse-hooks', 'gatehouse-metacontroller'])
       await until(name, () => isInstalled(kube, name), { kube, node })

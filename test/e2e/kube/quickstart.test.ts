@@ -14,7 +14,6 @@ import { kinds } from '../../../schemas/index.ts'
 import { manifestsFolder } from '../../helpers/hooks/manifests.ts'
 import {
   applyInstallation,
-  applyMetacontrollerKinds,
   installationMissing,
   isInstalled,
   quickstartImages,
@@ -84,17 +83,19 @@ async function scenario(t: Test): Promise<void> {
   t.setTimeout(600_000)
   const cluster = await startCluster(t, quickstartImages)
   const { kube, node } = cluster
-  applyMetacontrollerKinds(kube)
   const available = (name: string) => isInstalled(kube, name)
 
-  await t.test('kubectl apply -k manifests/: certificate, two hooks pods, Metacontroller', async (t) => {
-    applyInstallation(kube)
-    await until('the hooks', () => available('gatehouse-hooks'), cluster)
-    await until('Metacontroller', () => available('gatehouse-metacontroller'), cluster)
-    const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status
-    await until('the certificate job', () => job().succeeded === 1, cluster)
-    t.notOk(job().failed, 'at the first try')
-  })
+  await t.test(
+    'kubectl apply -k manifests/overlays/everything: certificate, two hooks pods, Metacontroller',
+    async (t) => {
+      applyInstallation(kube)
+      await until('the hooks', () => available('gatehouse-hooks'), cluster)
+      await until('Metacontroller', () => available('gatehouse-metacontroller'), cluster)
+      const job = () => kube.get(['job', 'gatehouse-certificates-0-1-0', '-n', system]).status
+      await until('the certificate job', () => job().succeeded === 1, cluster)
+      t.notOk(job().failed, 'at the first try')
+    },
+  )
   if (!t.passing()) throw new Error(await node.output())
 
   const namespace = 'default'
@@ -196,8 +197,7 @@ async function scenario(t: Test): Promise<void> {
 
   await t.test('removing the installation, as its page says: leaves nothing behind', async (t) => {
     for (const _ of [1, 2]) kube.kubectl(['delete', 'gatehouse', '--all', '-A'])
-    kube.must(['delete', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
-    kube.must(['delete', '-k', manifestsFolder, '--ignore-not-found'])
+    kube.must(['delete', '-k', join(manifestsFolder, 'overlays/everything')])
     const left = () =>
       kube.must([
         'get',

@@ -5,7 +5,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { manifestsFolder } from '../../hooks/manifests.ts'
 import { controllerManagerAbsent, type KubeApiserver } from '../apiserver.ts'
 import { metacontrollerMissing, metacontrollerProgram } from '../metacontroller.ts'
-import { compositeControllerCrd, otherMetacontrollerCrds } from '../metacontroller-crd.ts'
 import { type LocalNode, nodeMissing } from './index.ts'
 import { type Image, imageOfDockerfile, imageOfPackage, imageOfProgram } from './images.ts'
 
@@ -67,16 +66,11 @@ export function quickstartImages(folder: string): ReadonlyMap<string, Image> {
   ])
 }
 
-/** What `kubectl apply -k` of the installation needs before it. */
-export function applyMetacontrollerKinds(kube: KubeApiserver): void {
-  const crds = { apiVersion: 'v1', kind: 'List', items: [compositeControllerCrd, ...otherMetacontrollerCrds] }
-  kube.must(['apply', '-f', '-'], JSON.stringify(crds))
-  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
-}
-
+/** The installation with a private Metacontroller, as docs/install.md says it without Helm. */
 export function applyInstallation(kube: KubeApiserver): void {
-  kube.must(['apply', '-k', manifestsFolder])
-  kube.must(['apply', '-k', join(manifestsFolder, 'overlays/private-metacontroller')])
+  kube.must(['create', '-f', join(manifestsFolder, 'chart/charts/metacontroller-definitions/crds')])
+  kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+  kube.must(['apply', '-k', join(manifestsFolder, 'overlays/everything')])
 }
 
 /** True once all pods of a Deployment of the installation serve. */
