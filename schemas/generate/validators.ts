@@ -20,7 +20,7 @@ export async function validatorFiles(bundle: Bundle): Promise<{ js: string; dts:
     allErrors: true,
     messages: false,
     strict: false,
-    // A keyword of another draft would be passed over.
+    // A keyword of another draft would be skipped.
     strictSchema: true,
     inlineRefs: false,
     code: { source: true, esm: true, lines: true, optimize: 2 },
