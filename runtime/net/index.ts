@@ -18,7 +18,15 @@ export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'
 export { Pieces } from './pieces.ts'
-export { holdsStream, listen, type Listener, type RequestHandler, writeParts } from './listener/listen.ts'
+export {
+  type ConnectionSource,
+  holdsStream,
+  listen,
+  type Listener,
+  listenerUrl,
+  type RequestHandler,
+  writeParts,
+} from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
 export { makeOriginGuard, type OriginGuard, originRule, parseOrigin } from './listener/origin.ts'
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'

@@ -1,4 +1,5 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
+export { type LineFile, makeLineFile, standardErrorLines } from './line-file.ts'
 export { type AuditTrail, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export { tellLoss } from './audit/loss.ts'
 export {

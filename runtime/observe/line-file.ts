@@ -115,6 +115,14 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
   return { write, flushSync, close }
 }
 
+let standardError: LineFile | undefined
+
+/** Standard error, for everybody of this process who writes lines to it: of two, one could cut into the line of the other. */
+export function standardErrorLines(): LineFile {
+  standardError ??= makeLineFile(2)
+  return standardError
+}
+
 /** In a thread the descriptors are those of the whole process; its own output is a stream. */
 function writeStream(fd: number, bytes: Buffer): number {
   const stream = fd === 1 ? process.stdout : process.stderr

@@ -9,7 +9,7 @@ import { openSync } from 'node:fs'
 import { pino } from 'pino'
 import { type LogFormat, textLine } from '../../schemas/index.ts'
 import type { Log, LogFields } from '../net/index.ts'
-import { makeLineFile } from './line-file.ts'
+import { makeLineFile, standardErrorLines } from './line-file.ts'
 import { redactFields, redactText } from './redact.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
@@ -40,9 +40,7 @@ export interface RootLog extends Log {
 
 /** Makes the log of a process. Throws the system's error when a file destination cannot be opened. */
 export function makeLog(options: LogOptions = {}): RootLog {
-  const to = options.destination ?? 2
-  const lines: LineStream =
-    typeof to === 'object' ? to : makeLineFile(typeof to === 'number' ? to : openSync(to, 'a'))
+  const lines = linesOf(options.destination ?? 2)
   const stream = options.format === 'text' ? asText(lines, options.colour ?? false) : lines
   const logger = pino(
     {
@@ -59,6 +57,12 @@ export function makeLog(options: LogOptions = {}): RootLog {
   return Object.assign(wrap(logger, {}), {
     flush: () => stream.flushSync?.(),
   })
+}
+
+function linesOf(to: string | number | LineStream): LineStream {
+  if (typeof to === 'object') return to
+  if (to === 2) return standardErrorLines()
+  return makeLineFile(typeof to === 'number' ? to : openSync(to, 'a'))
 }
 
 function asText(lines: LineStream, colour: boolean): LineStream {

@@ -1,6 +1,6 @@
 /** What whoever runs a proxy brings along beside its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
-import type { Log } from '../net/index.ts'
+import type { ConnectionSource, Log } from '../net/index.ts'
 import type { Events } from '../observe/index.ts'
 import type { TokenSource } from './credential.ts'
 import type { RequestObserver } from './request-log.ts'
@@ -25,6 +25,8 @@ export interface RunParts {
   readonly tokens?: TokenSource
   /** Sessions shared with other processes; default: as the configuration says. */
   readonly sessions?: SharedSessions
+  /** Where connections come from; default: the address of the configuration is bound. */
+  readonly connections?: ConnectionSource
   /** Called for every finished request. */
   readonly observe?: RequestObserver
   /** Warnings about the configuration were given already. */

@@ -93,6 +93,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       ...(parts.maxBodyBytes === undefined ? {} : { maxBodyBytes: parts.maxBodyBytes }),
       ...(sessions ? { sessions: { shared: sessions } } : {}),
       ...(observe ? { observe } : {}),
+      connections: parts.connections,
     })
   } catch (error) {
     await release()

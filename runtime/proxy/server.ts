@@ -9,6 +9,7 @@ import type { ServedCertificate } from '../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Authenticator, EmbeddedAuthServer } from '../incoming/index.ts'
 import {
+  type ConnectionSource,
   type Dispatcher,
   isLoopbackHost,
   listen,
@@ -78,6 +79,8 @@ export interface ProxyOptions {
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
+  /** Where connections come from in place of an address that is bound here. */
+  readonly connections?: ConnectionSource | undefined
   readonly sessions?: SessionTableOptions
   /** Called for every finished request. */
   readonly observe?: RequestObserver
@@ -97,6 +100,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const listener = await listen({
     host: options.host,
     port: options.port,
+    connections: options.connections,
     certificate: options.certificate,
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),

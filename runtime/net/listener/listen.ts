@@ -32,8 +32,18 @@ export interface ListenOptions {
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
+  /** Where connections come from; nothing is bound then. */
+  readonly connections?: ConnectionSource | undefined
   /** Serve TLS. Whoever opened it closes it. */
   readonly certificate?: ServedCertificate | undefined
+}
+
+/** Connections of an address that another process has bound. */
+export interface ConnectionSource {
+  readonly address: string
+  readonly port: number
+  /** Hands every connection to `accept`, until the result is called. */
+  take(accept: (socket: Socket) => void): () => void
 }
 
 export interface Listener {
@@ -142,27 +152,57 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     })
   }
 
-  server.listen(options.port, options.host)
-  await once(server, 'listening')
-  server.on('error', (error) => log.error('listener failed', { err: error }))
-
-  const bound = server.address()
-  if (bound === null || typeof bound === 'string') throw new Error('the listener has no network address')
-  const { address, port } = bound
-  const authority = `${address.includes(':') ? `[${address}]` : address}:${port}`
+  const { address, port, stop } = await open(server, options)
   let closing: Promise<void> | undefined
 
   return {
-    url: `${certificate ? 'https' : 'http'}://${authority}`,
+    url: listenerUrl({ address, port, secure: certificate !== undefined }),
     port,
     address,
     close({ graceMs = 5_000 } = {}) {
       if ('setSecureContext' in server) certificate?.unfollow(server)
       end.isNear = true
+      stop?.()
       closing ??= shutDown(server, sockets, upgraded, graceMs)
       return closing
     },
   }
+}
+
+interface Opened {
+  readonly address: string
+  readonly port: number
+  /** Takes no more connections of another process. */
+  readonly stop?: () => void
+}
+
+async function open(
+  server: Server,
+  { host, port, connections: source, log }: ListenOptions,
+): Promise<Opened> {
+  if (source) {
+    const stop = source.take((socket) => void server.emit('connection', socket))
+    // Starts the server's own timer, which enforces the limits of time.
+    server.emit('listening')
+    return { address: source.address, port: source.port, stop }
+  }
+  server.listen(port, host)
+  await once(server, 'listening')
+  server.on('error', (error) => log.error('listener failed', { err: error }))
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') throw new Error('the listener has no network address')
+  return { address: bound.address, port: bound.port }
+}
+
+export interface BoundAddress {
+  readonly address: string
+  readonly port: number
+  readonly secure: boolean
+}
+
+/** `http://host:port` or `https://host:port`, IPv6 in brackets. */
+export function listenerUrl({ address, port, secure }: BoundAddress): string {
+  return `${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
 function track(sockets: Set<Socket>, socket: Socket): void {
@@ -243,6 +283,8 @@ async function shutDown(
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
+  // Those that another process has accepted are not among the server's own.
+  await Promise.all(Array.from(sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))))
   // Ends the server's own timer.
   server.close()
   clearTimeout(idle)

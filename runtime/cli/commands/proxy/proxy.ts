@@ -7,7 +7,6 @@
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.
  * Source: docs/specification/proxy-command.md.
  */
-import cluster from 'node:cluster'
 import type { Command } from 'commander'
 import type { CertificateFiles } from '../../../../schemas/certificate/index.ts'
 import {
@@ -40,6 +39,7 @@ import {
 import type { EmbeddedAuthServer } from '../../../incoming/index.ts'
 import { type Events, logEvents, makeEvents, type RootLog } from '../../../observe/index.ts'
 import { authServerViolations, runPrimary, runProxy, runWorker } from '../../../proxy/index.ts'
+import { isWorker } from '../../../workers/index.ts'
 import { version } from '../../version.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../log.ts'
 import { exitCode, print, printError } from '../../output.ts'
@@ -52,7 +52,6 @@ import { serveStdioTarget } from './stdio-target.ts'
 import { addProxyStdioCommand } from './stdio.ts'
 import { addProxyTunnelCommand } from './tunnel.ts'
 
-const { isWorker } = cluster
 const defaultGraceMs = 5_000
 /** A proxy stands in front of one server, so there is nothing to choose between. */
 const maxUpstreams = 1

@@ -2,9 +2,10 @@
  * Calls between the primary process and a worker over the channel that Node gives them: each side offers named
  * functions, the other awaits their results. Errors of the table cross as themselves, anything else as INTERNAL.
  */
-import { type ErrorCode, errors, GatehouseError } from '../../../schemas/index.ts'
+import { type ErrorCode, errors, GatehouseError } from '../../schemas/index.ts'
 
-type Handler = (argument: unknown) => unknown
+/** What one side offers to the other, by name. */
+export type Handlers = Readonly<Record<string, (argument: unknown) => unknown>>
 
 /** What carries the messages: a worker, or the process itself. */
 export interface Line {
@@ -18,13 +19,16 @@ export interface WorkerChannel {
   call(name: string, argument?: unknown): Promise<unknown>
 }
 
-export function openChannel(line: Line, handlers: Readonly<Record<string, Handler>>): WorkerChannel {
+export function openChannel(line: Line, handlers: Handlers): WorkerChannel {
   const waiting = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
   let next = 0
+  let ended = false
 
   async function serve(id: number, name: string, argument: unknown): Promise<void> {
     try {
-      const value = await handlers[name]?.(argument)
+      const handler = handlers[name]
+      if (!handler) throw new Error(`nothing is offered as ${name}`)
+      const value = await handler(argument)
       line.send({ reply: id, value })
     } catch (error) {
       const { code, message, headers } =
@@ -44,12 +48,14 @@ export function openChannel(line: Line, handlers: Readonly<Record<string, Handle
     else entry?.resolve(message['value'])
   })
   line.onEnd(() => {
+    ended = true
     for (const { reject } of waiting.values()) reject(new GatehouseError('SHUTTING_DOWN'))
     waiting.clear()
   })
 
   return {
     call(name, argument) {
+      if (ended) return Promise.reject(new GatehouseError('SHUTTING_DOWN'))
       return new Promise((resolve, reject) => {
         const id = next++
         waiting.set(id, { resolve, reject })

@@ -1,0 +1,189 @@
+/**
+ * The worker processes of a primary process: starts them with the arguments of this one, keeps them, hands them the
+ * connections of one port, and ends them in good order. The primary answers no request itself.
+ *
+ * A worker that dies is replaced, after growing waits when it dies early.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../net/index.ts'
+import { type LineFile, makeLineFile, standardErrorLines } from '../observe/index.ts'
+import { type Handlers, isObject, type Line, openChannel, type WorkerChannel } from './channel.ts'
+import { type BindAddress, Distributor, type ConnectionTaker } from './distributor.ts'
+import { forwardLines } from './whole-lines.ts'
+
+/** Waits before a worker is replaced that died early, and what is early. */
+export interface ReplacementWaits {
+  readonly earlyMs: number
+  readonly firstMs: number
+  readonly longestMs: number
+}
+
+const defaultWaits: ReplacementWaits = { earlyMs: 10_000, firstMs: 1_000, longestMs: 30_000 }
+/** Beyond the grace, until workers are killed. */
+const killMs = 2_000
+
+export interface WorkersOptions extends BindAddress {
+  readonly count: number
+  readonly log: Log
+  /** What workers may call. */
+  readonly offers: Handlers
+  /** A worker takes the place of one that died. */
+  readonly onReplaced?: () => unknown
+  readonly waits?: ReplacementWaits
+  /** Program of the workers (tests). Default: this one. */
+  readonly exec?: string
+}
+
+/** One of the places that workers take one after the other. */
+interface Slot {
+  /** How many workers in a row have died early. */
+  earlyDeaths: number
+}
+
+export class Workers {
+  readonly #options: WorkersOptions
+  readonly #waits: ReplacementWaits
+  readonly #distributor = new Distributor()
+  readonly #channels = new Map<Worker, WorkerChannel>()
+  #stdout: LineFile | undefined
+  #closing = false
+
+  private constructor(options: WorkersOptions) {
+    this.#options = options
+    this.#waits = options.waits ?? defaultWaits
+  }
+
+  /**
+   * Binds the port and starts the workers. Rejects with the system's error when it cannot be bound, and with that of a
+   * worker when the first ones cannot serve.
+   */
+  static async start(options: WorkersOptions): Promise<Workers> {
+    const workers = new Workers(options)
+    try {
+      await workers.#distributor.bind(options, options.log)
+      await workers.#start()
+      return workers
+    } catch (error) {
+      await workers.close(0)
+      throw error
+    }
+  }
+
+  /** What was bound. */
+  get address(): { readonly address: string; readonly port: number } {
+    const { address, port } = this.#distributor
+    return { address, port }
+  }
+
+  get size(): number {
+    return this.#channels.size
+  }
+
+  async #start(): Promise<void> {
+    // On a terminal lines are short and its driver keeps them whole; the workers see that it is one.
+    const stream = (fd: 1 | 2) => ((fd === 1 ? process.stdout : process.stderr).isTTY ? 'inherit' : 'pipe')
+    cluster.setupPrimary({
+      serialization: 'advanced',
+      stdio: ['ignore', stream(1), stream(2), 'ipc'],
+      ...(this.#options.exec === undefined ? {} : { exec: this.#options.exec }),
+    })
+    await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork({ earlyDeaths: 0 })))
+  }
+
+  /** Resolves when the worker serves; rejects when it cannot. */
+  #fork(slot: Slot): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const worker = cluster.fork()
+      const startedAt = performance.now()
+      this.#forwardOutput(worker)
+      let taker: ConnectionTaker | undefined
+      const channel = openChannel(lineOf(worker), {
+        ...this.#options.offers,
+        'workers.address': () => this.address,
+        'workers.serving': () => {
+          taker = this.#distributor.add((id, socket) => handOver(worker, id, socket))
+          resolve()
+        },
+        'workers.failed'(argument) {
+          const { message = 'a worker failed', ...fields } = isObject(argument) ? argument : {}
+          reject(Object.assign(new Error(String(message)), fields))
+        },
+      })
+      this.#channels.set(worker, channel)
+      worker.on('message', (message: unknown) => {
+        if (isObject(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
+      })
+      worker.once('disconnect', () => taker?.gone())
+      worker.once('exit', (code) => {
+        taker?.gone()
+        this.#channels.delete(worker)
+        reject(new Error(`a worker ended with code ${code} before it served`))
+        if (!this.#closing) void this.#replace(slot, performance.now() - startedAt)
+      })
+    })
+  }
+
+  #forwardOutput({ process: { stdout, stderr } }: Worker): void {
+    if (stderr) forwardLines(stderr, (lines) => standardErrorLines().write(lines))
+    if (!stdout) return
+    this.#stdout ??= makeLineFile(1)
+    forwardLines(stdout, this.#stdout.write)
+  }
+
+  async #replace(slot: Slot, livedMs: number): Promise<void> {
+    const { earlyMs, firstMs, longestMs } = this.#waits
+    const waitMs = livedMs < earlyMs ? Math.min(firstMs * 2 ** slot.earlyDeaths, longestMs) : 0
+    slot.earlyDeaths = livedMs < earlyMs ? slot.earlyDeaths + 1 : 0
+    this.#options.log.error('a worker died and is replaced', { livedMs: Math.round(livedMs), waitMs })
+    await sleep(waitMs)
+    if (this.#closing) return
+    try {
+      await this.#fork(slot)
+      await this.#options.onReplaced?.()
+    } catch {
+      // Its end starts the next attempt.
+    }
+  }
+
+  /** Calls a function of every worker. Gives the results of all that do not fail. */
+  async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
+    const asked = [...this.#channels.values()].map((channel) => channel.call(name, argument))
+    const settled = await Promise.allSettled(asked)
+    return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  }
+
+  /** Workers have `graceMs` for requests in flight. Resolves when all have ended. */
+  async close(graceMs: number): Promise<void> {
+    if (this.#closing) return
+    this.#closing = true
+    await this.#distributor.close()
+    const ends = [...this.#channels.keys()].map(
+      (worker) => new Promise((resolve) => worker.once('exit', resolve)),
+    )
+    const cut = setTimeout(() => {
+      for (const worker of this.#channels.keys()) worker.process.kill('SIGKILL')
+    }, graceMs + killMs)
+    void this.ask('workers.close', { graceMs })
+    await Promise.all(ends)
+    clearTimeout(cut)
+  }
+}
+
+/** This process holds the connection too, until the worker has taken it. */
+function handOver(worker: Worker, id: number, socket: Socket): void {
+  if (!worker.isConnected()) return
+  // A failure is followed by the end of the worker, which hands the connection to another one.
+  worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
+}
+
+function lineOf(worker: Worker): Line {
+  return {
+    send(message) {
+      if (worker.isConnected()) worker.process.send?.(message, undefined, undefined, () => {})
+    },
+    onMessage: (listener) => void worker.on('message', listener),
+    onEnd: (listener) => void worker.once('exit', listener),
+  }
+}
