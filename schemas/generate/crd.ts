@@ -60,6 +60,12 @@ function subresources(kind: KindInfo): Record<string, unknown> {
   }
 }
 
+/**
+ * Of an object that the hooks have not seen yet: no generation is -1. Without a status, kstatus takes an object for done, so that
+ * Flux would go on in the moment between its creation and the first status.
+ */
+const unseen = { default: { observedGeneration: -1 } }
+
 function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
   const envelope = bundle.defs[kind.kind] ?? {}
   const { spec, status } = envelope.properties ?? {}
@@ -72,7 +78,7 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
       kind: { type: 'string' },
       metadata: { type: 'object' },
       spec: structural(spec ?? {}, bundle),
-      status: structural(status ?? {}, bundle),
+      status: { ...structural(status ?? {}, bundle), ...unseen },
     },
   }
 }

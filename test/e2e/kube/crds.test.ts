@@ -9,6 +9,7 @@ import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { formatViolations, kinds, validateManifest } from '../../../schemas/index.ts'
 import { type BadManifest, badManifests } from '../../helpers/hooks/bad-manifests.ts'
+import { kstatusOf } from '../../helpers/hooks/kstatus.ts'
 import { type KubeApiserver, kubeMissing, startKubeApiserver } from '../../helpers/kube/apiserver.ts'
 
 const root = resolve(import.meta.dirname, '../../../manifests')
@@ -85,6 +86,19 @@ await t.test('a real API server', { skip }, async (t) => {
       t.equal(second.code, 0, `stored as written:\n${second.stdout}`)
     })
   }
+
+  await t.test('status: of an object that the hooks have not seen: nobody takes it for done', async (t) => {
+    const { items }: { items: (Parameters<typeof kstatusOf>[0] & { kind: string; status?: object })[] } =
+      kube.get(['gatehouse', '-A'])
+    t.ok(items.length > 20)
+    const left = new Set<string>(kinds.map(({ kind }) => kind))
+    for (const item of items) {
+      left.delete(item.kind)
+      t.match(item.status, { observedGeneration: -1 }, item.kind)
+      t.equal(kstatusOf(item), 'InProgress', item.kind)
+    }
+    t.ok(left.size < 4, `seen but for ${[...left].join()}`)
+  })
 
   await t.test(
     'status: is a subresource; a status with observedGeneration and conditions is stored whole',
