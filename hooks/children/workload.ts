@@ -79,6 +79,8 @@ export interface WorkloadState {
   readonly failure: string | undefined
   /** True when the status is of the present template and every pod is available and made from it. */
   readonly isComplete: boolean
+  /** What a person has to do when this state lasts. */
+  readonly hint: string | undefined
 }
 
 /**
@@ -99,7 +101,27 @@ export function workloadState(
     availableReplicas: count(status['availableReplicas'], 0),
     failure: isCurrent ? failureOf(status['conditions']) : undefined,
     isComplete: isCurrent && isRolledOut(status, replicas),
+    hint: isCurrent && object.kind === 'StatefulSet' ? hintOf(object, replicas) : undefined,
   }
+}
+
+/**
+ * A StatefulSet waits for a pod of an earlier version to become ready before it replaces it, even when that can never be
+ * (Kubernetes, StatefulSets, "Forced rollback"). It looks the same for the moment in which a good pod is being replaced.
+ */
+function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
+  const state = fieldsOf(status)
+  const updated = count(state['updatedReplicas'], 0)
+  const isHeldUp =
+    updated < replicas &&
+    count(state['replicas'], 0) > updated &&
+    count(state['readyReplicas'], 0) < Math.min(count(state['replicas'], 0), replicas)
+  if (!isHeldUp) return undefined
+  const pods =
+    replicas === 1
+      ? `kubectl delete pod ${metadata.name}-0`
+      : `kubectl delete pod, the pods of StatefulSet ${metadata.name} that are not ready`
+  return `Kubernetes does not replace a pod of an earlier version that does not become ready: if this lasts, delete it (${pods})`
 }
 
 /** Of several workloads of one resource, as the response will have them. */

@@ -62,13 +62,19 @@ export class Conditions {
     return failure === undefined
   }
 
-  /** What holds was found for the generation before, and not yet for the present one: a condition that was so already. */
+  /**
+   * What the condition says was not found for the present generation. It keeps the generation that it was last said of; what holds
+   * only now is of an earlier one, so that nobody who waits for the present one goes on.
+   */
   keepGeneration(type: string): void {
     const condition = this.#current.get(type)
+    if (!condition || this.#generation === undefined) return
     const before = this.#previous.get(type)
     const generation = before?.['observedGeneration']
-    if (!condition || before?.['status'] !== condition.status || typeof generation !== 'number') return
-    this.#current.set(type, { ...condition, observedGeneration: generation })
+    const isAsBefore = before?.['status'] === condition.status && typeof generation === 'number'
+    if (!isAsBefore && condition.status !== 'True') return
+    const observedGeneration = isAsBefore ? generation : Math.max(this.#generation - 1, 0)
+    this.#current.set(type, { ...condition, observedGeneration })
   }
 
   get(type: string): StatusCondition | undefined {

@@ -53,8 +53,13 @@ export function reportProgress(context: AnyContext, { failures, workloads = [] }
   const stuck = stuckRollout(workloads)
   if (stuck !== undefined) conditions.set('Stalled', 'True', 'RolloutStalled', stuck)
   else if (workloads.every((state) => state?.isComplete)) return
-  else conditions.set('Reconciling', 'True', rolloutInProgress, 'Pods are being created or replaced')
+  else conditions.set('Reconciling', 'True', rolloutInProgress, progressMessage(workloads))
   conditions.keepGeneration('Ready')
+}
+
+function progressMessage(workloads: readonly (WorkloadState | undefined)[]): string {
+  const hints = workloads.flatMap((state) => state?.hint ?? [])
+  return ['Pods are being created or replaced', ...hints].join('. ')
 }
 
 /** Why a rollout cannot go on; undefined when none is stuck. */

@@ -123,6 +123,29 @@ for (const { kind, name, workload, before, after } of subjects) {
     },
   )
 
+  t.test(
+    `${kind}: Ready is not of a generation whose rollout is not done, though it was not so before`,
+    async (t) => {
+      const w = world(before).settle()
+      for (const object of w.objects.values()) {
+        const { kind: of, metadata } = object
+        if (['Deployment', 'StatefulSet'].includes(of)) w.setStatus(of, metadata.name, done(1))
+      }
+      set(w, (generation) => halfway(generation))
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 0 }, 'the first one, by half')
+      w.ready()
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
+      w.apply(after).settle()
+      set(w, (generation) => ({ observedGeneration: generation, replicas: 1, updatedReplicas: 1 }))
+      t.match(condition(w, 'Ready'), { status: 'False' }, 'no pod serves')
+      set(w, (generation) => halfway(generation))
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'the old pod serves again')
+      t.notOk(isWaitOver(w.get(kind, name)), 'kubectl wait')
+      set(w, done)
+      t.ok(isWaitOver(w.get(kind, name)), 'kubectl wait')
+    },
+  )
+
   if (kind === 'EmbeddingServer') continue // A StatefulSet has no deadline.
   t.test(
     `${kind}: a rollout past its deadline is told although old pods serve, until it is mended`,
@@ -143,6 +166,45 @@ for (const { kind, name, workload, before, after } of subjects) {
     },
   )
 }
+
+t.test(
+  'a StatefulSet that waits for a pod of an earlier version: the step that Kubernetes leaves to a person',
+  async (t) => {
+    const stateful = [
+      {
+        kind: 'MCPServer',
+        name: 'files',
+        set: 'mcp-files-server',
+        before: server('files'),
+        after: server('files', { image: 'registry.example/files:3' }),
+      },
+      {
+        kind: 'EmbeddingServer',
+        name: 'vectors',
+        set: 'embedding-vectors',
+        before: embedder('registry.example/tei:1'),
+        after: embedder('registry.example/tei:2'),
+      },
+    ]
+    for (const { kind, name, set, before, after } of stateful) {
+      const w = world(before).ready()
+      w.apply(after).settle()
+      const message = (counts: object, replicas = 1) => {
+        const object = w.get('StatefulSet', set)
+        Object.assign(object.spec ?? {}, { replicas })
+        const revisions = { currentRevision: 'a', updateRevision: 'b' }
+        const observedGeneration = object.metadata['generation']
+        w.setStatus('StatefulSet', set, { observedGeneration, replicas, ...revisions, ...counts }).settle()
+        const { conditions } = w.get(kind, name)['status'] as Status
+        return conditions.find(({ type }) => type === 'Reconciling')?.message
+      }
+      t.match(message({ updatedReplicas: 0, readyReplicas: 0 }), `kubectl delete pod ${set}-0`)
+      const own = 'Pods are being created or replaced'
+      t.equal(message({ updatedReplicas: 1, readyReplicas: 0 }), own, `${kind}: the new pod starts`)
+      t.equal(message({ updatedReplicas: 0, readyReplicas: 1 }), own, `${kind}: the old pod serves`)
+    }
+  },
+)
 
 t.test('kstatus and kubectl wait: every kind, at every step of a failing and a mended rollout', async (t) => {
   for (const { kind, name, workload, before, after } of subjects) {
