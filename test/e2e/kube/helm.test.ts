@@ -105,14 +105,24 @@ async function scenario(t: Test): Promise<void> {
   })
   if (!t.passing()) throw new Error(await node.output())
 
-  await t.test('helm test: passes, and leaves no right behind', async (t) => {
+  const leftOfTest = () => ownedBy(kube).filter((name) => name.includes('gatehouse-test'))
+
+  await t.test('helm test that fails: its pod stays for its log, its rights go', async (t) => {
+    const scale = (count: number) =>
+      kube.must(['scale', 'deployment/gatehouse-hooks', '-n', system, `--replicas=${count}`])
+    scale(0)
+    const { code } = helm(['test', 'gatehouse', '-n', system, '--timeout', '10s'], kube)
+    t.equal(code, 1)
+    t.strictSame(leftOfTest(), ['pod/gatehouse-test'])
+    scale(2)
+    await until('the hooks', () => available('gatehouse-hooks'), cluster)
+  })
+
+  await t.test('helm test: passes, and leaves nothing behind', async (t) => {
     const { code, stdout, stderr } = helm(['test', 'gatehouse', '-n', system, '--timeout', '3m'], kube)
     t.equal(code, 0, stdout + stderr + (code === 0 ? '' : await node.output()))
     t.match(stdout, /Phase: +Succeeded/)
-    t.strictSame(
-      ownedBy(kube).filter((name) => name.includes('gatehouse-test')),
-      [],
-    )
+    t.strictSame(leftOfTest(), [])
   })
 
   await t.test('the quickstart is Ready, and so is the server of the notes', async (t) => {

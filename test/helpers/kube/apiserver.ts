@@ -63,7 +63,7 @@ export function controllerManagerAbsent(): string | false {
 /** The controllers that act on what our manifests hold; none that knows of nodes, volumes or clouds. */
 const controllers = `
   cronjob-controller deployment-controller disruption-controller endpointslice-controller garbage-collector-controller
-  job-controller namespace-controller replicaset-controller root-ca-certificate-publisher-controller
+  horizontal-pod-autoscaler-controller job-controller namespace-controller replicaset-controller root-ca-certificate-publisher-controller
   serviceaccount-controller statefulset-controller ttl-after-finished-controller
 `
   .trim()
@@ -164,6 +164,7 @@ export async function startKubeApiserver(
           '--secure-port=0',
           `--root-ca-file=${authority}`,
           `--service-account-private-key-file=${signer}`,
+          '--horizontal-pod-autoscaler-sync-period=2s',
           '--kube-api-qps=200',
           '--kube-api-burst=400',
         ]),

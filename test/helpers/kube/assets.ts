@@ -1,5 +1,6 @@
 /**
- * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones.
+ * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones; and
+ * the definitions of the Gateway API.
  *
  *   node test/helpers/kube/assets.ts          says where they are
  *   node test/helpers/kube/assets.ts build    builds them once, with Go, from the published modules, into the user's
@@ -9,12 +10,21 @@
  * into the repository, and no test builds anything by itself.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 
 const kubernetes = '1.36.3'
 const etcd = '3.6.8'
+const gatewayApi = '1.6.3'
 
 export interface KubeAssets {
   readonly etcd: string
@@ -41,12 +51,30 @@ export function findKubeAssets(): KubeAssets | undefined {
   return { ...found, controllerManager: managers.find((path) => existsSync(path)) }
 }
 
+function gatewayFolder(): string {
+  return join(cacheFolder(), `gateway-api-${gatewayApi}`)
+}
+
+/** The folder with the definitions of the Gateway API's standard channel; undefined when this machine has none. */
+export function findGatewayDefinitions(): string | undefined {
+  const folder = gatewayFolder()
+  return existsSync(folder) ? folder : undefined
+}
+
+/** Whether there is nothing left to build. */
+export function isEverythingBuilt(): boolean {
+  return findKubeAssets()?.controllerManager !== undefined && findGatewayDefinitions() !== undefined
+}
+
 /** What a test says when it is skipped for want of them. */
 export const kubeAssetsMissing =
   'no kube-apiserver: set KUBEBUILDER_ASSETS, or run `node test/helpers/kube/assets.ts build` (needs Go)'
 
 export const controllerManagerMissing =
   'no kube-controller-manager: run `node test/helpers/kube/assets.ts build` (needs Go)'
+
+export const gatewayDefinitionsMissing =
+  'no definitions of the Gateway API: run `node test/helpers/kube/assets.ts build` (needs Go)'
 
 /** The staging modules of Kubernetes are published apart, with major version 0. */
 const staging = `
@@ -58,6 +86,20 @@ const staging = `
 `
   .trim()
   .split(/\s+/)
+
+/** They are files of the published module. */
+function fetchGatewayDefinitions(): void {
+  const args = ['mod', 'download', '-json', `sigs.k8s.io/gateway-api@v${gatewayApi}`]
+  const { status, stdout, error } = spawnSync('go', args, { encoding: 'utf8', cwd: cacheFolder() })
+  if (status !== 0)
+    throw new Error(`the definitions of the Gateway API cannot be had: ${stdout}`, { cause: error })
+  const { Dir: module }: { Dir: string } = JSON.parse(stdout)
+  const from = join(module, 'config/crd/standard')
+  // Go's cache is for reading only, and so would a copy of the folder be.
+  const partial = mkdtempSync(join(cacheFolder(), 'gateway-api-'))
+  for (const name of readdirSync(from)) copyFileSync(join(from, name), join(partial, name))
+  renameSync(partial, gatewayFolder())
+}
 
 function build(folder: string): void {
   const source = join(folder, 'source')
@@ -101,6 +143,11 @@ function build(folder: string): void {
 }
 
 if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
-  if (process.argv[2] === 'build' && !findKubeAssets()?.controllerManager) build(cacheFolder())
+  if (process.argv[2] === 'build') {
+    mkdirSync(cacheFolder(), { recursive: true })
+    if (!findGatewayDefinitions()) fetchGatewayDefinitions()
+    if (!findKubeAssets()?.controllerManager) build(cacheFolder())
+  }
   console.log(findKubeAssets() ?? kubeAssetsMissing)
+  console.log(findGatewayDefinitions() ?? gatewayDefinitionsMissing)
 }

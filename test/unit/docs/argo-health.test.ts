@@ -1,13 +1,8 @@
 /** The health check for Argo CD in the guide, carried out by Lua 5.1 on the status of every recorded case of the hooks. */
-import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { parse } from 'yaml'
-
-const lua = ['lua5.1', 'luajit'].find((program) => spawnSync(program, ['-v']).status === 0)
-const skip =
-  lua === undefined ? 'neither lua5.1 nor luajit is on this machine: the health check was NOT run' : false
+import { healthOf, luaMissing as skip } from '../../helpers/hooks/argo-health.ts'
 
 interface Condition {
   readonly type: string
@@ -17,42 +12,6 @@ interface Condition {
 interface Shown {
   readonly metadata: { readonly generation?: number }
   readonly status?: { readonly observedGeneration?: number; readonly conditions?: readonly Condition[] }
-}
-
-function script(): string {
-  const page = readFileSync('docs/guides/gitops.md', 'utf8')
-  const [, yaml = ''] = /```yaml\n(data:\n {2}resource\.customizations[^]*?)```/.exec(page) ?? []
-  const { data } = parse(yaml) as { data: Record<string, string> }
-  const kinds = parse(data['resource.customizations'] ?? '') as Record<string, Record<string, string>>
-  return kinds['gatehouse.dev/*']?.['health.lua'] ?? ''
-}
-
-/** A value as Lua writes it. */
-function literal(value: unknown): string {
-  if (value === null || value === undefined) return 'nil'
-  if (Array.isArray(value)) return `{${value.map(literal).join(',')}}`
-  if (typeof value === 'object')
-    return `{${Object.entries(value)
-      .map(([key, member]) => `[${literal(key)}]=${literal(member)}`)
-      .join(',')}}`
-  if (typeof value !== 'string') return JSON.stringify(value)
-  const bytes = [...Buffer.from(value)].map((byte) => `\\${String(byte).padStart(3, '0')}`)
-  return `"${bytes.join('')}"`
-}
-
-/** The health of each object. The script gets what Argo CD gives it without open libraries, and nothing more. */
-function healthOf(objects: readonly Shown[]): readonly string[] {
-  const program = `
-local check = assert(loadstring(${literal(script())}))
-for _, obj in ipairs({${objects.map(literal).join(',\n')}}) do
-  setfenv(check, { obj = obj, ipairs = ipairs })
-  local health = check()
-  assert(health.message == nil or type(health.message) == "string")
-  print(health.status)
-end`
-  const { status, stdout, stderr } = spawnSync(lua ?? '', ['-'], { input: program, encoding: 'utf8' })
-  if (status !== 0) throw new Error(stderr)
-  return stdout.trim().split('\n')
 }
 
 /** The rule of the guide, in other words: the worst that any condition says. */

@@ -1,0 +1,52 @@
+/** Every version that objects have had, as the API server tells them in the order of their writing: no moment is missed. */
+import type { Test } from 'tap'
+import type { KubeApi, KubeObject } from './node/api.ts'
+
+export interface Version extends KubeObject {
+  readonly kind: string
+  readonly metadata: KubeObject['metadata'] & { readonly generation?: number }
+}
+
+export class Recorder {
+  readonly #versions = new Map<string, Version[]>()
+  readonly #problems: string[] = []
+
+  /** Follows the resources at these paths, such as `/apis/apps/v1/namespaces/default/deployments`, until the test ends. */
+  static async start(t: Pick<Test, 'teardown'>, api: KubeApi, paths: readonly string[]): Promise<Recorder> {
+    const recorder = new Recorder()
+    const over = new AbortController()
+    t.teardown(() => over.abort())
+    for (const path of paths) {
+      const { metadata }: { metadata: { resourceVersion: string } } = await api.send('GET', path)
+      const watching = api.watch(path, metadata.resourceVersion, over.signal, ({ type, object }) =>
+        recorder.#take(type, object as Version),
+      )
+      void watching.then(
+        () => over.signal.aborted || recorder.#problems.push(`the watch of ${path} has ended`),
+      )
+    }
+    return recorder
+  }
+
+  #take(type: string, object: Version): void {
+    if (type === 'ERROR') this.#problems.push(JSON.stringify(object))
+    if (type !== 'ADDED' && type !== 'MODIFIED') return
+    const key = `${object.kind}/${object.metadata.name}`
+    const known = this.#versions.get(key) ?? []
+    known.push(object)
+    this.#versions.set(key, known)
+  }
+
+  /** All versions of an object so far, oldest first. Throws when one may have been missed. */
+  versions(key: string): readonly Version[] {
+    if (this.#problems.length > 0) throw new Error(this.#problems.join('; '))
+    return this.#versions.get(key) ?? []
+  }
+
+  /** The version that an object had when another was written. */
+  at(key: string, { metadata }: Version): Version | undefined {
+    // Revisions of one etcd are of all its objects.
+    const written = BigInt(metadata.resourceVersion)
+    return this.versions(key).findLast((one) => BigInt(one.metadata.resourceVersion) <= written)
+  }
+}
