@@ -2,8 +2,8 @@
  * Authorization policies, or a decision point, from an inline block, a ConfigMap or an MCPAuthzConfig.
  *
  * All three say the same in different spellings: the resource in camelCase, the other two as the runtime envelope
- * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case; type httpv1, with `pdp`, is an
- * external decision point.
+ * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case; types httpv1 and authzenv1, with `pdp`, are
+ * external decision points.
  * Every policy is parsed, so that a server never starts with one that is not a policy.
  */
 import { cedarViolations } from '../../schemas/cedar/index.ts'
@@ -11,14 +11,15 @@ import type { AuthzConfig, MCPAuthzConfig, RuntimeAuthz } from '../../schemas/in
 import { jsonIn } from '../json-bounds.ts'
 import { type Fields, fieldsOf, filledTextOf, isFields, type KubeObject } from '../kube.ts'
 import { definedFields } from '../children/defined.ts'
-import { decisionPointPart, readDecisionPoint } from './decision-point.ts'
+import { decisionPointPart, isPointType, type PointType, readDecisionPoint } from './decision-point.ts'
 import type { PodNeeds } from './needs.ts'
 import { failed, type ConfigPart } from './part.ts'
 
 /** Policies or the decision point of an MCPAuthzConfig. */
 export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart<RuntimeAuthz> {
-  if (config.spec.type !== 'httpv1') return sharedPolicies(config)
-  return pointPart(config.spec.config, needs, {
+  const { type } = config.spec
+  if (!isPointType(type)) return sharedPolicies(config)
+  return pointPart(type, config.spec.config, needs, {
     reason: 'AuthzConfigRefNotValid',
     where: `MCPAuthzConfig ${config.metadata.name}`,
   })
@@ -29,7 +30,7 @@ export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz>
   if (config.spec.type !== 'cedarv1') {
     return failed(
       'AuthzConfigRefNotValid',
-      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here${config.spec.type === 'httpv1' ? ': write the decision point in authzConfig, type httpv1' : ''}`,
+      `MCPAuthzConfig ${config.metadata.name} is of type ${config.spec.type}; only cedarv1 is supported here${isPointType(config.spec.type) ? `: write the decision point in authzConfig, type ${config.spec.type}` : ''}`,
     )
   }
   return cedarPart(config.spec.config, 'AuthzConfigRefNotValid', `MCPAuthzConfig ${config.metadata.name}`)
@@ -80,13 +81,14 @@ function mapAuthz(
   if (typeof text !== 'string') return failed('AuthzConfigMapNotFound', `${where} does not exist`)
   const envelope = jsonIn(text)
   if (!isFields(envelope)) return failed('AuthzConfigMapInvalid', `${where} is not a JSON object`)
-  if (envelope['type'] === 'httpv1')
-    return pointPart(fieldsOf(envelope['pdp']), needs, {
+  const { type } = envelope
+  if (isPointType(type))
+    return pointPart(type, fieldsOf(envelope['pdp']), needs, {
       reason: 'AuthzConfigMapInvalid',
       where: `${where}, pdp`,
     })
-  if (envelope['type'] !== 'cedarv1')
-    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1 or httpv1`)
+  if (type !== 'cedarv1')
+    return failed('AuthzConfigMapInvalid', `${where} is not of type cedarv1, httpv1 or authzenv1`)
   const cedar = fieldsOf(envelope['cedar'])
   const named =
     cedar['group_entity_type'] === undefined ? { ...cedar, group_entity_type: groupEntityType } : cedar
@@ -94,11 +96,12 @@ function mapAuthz(
 }
 
 function pointPart(
+  type: PointType,
   pdp: Fields,
   needs: PodNeeds,
   { reason, where }: { readonly reason: string; readonly where: string },
 ): ConfigPart<RuntimeAuthz> {
-  const { value, violations } = readDecisionPoint(pdp)
+  const { value, violations } = readDecisionPoint(type, pdp)
   if (value) return { value: decisionPointPart(value, needs) }
   return failed(reason, `${where}: ${violations.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
 }

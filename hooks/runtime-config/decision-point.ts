@@ -7,9 +7,13 @@
  * Source: docs/guides/decision-point.md.
  */
 import {
+  type AuthzConfig,
+  type AuthzenPoint,
   type CABundleSource,
   type DecisionPoint,
+  type DecisionPointHttp,
   type RuntimeAuthz,
+  type RuntimeDecisionPointHttp,
   type SecretRef,
   validateManifest,
   type Violation,
@@ -24,8 +28,39 @@ import { type ConfigPart, failed } from './part.ts'
 
 const directory = '/config/decision-point'
 
+const pointTypes = ['httpv1', 'authzenv1'] as const
+export type PointType = (typeof pointTypes)[number]
+
+/** A decision point with the type that says how it is spoken to. */
+export type TypedPoint =
+  | { readonly type: 'httpv1'; readonly point: DecisionPoint }
+  | { readonly type: 'authzenv1'; readonly point: AuthzenPoint }
+
+/** Narrows texts of free-form settings. */
+export function isPointType(type: unknown): type is PointType {
+  return pointTypes.some((one) => one === type)
+}
+
+/** The decision point of a resource's own; undefined: policies, or none. */
+export function pointIn(config: AuthzConfig | undefined): TypedPoint | undefined {
+  const { httpv1, authzenv1 } = config ?? {}
+  if (httpv1) return { type: 'httpv1', point: httpv1 }
+  return authzenv1 && { type: 'authzenv1', point: authzenv1 }
+}
+
 /** `authz` of the runtime; asks the pod for the files. */
-export function decisionPointPart({ http, ...rest }: DecisionPoint, needs: PodNeeds): RuntimeAuthz {
+export function decisionPointPart(typed: TypedPoint, needs: PodNeeds): RuntimeAuthz {
+  const http = mountedHttp(typed.point.http, needs)
+  return {
+    ...(typed.type === 'httpv1'
+      ? { type: typed.type, httpv1: { ...typed.point, http } }
+      : { type: typed.type, authzenv1: { ...typed.point, http } }),
+    entitiesJson: '[]',
+    groupEntityType: 'ServiceGroup',
+  }
+}
+
+function mountedHttp(http: DecisionPointHttp, needs: PodNeeds): RuntimeDecisionPointHttp {
   const { url, timeout, insecureSkipVerify, caBundleRef, clientCertificateSecretRef, bearerTokenSecretRef } =
     http
   if (caBundleRef) needs.configFiles('decision-point-ca', `${directory}/ca`, caBundleRef.name)
@@ -39,27 +74,19 @@ export function decisionPointPart({ http, ...rest }: DecisionPoint, needs: PodNe
     const { name, key } = bearerTokenSecretRef
     needs.secretFiles('decision-point-token', `${directory}/token`, name, [{ key, path: 'token' }])
   }
-  return {
-    type: 'httpv1',
-    httpv1: {
-      ...rest,
-      http: definedFields({
-        url,
-        timeout,
-        insecureSkipVerify,
-        caBundlePath: caBundleRef && `${directory}/ca/${caKey(caBundleRef.key)}`,
-        clientCertificatePath: clientCertificateSecretRef && `${directory}/client/tls.crt`,
-        clientKeyPath: clientCertificateSecretRef && `${directory}/client/tls.key`,
-        bearerTokenPath: bearerTokenSecretRef && `${directory}/token/token`,
-      }),
-    },
-    entitiesJson: '[]',
-    groupEntityType: 'ServiceGroup',
-  }
+  return definedFields({
+    url,
+    timeout,
+    insecureSkipVerify,
+    caBundlePath: caBundleRef && `${directory}/ca/${caKey(caBundleRef.key)}`,
+    clientCertificatePath: clientCertificateSecretRef && `${directory}/client/tls.crt`,
+    clientKeyPath: clientCertificateSecretRef && `${directory}/client/tls.key`,
+    bearerTokenPath: bearerTokenSecretRef && `${directory}/token/token`,
+  })
 }
 
 /** Keys of Secrets that it needs. */
-export function decisionPointSecrets({ http }: DecisionPoint): readonly SecretRef[] {
+export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly SecretRef[] {
   const { clientCertificateSecretRef: pair, bearerTokenSecretRef: token } = http
   return [
     ...(pair ? ['tls.crt', 'tls.key'].map((key) => ({ name: pair.name, key })) : []),
@@ -68,13 +95,13 @@ export function decisionPointSecrets({ http }: DecisionPoint): readonly SecretRe
 }
 
 /** Its trust anchors; undefined: those of the system alone. */
-export function decisionPointBundle({ http }: DecisionPoint): CABundleSource | undefined {
+export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }
 
 /** A decision point of a resource's own, as a part of its configuration. */
 export function ownDecisionPoint(
-  point: DecisionPoint,
+  point: TypedPoint,
   context: AnyContext,
   needs: PodNeeds,
 ): ConfigPart<RuntimeAuthz> {
@@ -87,25 +114,24 @@ export function ownDecisionPoint(
     ...(anchors ? [`http.caBundleRef: ${anchors.message}`] : []),
   ]
   const reason = missing.length > 0 || !anchors ? 'SecretNotFound' : anchors.reason
-  return failed(reason, `authzConfig.httpv1: ${problems.join('; ')}`)
+  return failed(reason, `authzConfig.${point.type}: ${problems.join('; ')}`)
 }
 
 export type ReadDecisionPoint =
-  | { readonly value: DecisionPoint; readonly violations: readonly [] }
+  | { readonly value: TypedPoint; readonly violations: readonly [] }
   | { readonly value?: undefined; readonly violations: readonly Violation[] }
 
 /** Reads the object `pdp`. Paths of violations are in snake_case and begin with a name of the object. */
-export function readDecisionPoint(pdp: Fields): ReadDecisionPoint {
+export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoint {
   const foreign = capitalKeys(pdp, '')
   if (foreign.length > 0) return { violations: foreign }
-  const httpv1 = camelCase(pdp)
   const manifest = {
     apiVersion: 'gatehouse.dev/v1beta1',
     kind: 'MCPRemoteProxy' as const,
     metadata: { name: 'x' },
-    spec: { remoteUrl: 'https://x.example', authzConfig: { type: 'httpv1', httpv1 } },
+    spec: { remoteUrl: 'https://x.example', authzConfig: { type, [type]: camelCase(pdp) } },
   }
-  const at = 'spec.authzConfig.httpv1'
+  const at = `spec.authzConfig.${type}`
   const violations = validateManifest(manifest)
     .filter(({ path }) => path.startsWith(at))
     .map(({ path, message }) => ({
@@ -113,7 +139,7 @@ export function readDecisionPoint(pdp: Fields): ReadDecisionPoint {
       message: snakeNames(message),
     }))
   if (violations.length > 0) return { violations }
-  const value = withDefaults(manifest).spec.authzConfig?.httpv1
+  const value = pointIn(withDefaults(manifest).spec.authzConfig)
   if (!value) throw new Error('a decision point that is valid has no value')
   return { value, violations: [] }
 }

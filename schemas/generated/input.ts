@@ -5,6 +5,7 @@ import type * as filled from './types.ts'
 import type {
   AttachTarget,
   AuditEventType,
+  AuthzenClaims,
   Autoscaling,
   BackendAuth,
   BasicAuthConfig,
@@ -97,6 +98,7 @@ import type {
 export type {
   AttachTarget,
   AuditEventType,
+  AuthzenClaims,
   Autoscaling,
   BackendAuth,
   BasicAuthConfig,
@@ -250,11 +252,12 @@ export type AuthServerStorageFile = Omit<filled.AuthServerStorageFile, "type" | 
   readonly redis?: AuthServerRedisFile
 }
 
-export type AuthzConfig = Omit<filled.AuthzConfig, "type" | "configMap" | "inline" | "httpv1" | "groupEntityType"> & {
-  readonly type?: "configMap" | "inline" | "httpv1"
+export type AuthzConfig = Omit<filled.AuthzConfig, "type" | "configMap" | "inline" | "httpv1" | "authzenv1" | "groupEntityType"> & {
+  readonly type?: "configMap" | "inline" | "httpv1" | "authzenv1"
   readonly configMap?: AuthzConfigMap
   readonly inline?: AuthzInline
   readonly httpv1?: DecisionPoint
+  readonly authzenv1?: AuthzenPoint
   readonly groupEntityType?: string
 }
 
@@ -264,6 +267,18 @@ export type AuthzConfigMap = Omit<filled.AuthzConfigMap, "key"> & {
 
 export type AuthzInline = Omit<filled.AuthzInline, "entitiesJson"> & {
   readonly entitiesJson?: string
+}
+
+export type AuthzenContext = Omit<filled.AuthzenContext, "includeArgs"> & {
+  readonly includeArgs?: boolean
+}
+
+export type AuthzenPoint = Omit<filled.AuthzenPoint, "http" | "context" | "claimMapping" | "cache" | "circuitBreaker"> & {
+  readonly http: DecisionPointHttp
+  readonly context?: AuthzenContext
+  readonly claimMapping?: AuthzenClaims
+  readonly cache?: DecisionCache
+  readonly circuitBreaker?: DecisionCircuit
 }
 
 export type CABundleSource = Omit<filled.CABundleSource, "configMapRef"> & {
@@ -681,10 +696,19 @@ export type ResourceOverrides = Omit<filled.ResourceOverrides, "proxyDeployment"
   readonly proxyDeployment?: ProxyDeploymentOverrides
 }
 
-export type RuntimeAuthz = Omit<filled.RuntimeAuthz, "httpv1" | "entitiesJson" | "groupEntityType"> & {
+export type RuntimeAuthz = Omit<filled.RuntimeAuthz, "httpv1" | "authzenv1" | "entitiesJson" | "groupEntityType"> & {
   readonly httpv1?: RuntimeDecisionPoint
+  readonly authzenv1?: RuntimeAuthzenPoint
   readonly entitiesJson?: string
   readonly groupEntityType?: string
+}
+
+export type RuntimeAuthzenPoint = Omit<filled.RuntimeAuthzenPoint, "http" | "context" | "claimMapping" | "cache" | "circuitBreaker"> & {
+  readonly http: RuntimeDecisionPointHttp
+  readonly context?: AuthzenContext
+  readonly claimMapping?: AuthzenClaims
+  readonly cache?: DecisionCache
+  readonly circuitBreaker?: DecisionCircuit
 }
 
 export type RuntimeBackend = Omit<filled.RuntimeBackend, "addresses"> & {

@@ -36,6 +36,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(and(() => has(self, "targetClientSecret"), () => has(self, "targetClientSecretEnv"))),
   "!(has(self.targetClientSecret) || has(self.targetClientSecretEnv)) || has(self.targetClientId)": (self) =>
     or(() => not(or(() => has(self, "targetClientSecret"), () => has(self, "targetClientSecretEnv"))), () => has(self, "targetClientId")),
+  "!(self.type in ['httpv1', 'authzenv1']) || !(has(self.policies) || has(self.shadowPolicies))": (self) =>
+    or(() => not(isIn(select(self, "type"), ["httpv1", "authzenv1"])), () => not(or(() => has(self, "policies"), () => has(self, "shadowPolicies")))),
   "!has(self.__namespace__) || has(self.serviceAccount)": (self) =>
     or(() => not(has(self, "__namespace__")), () => has(self, "serviceAccount")),
   "!has(self.aggregation.tools) || !self.aggregation.tools.exists(t, has(t.toolConfigRef))": (self) =>
@@ -152,6 +154,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(and(() => has(self, "sentinelAddrs"), () => greater(size(select(self, "sentinelAddrs")), 0n)), has(self, "sentinelService")),
   "(has(self.targetUri) && !has(self.stdio) && !has(self.attach)) || (!has(self.targetUri) && has(self.stdio) != has(self.attach))": (self) =>
     or(() => and(() => has(self, "targetUri"), () => not(has(self, "stdio")), () => not(has(self, "attach"))), () => and(() => not(has(self, "targetUri")), () => notEqual(has(self, "stdio"), has(self, "attach")))),
+  "(self.type == 'authzenv1') == has(self.authzenv1)": (self) =>
+    equal(equal(select(self, "type"), "authzenv1"), has(self, "authzenv1")),
   "(self.type == 'basicAuth') == has(self.basicAuth)": (self) =>
     equal(equal(select(self, "type"), "basicAuth"), has(self, "basicAuth")),
   "(self.type == 'basic_auth') == has(self.basicAuth)": (self) =>
@@ -310,8 +314,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "configmap"), () => has(self, "key")),
   "self.type != 'externalAuthConfigRef' || has(self.externalAuthConfigRef)": (self) =>
     or(() => notEqual(select(self, "type"), "externalAuthConfigRef"), () => has(self, "externalAuthConfigRef")),
-  "self.type != 'httpv1' || !(has(self.policies) || has(self.shadowPolicies))": (self) =>
-    or(() => notEqual(select(self, "type"), "httpv1"), () => not(or(() => has(self, "policies"), () => has(self, "shadowPolicies")))),
   "self.type != 'oidc' || has(self.oidc)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
   "self.type != 'oidc' || has(self.oidcConfigRef)": (self) =>

@@ -172,14 +172,16 @@ export type AuthServerStorageFile = {
 
 /** Authorization policies of this server. */
 export type AuthzConfig = {
-  /** configMap: policies, or a decision point, in a ConfigMap; inline: policies written here; httpv1: an external decision point. */
-  readonly type: "configMap" | "inline" | "httpv1"
+  /** configMap: policies, or a decision point, in a ConfigMap; inline: policies written here; httpv1: an external decision point; authzenv1: one that speaks OpenID AuthZEN. */
+  readonly type: "configMap" | "inline" | "httpv1" | "authzenv1"
   /** Used when type is configMap. */
   readonly configMap?: AuthzConfigMap
   /** Used when type is inline. */
   readonly inline?: AuthzInline
   /** Used when type is httpv1. */
   readonly httpv1?: DecisionPoint
+  /** Used when type is authzenv1. */
+  readonly authzenv1?: AuthzenPoint
   /** Claim that holds group membership; overrides group_claim_name of the referenced map; takes priority over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
   /** Claim that holds roles; extracted separately and mapped to the group entity type. */
@@ -208,6 +210,29 @@ export type AuthzInline = {
   readonly entitiesJson: string
   /** Deprecated: set spec.authServerConfig.primaryUpstreamProvider instead. */
   readonly primaryUpstreamProvider?: string
+}
+
+/** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+export type AuthzenClaims = "standard" | "mpe"
+
+/** What questions hold beside subject, action and resource. */
+export type AuthzenContext = {
+  /** The arguments of a call of a tool or prompt, as context.arguments. */
+  readonly includeArgs: boolean
+}
+
+/** An external policy decision point that speaks the OpenID AuthZEN Authorization API 1.0, asked about each request. */
+export type AuthzenPoint = {
+  /** How it is reached. */
+  readonly http: DecisionPointHttp
+  /** What questions hold beside subject, action and resource. */
+  readonly context?: AuthzenContext
+  /** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+  readonly claimMapping: AuthzenClaims
+  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  readonly cache?: DecisionCache
+  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  readonly circuitBreaker: DecisionCircuit
 }
 
 /** Lets a HorizontalPodAutoscaler decide the number of pods. */
@@ -551,7 +576,7 @@ export type DecisionPointCaRef = {
 
 /** How it is reached. */
 export type DecisionPointHttp = {
-  /** Base URL; questions go to <url>/decision. */
+  /** Base URL; questions go to <url>/decision (httpv1), to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
   readonly url: string
   /** Longest time for one response, 100ms to 60s. */
   readonly timeout: string
@@ -942,7 +967,7 @@ export type MCPAuthzConfig = {
 
 /** Authorization policies, written once and named by authzConfigRef of servers, proxies and virtual servers. */
 export type MCPAuthzConfigSpec = {
-  /** Kind of policy engine: cedarv1 or httpv1. */
+  /** Kind of policy engine: cedarv1, httpv1 or authzenv1. */
   readonly type: string
   /** Settings of that engine. Checked by the webhook. */
   readonly config: { readonly [name: string]: unknown }
@@ -2115,10 +2140,12 @@ export type RoleMapping = {
 
 /** Authorization. */
 export type RuntimeAuthz = {
-  /** cedar: policies; httpv1: an external decision point; none. */
-  readonly type: "cedar" | "none" | "httpv1"
+  /** cedar: policies; httpv1: an external decision point; authzenv1: one that speaks OpenID AuthZEN; none. */
+  readonly type: "cedar" | "none" | "httpv1" | "authzenv1"
   /** Required when type is httpv1. */
   readonly httpv1?: RuntimeDecisionPoint
+  /** Required when type is authzenv1. */
+  readonly authzenv1?: RuntimeAuthzenPoint
   /** Cedar policies, for type cedar. */
   readonly policies?: readonly string[]
   /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
@@ -2135,6 +2162,20 @@ export type RuntimeAuthz = {
   readonly groupEntityType: string
   /** Upstream whose access token supplies the claims; empty: claims of the issued token. */
   readonly primaryUpstreamProvider?: string
+}
+
+/** An external policy decision point that speaks the OpenID AuthZEN Authorization API 1.0, asked about each request. */
+export type RuntimeAuthzenPoint = {
+  /** How it is reached. */
+  readonly http: RuntimeDecisionPointHttp
+  /** What questions hold beside subject, action and resource. */
+  readonly context?: AuthzenContext
+  /** Which claims the properties of the subject have, and under which names. standard: roles, groups, scopes; mpe: mroles, mgroups, scopes, mclearance, mannotations. */
+  readonly claimMapping: AuthzenClaims
+  /** Decisions are used again for equal questions. Without it the decision point is asked each time. */
+  readonly cache?: DecisionCache
+  /** When the decision point is not asked any more for a while, and requests are refused at once. */
+  readonly circuitBreaker: DecisionCircuit
 }
 
 /** A backend MCP server. */
@@ -2173,7 +2214,7 @@ export type RuntimeDecisionPoint = {
 
 /** How it is reached. */
 export type RuntimeDecisionPointHttp = {
-  /** Base URL; questions go to <url>/decision. */
+  /** Base URL; questions go to <url>/decision (httpv1), to <url>/access/v1/evaluation and <url>/access/v1/evaluations (authzenv1). */
   readonly url: string
   /** Longest time for one response, 100ms to 60s. */
   readonly timeout: string

@@ -45,7 +45,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AuthzConfigRefNotFound', 'AuthzConfigRefNotValid'],
     means: 'the MCPAuthzConfig is missing, invalid, or (for a VirtualMCPServer) not `cedarv1`',
-    step: 'create or mend it: its own condition `Valid` says why; a decision point of a VirtualMCPServer stands in `authzConfig`, type `httpv1`',
+    step: 'create or mend it: its own condition `Valid` says why; a decision point of a VirtualMCPServer stands in `authzConfig`, type `httpv1` or `authzenv1`',
   },
   {
     reasons: ['AuthzPrimaryProviderRequiresAuthServer', 'AuthzUpstreamUnknown'],

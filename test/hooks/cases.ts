@@ -7,6 +7,7 @@ import { webhookCases } from './webhook-cases.ts'
 import {
   auth,
   authzConfig,
+  authzenPoint,
   decisionPoint,
   decisionPointObjects,
   configMap,
@@ -506,6 +507,19 @@ const configs: Record<string, () => Request> = {
     remote('crm', { authzConfigRef: { name: 'decision-point' } }),
   ),
   'MCPAuthzConfig/decision-point-without-secret': config(decisionPoint()),
+  'MCPAuthzConfig/authzen-point': config(
+    authzenPoint(),
+    ...decisionPointObjects(),
+    remote('crm', { authzConfigRef: { name: 'authzen-point' } }),
+  ),
+  'MCPRemoteProxy/authzen-point': () =>
+    world(
+      authzenPoint(),
+      ...decisionPointObjects(),
+      remote('crm', { authzConfigRef: { name: 'authzen-point' } }),
+    )
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
   'MCPRemoteProxy/decision-point': () =>
     world(
       decisionPoint(),

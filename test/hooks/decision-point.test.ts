@@ -4,7 +4,7 @@ import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mc
 import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { remote, virtual, world } from './resources.ts'
-import { secret } from './world.ts'
+import { configMap, resource, secret } from './world.ts'
 import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
 
 const url = 'https://pdp.example.com'
@@ -21,15 +21,15 @@ const pdp = {
   cache: { max_entries: 5 },
 }
 
-const shared = (config: Record<string, unknown>): MCPAuthzConfig => ({
+const shared = (config: Record<string, unknown>, type = 'httpv1'): MCPAuthzConfig => ({
   apiVersion: 'gatehouse.dev/v1beta1',
   kind: 'MCPAuthzConfig',
   metadata: { name: 'p', namespace: 'default' },
-  spec: { type: 'httpv1', config },
+  spec: { type, config },
 })
 
 t.test('both spellings mean the same, and Secrets become files', (t) => {
-  const { value } = readDecisionPoint(pdp)
+  const { value } = readDecisionPoint('httpv1', pdp)
   if (!value) throw new Error('not read')
   const needs = new PodNeeds()
   const authz = decisionPointPart(value, needs)
@@ -127,5 +127,65 @@ t.test('a Secret that is missing is told, by the kind that names it', (t) => {
   t.match(JSON.stringify(conditions(closed, 'VirtualMCPServer', 'door')), /Secret client, key tls\.key/)
   const given = world(virtual(door), secret('client', { 'tls.crt': 'pem', 'tls.key': 'pem' })).settle()
   t.notMatch(JSON.stringify(conditions(given, 'VirtualMCPServer', 'door')), /Secret client/)
+  t.end()
+})
+
+t.test('AuthZEN: the same files and checks, and members of its own', (t) => {
+  const { claim_mapping: _, cache: __, ...authzen } = pdp
+  const { value } = readDecisionPoint('authzenv1', authzen)
+  if (!value) throw new Error('not read')
+  const needs = new PodNeeds()
+  const authz = decisionPointPart(value, needs)
+  t.match(authz, {
+    type: 'authzenv1',
+    httpv1: undefined,
+    authzenv1: {
+      http: { url, timeout: '3s', bearerTokenPath: '/config/decision-point/token/token' },
+      claimMapping: 'standard',
+      context: { includeArgs: true },
+      circuitBreaker: { failureThreshold: 5, timeout: '10s' },
+    },
+  })
+  t.equal(needs.mounts.length, 3)
+  const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
+
+  const paths = (config: Record<string, unknown>) =>
+    authzConfigViolations(shared(config, 'authzenv1')).map(({ path }) => path)
+  t.same(paths(authzen), [])
+  t.same(paths({}), ['spec.config.http'])
+  t.same(paths({ http: { url }, context: { include_operation: true }, claim_mapping: 'all' }), [
+    'spec.config.claim_mapping',
+    'spec.config.context.include_operation',
+  ])
+  const insecure = { http: { url: 'http://pdp.example.com' } }
+  t.match(authzConfigWarnings(shared(insecure, 'authzenv1')), [/not https/])
+
+  const manifest = (authzConfig: object) => ({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'VirtualMCPServer',
+    metadata: { name: 'door' },
+    spec: { groupRef: { name: 'tools' }, incomingAuth: { type: 'anonymous', authzConfig } },
+  })
+  t.same(validateManifest(manifest({ type: 'authzenv1', authzenv1: { http: { url } } })), [])
+  t.match(validateManifest(manifest({ type: 'authzenv1' })), [{ message: /authzenv1 must be set exactly/ }])
+  t.end()
+})
+
+t.test('AuthZEN: from a ConfigMap, and told where it cannot stand', (t) => {
+  const envelope = { version: '1.0', type: 'authzenv1', pdp: { http: { url } } }
+  const map = configMap('pdp', { 'authz.json': JSON.stringify(envelope) })
+  const named = { incomingAuth: { type: 'anonymous', authzConfig: { configMap: { name: 'pdp' } } } }
+  const w = world(virtual(named), map).settle()
+  const file = JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')['data'])
+  t.match(file, /authzenv1/)
+
+  const referring = virtual({ incomingAuth: { type: 'anonymous', authzConfigRef: { name: 'p' } } })
+  const refused = world(
+    referring,
+    resource('MCPAuthzConfig', 'p', shared({ http: { url } }, 'authzenv1').spec),
+  ).settle()
+  const status = JSON.stringify(refused.get('VirtualMCPServer', 'door')['status'])
+  t.match(status, /only cedarv1 is supported here: write the decision point in authzConfig, type authzenv1/)
   t.end()
 })

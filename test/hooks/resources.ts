@@ -70,6 +70,21 @@ export const decisionPoint = (): Stored =>
     },
   })
 
+export const authzenPoint = (): Stored =>
+  resource('MCPAuthzConfig', 'authzen-point', {
+    type: 'authzenv1',
+    config: {
+      http: {
+        url: 'https://pdp.example.com',
+        timeout: 2,
+        ca_bundle_ref: { name: 'company-ca' },
+        client_certificate_secret_ref: { name: 'pdp-client' },
+        bearer_token_secret_ref: { name: 'pdp', key: 'token' },
+      },
+      context: { include_args: true },
+    },
+  })
+
 export const decisionPointObjects = (): readonly Stored[] => [
   secret('pdp-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
   secret('pdp', { token: 't' }),

@@ -1,26 +1,27 @@
 /**
  * MCPAuthzConfig: its config is free-form in the schema, so everything about it is checked here.
  *
- * cedarv1: every policy and every entity must parse. httpv1: an external decision point, for MCPServer and MCPRemoteProxy;
- * a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
+ * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point, for MCPServer and
+ * MCPRemoteProxy; a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
  */
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
-import type {
-  CABundleSource,
-  DecisionPoint,
-  MCPAuthzConfig,
-  SecretRef,
-  Violation,
-} from '../../../schemas/index.ts'
+import type { CABundleSource, MCPAuthzConfig, SecretRef, Violation } from '../../../schemas/index.ts'
 import type { Fields } from '../../kube.ts'
 import {
   decisionPointBundle,
   decisionPointSecrets,
+  isPointType,
+  type PointType,
   readDecisionPoint,
+  type TypedPoint,
 } from '../../runtime-config/decision-point.ts'
 import { decisionPointWarnings } from '../common/checks/policies.ts'
 
-const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = { cedarv1, httpv1 }
+const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = {
+  cedarv1,
+  httpv1: pointOf('httpv1'),
+  authzenv1: pointOf('authzenv1'),
+}
 
 export function authzConfigViolations({ spec }: MCPAuthzConfig): Violation[] {
   const check = Object.hasOwn(checks, spec.type) ? checks[spec.type] : undefined
@@ -78,11 +79,12 @@ function cedarv1(config: Fields): Violation[] {
   return [...unknown, ...wrong, ...type, ...parsed]
 }
 
-function httpv1(config: Fields): Violation[] {
-  return readDecisionPoint(config).violations.map(({ path, message }) => ({
-    path: path === '' ? 'spec.config' : `spec.config.${path}`,
-    message,
-  }))
+function pointOf(type: PointType): (config: Fields) => Violation[] {
+  return (config) =>
+    readDecisionPoint(type, config).violations.map(({ path, message }) => ({
+      path: path === '' ? 'spec.config' : `spec.config.${path}`,
+      message,
+    }))
 }
 
 function unknownKeys(config: Fields, known: readonly string[], path: string): Violation[] {
@@ -106,14 +108,15 @@ export function authzConfigBundle(config: MCPAuthzConfig): CABundleSource | unde
   return point && decisionPointBundle(point)
 }
 
-function decisionPointOf({ spec }: MCPAuthzConfig): DecisionPoint | undefined {
-  return spec.type === 'httpv1' ? readDecisionPoint(spec.config).value : undefined
+function decisionPointOf({ spec }: MCPAuthzConfig): TypedPoint | undefined {
+  return isPointType(spec.type) ? readDecisionPoint(spec.type, spec.config).value : undefined
 }
 
 /** Names in policies that nothing has. */
-export function authzConfigWarnings({ spec }: MCPAuthzConfig): string[] {
+export function authzConfigWarnings(config: MCPAuthzConfig): string[] {
+  const { spec } = config
   const { policies, shadow_policies: shadow, entities_json: entities, group_entity_type: type } = spec.config
-  if (spec.type === 'httpv1') return decisionPointWarnings(readDecisionPoint(spec.config).value)
+  if (isPointType(spec.type)) return decisionPointWarnings(decisionPointOf(config))
   if (spec.type !== 'cedarv1') return []
   return cedarWarnings({
     policies: textsIn(policies),

@@ -1,51 +1,71 @@
 /**
- * Asks the decision point one question over HTTP: POST `<url>/decision`, and 200 with `{"allow": true | false}`.
+ * Asks the decision point over HTTP, one question or a batch of them, in the format that its settings name.
  *
- * No JSON, or an `allow` that is missing, doubled or no boolean, is a failure, never a decision. Credentials of the
- * gateway itself are read from files that may change; the caller's token is never sent.
+ * Credentials of the gateway itself are read from files that may change; the caller's token is never sent.
  * Source: docs/guides/decision-point.md.
  */
-import { invalidConfig, type RuntimeDecisionPointHttp } from '../../../schemas/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
 import { rotatingSecret } from '../../config/index.ts'
-import { JsonObject } from '../../mcp/index.ts'
-import { DecisionFailure, makeJsonPost } from '../remote/json-post.ts'
+import { makeJsonPost } from '../remote/json-post.ts'
+import { readDecision } from './answer.ts'
+import type { Question } from './format.ts'
+import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
 
 export interface DecisionClient {
   /** True when it allows. Rejects with DecisionFailure, or with the signal's reason. */
-  ask(question: string, signal: AbortSignal | undefined): Promise<boolean>
+  ask(question: Question, signal: AbortSignal | undefined): Promise<boolean>
+  readonly batch: BatchClient | undefined
   close(): Promise<void>
 }
 
-const field = 'incomingAuth.authz.httpv1.http'
-const maxAnswerBytes = 64 * 1024
-
-/** Throws INVALID_CONFIG when a file cannot be used. */
-export function makeDecisionClient(http: RuntimeDecisionPointHttp): DecisionClient {
-  const token = http.bearerTokenPath === undefined ? undefined : ownToken(http.bearerTokenPath)
-  const url = `${http.url.replace(/\/+$/, '')}/decision`
-  const client = makeJsonPost({ ...http, url }, { who: 'the decision point', field, maxAnswerBytes })
-
-  return {
-    async ask(question, signal) {
-      const headers = token ? { authorization: `Bearer ${token().reveal()}` } : {}
-      return readAnswer(await client.post(question, headers, signal))
-    },
-    close: () => client.close(),
-  }
+interface BatchClient {
+  /** Questions in one request. */
+  readonly most: number
+  /** One for each question; undefined where there is no decision. Rejects as `ask` does. */
+  ask(
+    questions: readonly Question[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly (boolean | undefined)[]>
 }
 
-function readAnswer(body: Buffer): boolean {
-  try {
-    const allow = new JsonObject(body).value('allow')
-    if (typeof allow === 'boolean') return allow
-  } catch (cause) {
-    throw new DecisionFailure('malformed', 'the response of the decision point is no JSON object', { cause })
+const maxAnswerBytes = 64 * 1024
+/** Decision points tell their reasons for each item. */
+const maxBatchBytes = 512 * 1024
+
+/** Throws INVALID_CONFIG when a file cannot be used. */
+export function makeDecisionClient(point: ExternalPoint): DecisionClient {
+  const { http } = point.settings
+  const field = `incomingAuth.authz.${point.type}.http`
+  const token = http.bearerTokenPath === undefined ? undefined : ownToken(http.bearerTokenPath, field)
+  const { path, member, batch } = formatOf(point)
+  const clientFor = (at: string, maxBytes: number) =>
+    makeJsonPost(
+      { ...http, url: endpoint(point, at) },
+      { who: 'the decision point', field, maxAnswerBytes: maxBytes },
+    )
+  const client = clientFor(path, maxAnswerBytes)
+  const batchClient = batch && clientFor(batch.path, maxBatchBytes)
+  const headers = (): Record<string, string> => (token ? { authorization: `Bearer ${token().reveal()}` } : {})
+
+  return {
+    async ask({ text }, signal) {
+      return readDecision(await client.post(text, headers(), signal), member)
+    },
+    batch: batchClient && {
+      most: batch.most,
+      async ask(questions, signal) {
+        const body = await batchClient.post(batch.body(questions), headers(), signal)
+        return batch.answers(body, questions.length)
+      },
+    },
+    async close() {
+      await Promise.all([client.close(), batchClient?.close()])
+    },
   }
-  throw new DecisionFailure('malformed', 'the response of the decision point has no boolean allow')
 }
 
 /** A token is sent as a header: it must be one line of what headers can hold. */
-function ownToken(path: string): ReturnType<typeof rotatingSecret> {
+function ownToken(path: string, field: string): ReturnType<typeof rotatingSecret> {
   const token = rotatingSecret(path)
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))
     throw invalidConfig(`${field}.bearerTokenPath: the file ${path} holds no token`)

@@ -7,12 +7,7 @@
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
-import {
-  GatehouseError,
-  type RuntimeAuthz,
-  type RuntimeDecisionPoint,
-  timerMs,
-} from '../../../schemas/index.ts'
+import { GatehouseError, type RuntimeAuthz, timerMs } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from '../claims.ts'
@@ -23,8 +18,10 @@ import { type AccessRequest, accessRequestsOf, lists, refusal } from '../request
 import { undecided, type PolicyVerdict } from '../verdict.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import { decideItems } from './item-decisions.ts'
-import { makeDecisionPoint, type PointEvent } from './point.ts'
-import { principalOf, questionText } from './question.ts'
+import type { Question, WireFormat } from './format.ts'
+import { type ExternalPoint, externalPoint, formatOf } from './formats.ts'
+import { AskedPoint, type PointEvent } from './point.ts'
+import { type Principal, principalOf } from './question.ts'
 
 export interface ExternalGateParts {
   /** Stands in the name of each resource. */
@@ -34,15 +31,10 @@ export interface ExternalGateParts {
   readonly observe: (event: PointEvent) => void
 }
 
-/** In the audit log, what decided. */
-const decidedBy = 'httpv1'
 /** What one request may ask about. */
 const maxQuestions = 100
 /** All questions about one list together take no longer than so many responses. */
 const listTimeouts = 4
-
-type Settings = RuntimeAuthz & { readonly httpv1: RuntimeDecisionPoint }
-type Principal = ReturnType<typeof principalOf>
 
 /** Who asks: the caller, and the claims that the decision point gets. */
 interface Requester {
@@ -50,28 +42,37 @@ interface Requester {
   readonly principal: Principal
 }
 
-/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
-export function makeExternalGate(authz: Settings, parts: ExternalGateParts): Gate {
-  return new ExternalGate(authz, parts)
+/** Undefined where no decision point decides. Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+export function makeExternalGate(
+  authz: RuntimeAuthz | undefined,
+  parts: ExternalGateParts,
+): Gate | undefined {
+  const point = externalPoint(authz)
+  return point && new ExternalGate(point, authz?.primaryUpstreamProvider, parts)
 }
 
 class ExternalGate implements Gate {
   readonly #parts: ExternalGateParts
-  readonly #settings: RuntimeDecisionPoint
+  readonly #settings: ExternalPoint['settings']
+  /** In the audit log, what decided. */
+  readonly #decidedBy: ExternalPoint['type']
   /** The upstream provider whose token has the claims; undefined: the caller's own. */
   readonly #provider: string | undefined
-  readonly #point: ReturnType<typeof makeDecisionPoint>
+  readonly #format: WireFormat
+  readonly #point: AskedPoint
   /** In records of decisions, what the server asked with. */
   readonly #digest: string
   readonly #listMs: number
 
-  constructor({ httpv1, primaryUpstreamProvider }: Settings, parts: ExternalGateParts) {
+  constructor(point: ExternalPoint, provider: string | undefined, parts: ExternalGateParts) {
     this.#parts = parts
-    this.#settings = httpv1
-    this.#provider = primaryUpstreamProvider
-    this.#point = makeDecisionPoint(httpv1, parts.observe)
-    this.#digest = hash('sha256', JSON.stringify([parts.serverName, httpv1]), 'hex').slice(0, 16)
-    this.#listMs = listTimeouts * timerMs(httpv1.http.timeout)
+    this.#settings = point.settings
+    this.#decidedBy = point.type
+    this.#provider = provider
+    this.#format = formatOf(point)
+    this.#point = new AskedPoint(point, parts.observe)
+    this.#digest = hash('sha256', JSON.stringify([parts.serverName, point.settings]), 'hex').slice(0, 16)
+    this.#listMs = listTimeouts * timerMs(point.settings.http.timeout)
   }
 
   async check(caller: Caller, method: string, params: JsonObject, options: CheckOptions = {}): Promise<void> {
@@ -99,12 +100,13 @@ class ExternalGate implements Gate {
     const verdicts = await decideItems(items, {
       signal,
       budgetMs: this.#listMs,
-      decide: ({ id, hints }, within) =>
-        this.#decide(
-          { caller, principal },
-          { action: row.action, id, hints, origin: originOf?.(id) },
-          within,
-        ),
+      together: () => this.#point.together,
+      decide: async (group, within) => {
+        const questions = group.map(({ id, hints }) =>
+          this.#question(principal, { action: row.action, id, hints, origin: originOf?.(id) }),
+        )
+        return this.#point.decideAll(await Promise.all(questions), caller.key, within)
+      },
       late: (error) => this.#parts.observe({ kind: 'failure', reason: 'list_timeout', error, ms: 0 }),
     })
     if (verdicts.size === 0 && items.length > 0) throw new GatehouseError('DECISION_UNAVAILABLE')
@@ -116,13 +118,8 @@ class ExternalGate implements Gate {
     return this.#point.close()
   }
 
-  async #decide(
-    { caller, principal }: Requester,
-    request: AccessRequest,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    const text = await questionText(this.#parts.serverName, principal, request, this.#settings)
-    return this.#point.decide(text, caller.key, signal)
+  #question(principal: Principal, request: AccessRequest): Promise<Question> {
+    return this.#format.question({ server: this.#parts.serverName, principal }, request)
   }
 
   async #principalFor(caller: Caller, signal: AbortSignal | undefined): Promise<Principal | undefined> {
@@ -153,13 +150,14 @@ class ExternalGate implements Gate {
     const tell = (verdict: PolicyVerdict): void => decided?.(this.#reportOf(requester, request, verdict))
     let allow: boolean
     try {
-      allow = await this.#decide(requester, request, signal)
+      const asked = await this.#question(requester.principal, request)
+      allow = await this.#point.decide(asked, requester.caller.key, signal)
     } catch (error) {
       if (!(error instanceof DecisionFailure)) throw error
-      tell({ ...undecided, errors: [`${decidedBy}: ${error.reason}`] })
+      tell({ ...undecided, errors: [`${this.#decidedBy}: ${error.reason}`] })
       throw new GatehouseError('DECISION_UNAVAILABLE', { cause: error })
     }
-    tell({ decision: allow ? 'permitted' : 'forbidden', reason: [decidedBy], errors: [], missing: [] })
+    tell({ decision: allow ? 'permitted' : 'forbidden', reason: [this.#decidedBy], errors: [], missing: [] })
     if (!allow) throw refusal(question.action)
     // Allowed without what is known of the thing: it must not come into being on the way to it.
     if (facts instanceof GatehouseError) throw facts
@@ -201,17 +199,10 @@ function questionsOf(method: string, params: JsonObject): readonly AccessRequest
   return questions.map((question) => ({ ...question, arguments: params.raw('arguments') }))
 }
 
-/** Narrows settings of a decision point. */
-export function isExternal(
-  authz: RuntimeAuthz | undefined,
-): authz is RuntimeAuthz & { readonly httpv1: RuntimeDecisionPoint } {
-  return authz?.type === 'httpv1' && authz.httpv1 !== undefined
-}
-
 /** What keeps the decision point from being asked: files that cannot be read. */
-export function externalViolations({ httpv1 }: { readonly httpv1: RuntimeDecisionPoint }): readonly string[] {
+export function externalViolations(point: ExternalPoint): readonly string[] {
   try {
-    void makeDecisionPoint(httpv1, () => {}).close()
+    void new AskedPoint(point, () => {}).close()
     return []
   } catch (error) {
     if (error instanceof GatehouseError) return [error.message]

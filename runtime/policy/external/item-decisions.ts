@@ -6,11 +6,17 @@
 import type { ListedItem } from '../list-filter.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** Questions about one list that are open at once. */
-const questionsAtOnce = 16
+/** Requests about one list that are open at once. */
+const requestsAtOnce = 16
 
 interface ItemDecisions {
-  readonly decide: (item: ListedItem, signal: AbortSignal) => Promise<boolean>
+  /** How many items the next request is about, at least one. */
+  readonly together: () => number
+  /** One for each item; undefined where there is no decision. */
+  readonly decide: (
+    items: readonly ListedItem[],
+    signal: AbortSignal,
+  ) => Promise<readonly (boolean | undefined)[]>
   readonly budgetMs: number
   /** Told when items are left undecided for lack of time. */
   readonly late: (error: Error) => void
@@ -20,24 +26,30 @@ interface ItemDecisions {
 /** Item -> whether it may be seen; without those that could not be decided about. Rejects with the signal's reason. */
 export async function decideItems(
   items: readonly ListedItem[],
-  { decide, budgetMs, late, signal: given }: ItemDecisions,
+  { together, decide, budgetMs, late, signal: given }: ItemDecisions,
 ): Promise<ReadonlyMap<ListedItem, boolean>> {
   const budget = AbortSignal.timeout(budgetMs)
   const signal = given ? AbortSignal.any([given, budget]) : budget
   const verdicts = new Map<ListedItem, boolean>()
-  const waiting = items.values()
+  let begun = 0
   const askInTurn = async (): Promise<void> => {
-    for (const item of waiting) {
+    while (begun < items.length) {
       if (signal.aborted) return
+      const group = items.slice(begun, begun + together())
+      begun += group.length
       try {
-        verdicts.set(item, await decide(item, signal))
+        const answers = await decide(group, signal)
+        for (const [at, item] of group.entries()) {
+          const answer = answers[at]
+          if (answer !== undefined) verdicts.set(item, answer)
+        }
       } catch (error) {
         given?.throwIfAborted()
         if (!(error instanceof DecisionFailure) && !budget.aborted) throw error
       }
     }
   }
-  await Promise.all(Array.from({ length: Math.min(questionsAtOnce, items.length) }, askInTurn))
+  await Promise.all(Array.from({ length: Math.min(requestsAtOnce, items.length) }, askInTurn))
   given?.throwIfAborted()
   const open = items.length - verdicts.size
   if (budget.aborted && open > 0) late(new Error(`${open} items of a list were not decided about in time`))

@@ -5,52 +5,160 @@
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { type RuntimeDecisionPoint, timerMs } from '../../../schemas/index.ts'
+import { timerMs } from '../../../schemas/index.ts'
 import { Inquiry, type InquiryEvent } from '../remote/inquiry.ts'
-import { makeDecisionClient } from './client.ts'
+import { DecisionFailure } from '../remote/json-post.ts'
+import { type DecisionClient, makeDecisionClient } from './client.ts'
+import type { Question } from './format.ts'
+import type { ExternalPoint } from './formats.ts'
 
 /** What came of one question. */
 export type PointEvent =
   | { readonly kind: 'decision'; readonly allow: boolean; readonly cached: boolean; readonly ms: number }
   | InquiryEvent
 
-export interface AskedPoint {
+type Observe = (event: PointEvent) => void
+type Batch = NonNullable<DecisionClient['batch']>
+
+/** Statuses of a decision point that takes no batches: they are an optional part of what it serves. */
+const noBatch: ReadonlySet<number | undefined> = new Set([404, 405, 501])
+/** Time until such a one is tried again, in milliseconds. */
+const noBatchMs = 10 * 60_000
+
+export class AskedPoint {
+  readonly #client: DecisionClient
+  readonly #inquiry: Inquiry
+  readonly #known: LRUCache<string, boolean> | undefined
+  readonly #observe: Observe
+  #singleUntil = 0
+
+  /** Throws INVALID_CONFIG when a file cannot be used. */
+  constructor(point: ExternalPoint, observe: Observe) {
+    const { http, cache, circuitBreaker } = point.settings
+    this.#client = makeDecisionClient(point)
+    this.#known = cache && new LRUCache({ max: cache.maxEntries, ttl: timerMs(cache.ttl) })
+    this.#inquiry = new Inquiry({
+      who: 'the decision point',
+      timeout: http.timeout,
+      circuitBreaker,
+      observe,
+    })
+    this.#observe = observe
+  }
+
+  /** How many questions about one list are asked together. */
+  get together(): number {
+    return this.#batch()?.most ?? 1
+  }
+
   /** True when it allows; `caller` is the key of who asks. Rejects with DecisionFailure, or with the signal's reason. */
-  decide(question: string, caller: string, signal?: AbortSignal): Promise<boolean>
-  close(): Promise<void>
-}
-
-/** Throws INVALID_CONFIG when a file cannot be used. */
-export function makeDecisionPoint(
-  { http, cache, circuitBreaker }: RuntimeDecisionPoint,
-  observe: (event: PointEvent) => void,
-): AskedPoint {
-  const client = makeDecisionClient(http)
-  const known = cache && new LRUCache<string, boolean>({ max: cache.maxEntries, ttl: timerMs(cache.ttl) })
-  const inquiry = new Inquiry({ who: 'the decision point', timeout: http.timeout, circuitBreaker, observe })
-
-  async function ask(question: string, caller: string, signal: AbortSignal | undefined): Promise<boolean> {
-    const { answer, ms } = await inquiry.ask(caller, signal, () => client.ask(question, signal))
-    observe({ kind: 'decision', allow: answer, cached: false, ms })
+  async decide(question: Question, caller: string, signal?: AbortSignal): Promise<boolean> {
+    const held = this.#held(question)
+    if (held !== undefined) return held
+    const { answer, ms } = await this.#inquiry.ask(caller, signal, () => this.#client.ask(question, signal))
+    this.#decided(question, answer, ms)
     return answer
   }
 
-  return {
-    async decide(question, caller, signal) {
-      if (!known) return ask(question, caller, signal)
-      const key = hash('sha256', question, 'base64url')
-      const held = known.get(key)
-      if (held !== undefined) {
-        observe({ kind: 'decision', allow: held, cached: true, ms: 0 })
-        return held
-      }
-      const allow = await ask(question, caller, signal)
-      known.set(key, allow)
-      return allow
-    },
-    async close() {
-      inquiry.close()
-      await client.close()
-    },
+  /** One for each question; undefined where there is no decision. Rejects as `decide` does, where there is none at all. */
+  async decideAll(
+    questions: readonly Question[],
+    caller: string,
+    signal: AbortSignal,
+  ): Promise<readonly (boolean | undefined)[]> {
+    const [only] = questions
+    const batch = this.#batch()
+    if (only && (questions.length === 1 || !batch)) return this.#oneByOne(questions, caller, signal)
+    const held = questions.map((question) => this.#held(question))
+    const open = questions.filter((_, at) => held[at] === undefined)
+    if (open.length === 0 || !batch) return held
+    const answers = await this.#askAll(batch, open, caller, signal)
+    const next = answers.values()
+    return held.map((one) => one ?? next.next().value)
   }
+
+  async close(): Promise<void> {
+    this.#inquiry.close()
+    await this.#client.close()
+  }
+
+  #batch(): Batch | undefined {
+    return Date.now() < this.#singleUntil ? undefined : this.#client.batch
+  }
+
+  async #askAll(
+    batch: Batch,
+    questions: readonly Question[],
+    caller: string,
+    signal: AbortSignal,
+  ): Promise<readonly (boolean | undefined)[]> {
+    try {
+      const { answer, ms } = await this.#inquiry.ask(caller, signal, async () => {
+        const answers = await batch.ask(questions, signal)
+        if (answers.some((one) => one !== undefined)) return answers
+        throw new DecisionFailure('malformed', 'the response of the decision point decides about nothing')
+      })
+      this.#decidedAll(questions, answer, ms)
+      return answer
+    } catch (error) {
+      if (!(error instanceof DecisionFailure) || !noBatch.has(error.status)) throw error
+      this.#singleUntil = Date.now() + noBatchMs
+      return this.#oneByOne(questions, caller, signal)
+    }
+  }
+
+  async #oneByOne(
+    questions: readonly Question[],
+    caller: string,
+    signal: AbortSignal,
+  ): Promise<readonly (boolean | undefined)[]> {
+    const answers: (boolean | undefined)[] = []
+    let failure: DecisionFailure | undefined
+    for (const question of questions) {
+      try {
+        answers.push(await this.decide(question, caller, signal))
+      } catch (error) {
+        if (!(error instanceof DecisionFailure)) throw error
+        failure = error
+        answers.push(undefined)
+      }
+    }
+    if (failure && answers.every((one) => one === undefined)) throw failure
+    return answers
+  }
+
+  #held(question: Question): boolean | undefined {
+    const held = this.#known?.get(keyOf(question))
+    if (held !== undefined) this.#observe({ kind: 'decision', allow: held, cached: true, ms: 0 })
+    return held
+  }
+
+  #decided(question: Question, allow: boolean, ms: number): void {
+    this.#observe({ kind: 'decision', allow, cached: false, ms })
+    this.#known?.set(keyOf(question), allow)
+  }
+
+  #decidedAll(questions: readonly Question[], answers: readonly (boolean | undefined)[], ms: number): void {
+    // The time of a batch is told once.
+    let took = ms
+    let missing = 0
+    for (const [at, question] of questions.entries()) {
+      const allow = answers[at]
+      if (allow === undefined) missing++
+      else {
+        this.#decided(question, allow, took)
+        took = 0
+      }
+    }
+    if (missing === 0) return
+    const error = new DecisionFailure(
+      'malformed',
+      `the decision point left out ${missing} of ${questions.length} decisions`,
+    )
+    this.#observe({ kind: 'failure', reason: 'malformed', error, ms: 0 })
+  }
+}
+
+function keyOf({ text }: Question): string {
+  return hash('sha256', text, 'base64url')
 }

@@ -1,43 +1,40 @@
 /**
- * What an external decision point is asked: principal, operation, resource and context, as one JSON text.
+ * What questions to an external decision point are made of, in every wire format: the principal, hints, and arguments.
  *
- * The text is all that a decision can depend on, so a cache of decisions is keyed by it. Arguments are told as the backend
- * will get them; where a member stands twice, both could read them differently, so these are refused.
+ * Arguments are told as the backend will get them; where a member stands twice, both could read them differently, so these
+ * are refused.
  * Source: docs/guides/decision-point.md.
  */
 import { GatehouseError, type RuntimeDecisionPoint } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, workOn } from '../../mcp/index.ts'
 import type { Claims } from '../claims.ts'
-import { type AccessRequest, actions, hintNames } from '../requests.ts'
+import { type AccessRequest, hintNames, type ToolHints } from '../requests.ts'
 
-export type QuestionSettings = Pick<RuntimeDecisionPoint, 'context' | 'claimMapping'>
+export type Principal = Readonly<Record<string, unknown>>
+type Mapping = RuntimeDecisionPoint['claimMapping']
 
 /** Names of the principal's members, each with the claims that give it: the first one that is there. */
-const principals: Readonly<Record<RuntimeDecisionPoint['claimMapping'], Readonly<Record<string, string[]>>>> =
-  {
-    standard: {
-      sub: ['sub'],
-      roles: ['roles'],
-      groups: ['groups'],
-      scopes: ['scopes', 'scope'],
-    },
-    mpe: {
-      sub: ['sub'],
-      mroles: ['mroles', 'roles'],
-      mgroups: ['mgroups', 'groups'],
-      scopes: ['scopes', 'scope'],
-      mclearance: ['mclearance', 'clearance'],
-      mannotations: ['mannotations', 'annotations'],
-    },
-  }
+const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> = {
+  standard: {
+    sub: ['sub'],
+    roles: ['roles'],
+    groups: ['groups'],
+    scopes: ['scopes', 'scope'],
+  },
+  mpe: {
+    sub: ['sub'],
+    mroles: ['mroles', 'roles'],
+    mgroups: ['mgroups', 'groups'],
+    scopes: ['scopes', 'scope'],
+    mclearance: ['mclearance', 'clearance'],
+    mannotations: ['mannotations', 'annotations'],
+  },
+}
 
 /** Decision points of this convention expect it even where no claim gives it. */
 const emptyMembers = { standard: {}, mpe: { mannotations: {} } } as const
 
-export function principalOf(
-  claims: Claims,
-  mapping: RuntimeDecisionPoint['claimMapping'],
-): Readonly<Record<string, unknown>> {
+export function principalOf(claims: Claims, mapping: Mapping): Principal {
   const given = Object.entries(principals[mapping]).flatMap(([member, names]) => {
     const name = names.find((one) => Object.hasOwn(claims, one))
     return name === undefined ? [] : [[member, claims[name]] as const]
@@ -45,42 +42,19 @@ export function principalOf(
   return { ...emptyMembers[mapping], ...Object.fromEntries(given) }
 }
 
-/** JSON text. Rejects with INVALID_PARAMS when arguments are told that two readers could read differently. */
-export async function questionText(
-  server: string,
-  principal: Readonly<Record<string, unknown>>,
-  request: AccessRequest,
-  { context }: QuestionSettings,
-): Promise<string> {
-  const { feature, operation } = actions[request.action]
-  const { id, origin, hints = {} } = request
+/** Hints of a tool; undefined where it gives none. */
+export function knownHints({ hints = {} }: AccessRequest): ToolHints | undefined {
   const known = hintNames.filter((hint) => hints[hint] !== undefined)
-  const args = context?.includeArgs ? await argumentsText(request.arguments) : undefined
-  const mcp = [
-    ...(context?.includeOperation ? [textOf({ feature, operation, resource_id: id })] : []),
-    ...(known.length > 0
-      ? [textOf({ annotations: Object.fromEntries(known.map((hint) => [hint, hints[hint]])) })]
-      : []),
-    ...(args === undefined ? [] : [`"args":${args}`]),
-  ]
-  const members = [
-    ...(mcp.length > 0 ? [`"mcp":{${mcp.join(',')}}`] : []),
-    ...(context?.includeOperation && origin
-      ? [textOf({ gatehouse: { backend: origin.backend, original: origin.original } })]
-      : []),
-  ]
-  const asked = { principal, operation: `mcp:${feature}:${operation}` }
-  const resource = `mrn:mcp:${server}:${feature}:${id}`
-  return `{${textOf(asked)},${textOf({ resource })},"context":{${members.join(',')}}}`
+  return known.length > 0 ? Object.fromEntries(known.map((hint) => [hint, hints[hint]])) : undefined
 }
 
 /** The members of an object, without its braces. */
-function textOf(value: object): string {
+export function membersText(value: object): string {
   return JSON.stringify(value).slice(1, -1)
 }
 
-/** Undefined where there are none. */
-async function argumentsText(raw: Buffer | undefined): Promise<string | undefined> {
+/** Undefined where there are none. Rejects with INVALID_PARAMS when two readers could read them differently. */
+export async function argumentsText(raw: Buffer | undefined): Promise<string | undefined> {
   if (raw === undefined) return undefined
   try {
     if (raw[0] !== 0x7b) throw new JsonError('no object', 0)

@@ -13,7 +13,7 @@ import { type Events, rateLimitRecorder, type Instruments } from '../../observe/
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import {
   type Gate,
-  isExternal,
+  externalPoint,
   makeAuthorizer,
   makeExternalGate,
   makeShadowAuthorizer,
@@ -98,7 +98,7 @@ function webhooksOf(
 }
 
 function externalOf({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
-  return isExternal(authz) ? JSON.stringify([name, authz]) : undefined
+  return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
 }
 
 /** Ends what guards hold open, unless it goes on in those that follow. */
@@ -118,14 +118,13 @@ export function usesEngine({ incomingAuth }: VmcpConfig): boolean {
 function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | undefined {
   const { upstreamTokens, granted, events, log } = parts
   const { authz } = incomingAuth
-  if (isExternal(authz)) {
+  if (authz?.type !== 'cedar') {
     return makeExternalGate(authz, {
       serverName: name,
       upstreamTokens: ofPolicies(upstreamTokens),
       observe: tellDecisionPoint(name, parts),
     })
   }
-  if (authz?.type !== 'cedar') return undefined
   const authorizer = makeAuthorizer(authz, {
     serverName: name,
     upstreamTokens: ofPolicies(upstreamTokens),

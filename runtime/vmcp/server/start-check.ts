@@ -16,7 +16,7 @@ import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../..
 import { silentLog } from '../../net/index.ts'
 import { telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
-import { externalViolations, isExternal, webhookViolations } from '../../policy/index.ts'
+import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
 import { brokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
 import { codeModeViolations } from '../codemode/index.ts'
@@ -275,7 +275,8 @@ function consolePolicies(console: VmcpConfig['console']): string[] {
 
 function clientPolicies(incomingAuth: VmcpConfig['incomingAuth']): string[] {
   const { authz } = incomingAuth
-  if (isExternal(authz)) return [...externalViolations(authz)]
+  const point = externalPoint(authz)
+  if (point) return [...externalViolations(point)]
   if (authz?.type !== 'cedar') return []
   const { policies = [], entitiesJson, shadowPolicies, shadowReplaces } = authz
   return cedarViolations(policies, entitiesJson, shadowPolicies, shadowReplaces).map(

@@ -15,7 +15,7 @@ import {
   type ShownSession,
   type ShownTool,
 } from '../../observe/index.ts'
-import { type DescribedPolicies, describePolicies } from '../../policy/index.ts'
+import { type DescribedPolicies, describePolicies, externalPoint } from '../../policy/index.ts'
 import { type DirectCall, type DirectResult, statelessVersion } from '../../mcp/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -116,7 +116,7 @@ export function viewOf(parts: ViewParts): ServerView {
     config,
     console: () => config().console,
     policies: () => policiesOf(config()),
-    decisionPoint: () => config().incomingAuth.authz?.httpv1?.http.url,
+    decisionPoint: () => externalPoint(config().incomingAuth.authz)?.settings.http.url,
     connection() {
       const { console, incomingAuth } = config()
       const url = console?.mcpUrl ?? incomingAuth.oidc?.resource ?? parts.url()

@@ -5,7 +5,7 @@
 import { prefixedName, reservedTools } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { failureText } from '../../observe/index.ts'
-import { type Action, hintsIn, isExternal, methodOf, type Origin } from '../../policy/index.ts'
+import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../policy/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import { Catalog } from '../catalog/catalog.ts'
 import { checkItem } from '../catalog/items/check.ts'
@@ -33,6 +33,7 @@ export interface SnapshotParts {
 
 export function snapshotOf({ config, catalog, states, listed, offline = false, used = [] }: SnapshotParts) {
   const { authz } = config.incomingAuth
+  const point = externalPoint(authz)
   return {
     server: config.name,
     items: itemsOf(config, catalog),
@@ -54,7 +55,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
     claimsOf: authz?.type === 'cedar' ? authz.primaryUpstreamProvider : undefined,
     locked: offline ? lockedBackends(config) : [],
     policies: authz?.type === 'cedar' ? { ...authz, serverName: config.name } : undefined,
-    decisionPoint: isExternal(authz) ? { serverName: config.name, settings: authz.httpv1 } : undefined,
+    decisionPoint: point && { serverName: config.name, point },
     webhooks: config.webhooks,
     guardrails: (action: Action, { backend, original }: Origin) =>
       explainGuardrails(config.guardrails, { method: methodOf[action], backend, original }),

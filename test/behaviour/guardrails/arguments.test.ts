@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
 
 const email = 'ada@example.com'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
 
 const tags = Array.from('ignore', (c) => String.fromCodePoint(0xe0000 + (c.codePointAt(0) ?? 0))).join('')

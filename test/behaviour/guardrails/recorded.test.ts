@@ -6,7 +6,7 @@ import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { until } from '../../helpers/redis.ts'
 import { openSession, stateless } from '../../helpers/mcp/wire.ts'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
 
 const email = 'ada@example.com'

@@ -4,7 +4,7 @@ import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend, textResult, writeWithoutEnd } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
 import { until } from '../../helpers/redis.ts'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { startGuardrailRig } from '../../helpers/vmcp/guardrails/rig.ts'
 
 const results = { name: 'results', maxResultBytes: 2_000 }

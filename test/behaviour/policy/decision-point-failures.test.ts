@@ -6,9 +6,9 @@ import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { post, stateless } from '../../helpers/mcp/wire.ts'
 import { makeCertificates } from '../../helpers/redis.ts'
-import { type Answer, startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { type Answer, startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
-import { type Ask, eras, startDecisionRig } from '../../helpers/vmcp/decision-rig.ts'
+import { type Ask, eras, startDecisionRig } from '../../helpers/decisions/decision-rig.ts'
 import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const echo = (ask: Ask) => ask('tools/call', { name: 'echo', arguments: { text: 'hello' } })

@@ -3,9 +3,9 @@
  * another gateway's decision points rely on.
  */
 import t from 'tap'
-import { startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
-import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/vmcp/decision-rig.ts'
+import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/decisions/decision-rig.ts'
 
 const echo = (ask: Ask, text = 'hello') => ask('tools/call', { name: 'echo', arguments: { text } })
 const denied = 'call denied by authorization policy'

@@ -19,7 +19,7 @@ import {
   textResult,
 } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, stateless } from '../../helpers/mcp/wire.ts'
-import { type Ask, type Era, eras } from '../../helpers/vmcp/decision-rig.ts'
+import { type Ask, type Era, eras } from '../../helpers/decisions/decision-rig.ts'
 import {
   allow,
   answer,

@@ -2,7 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
-import { type Ask, eras } from '../../helpers/vmcp/decision-rig.ts'
+import { type Ask, eras } from '../../helpers/decisions/decision-rig.ts'
 import {
   allow,
   answer,

@@ -3,7 +3,7 @@
  * scripts and workflows pass through like plain calls.
  */
 import t, { type Test } from 'tap'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { changed, approved, lockOf, pinning, startChanging } from '../../helpers/vmcp/pinning.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'

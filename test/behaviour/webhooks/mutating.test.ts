@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { post, stateless } from '../../helpers/mcp/wire.ts'
-import { type Ask, eras } from '../../helpers/vmcp/decision-rig.ts'
+import { type Ask, eras } from '../../helpers/decisions/decision-rig.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 import { deny, patch, startWebhook, type TestWebhook } from '../../helpers/vmcp/webhook.ts'
 import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { patchedResponse } from '../../../runtime/policy/webhooks/patch.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
-import { eras } from '../../helpers/vmcp/decision-rig.ts'
+import { eras } from '../../helpers/decisions/decision-rig.ts'
 import { bareNames } from '../../helpers/vmcp/vmcp.ts'
 import { patch, startWebhook } from '../../helpers/vmcp/webhook.ts'
 import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'

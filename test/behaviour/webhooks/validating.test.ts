@@ -1,7 +1,7 @@
 /** Validating webhooks, over HTTPS and in both eras: what they are asked, what their responses do, who hears of it. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { eras, type Ask } from '../../helpers/vmcp/decision-rig.ts'
+import { eras, type Ask } from '../../helpers/decisions/decision-rig.ts'
 import { allow, deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
 import { hook, startWebhookRig } from '../../helpers/vmcp/webhook-rig.ts'
 

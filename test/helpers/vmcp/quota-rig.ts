@@ -8,7 +8,7 @@ import { startTokenIssuer } from '../authserver/token-issuer.ts'
 import { type RawBackend, type RawBackendOptions, startRawBackend, textResult } from '../mcp/raw-backend.ts'
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
 import { until } from '../redis.ts'
-import type { Era } from './decision-rig.ts'
+import type { Era } from '../decisions/decision-rig.ts'
 import { bareNames, startTestVmcp, vmcpConfig } from './vmcp.ts'
 
 type Settings = Readonly<Record<string, unknown>>

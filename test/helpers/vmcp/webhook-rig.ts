@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { startTokenIssuer } from '../authserver/token-issuer.ts'
 import { startFixture } from '../mcp/fixture-server/index.ts'
 import { openSession, stateless } from '../mcp/wire.ts'
-import type { Ask, Era } from './decision-rig.ts'
+import type { Ask, Era } from '../decisions/decision-rig.ts'
 import { bareNames, startTestVmcp } from './vmcp.ts'
 import { certificates, type TestWebhook } from './webhook.ts'
 

@@ -4,16 +4,14 @@ import { resource, type Stored } from '../world.ts'
 
 const ref = (name: string, key = 'key') => ({ name, key })
 const bundle = { configMapRef: ref('company-ca', 'ca.crt') }
-const httpv1 = {
-  http: {
-    url: 'https://pdp.example.com',
-    caBundleRef: { name: 'pdp-ca' },
-    clientCertificateSecretRef: { name: 'pdp-client' },
-    bearerTokenSecretRef: ref('pdp-token'),
-  },
-  claimMapping: 'standard',
+const http = {
+  url: 'https://pdp.example.com',
+  caBundleRef: { name: 'pdp-ca' },
+  clientCertificateSecretRef: { name: 'pdp-client' },
+  bearerTokenSecretRef: ref('pdp-token'),
 }
-const point = { authzConfig: { type: 'httpv1', httpv1 } }
+const point = { authzConfig: { type: 'httpv1', httpv1: { http, claimMapping: 'standard' } } }
+const authzen = { authzConfig: { type: 'authzenv1', authzenv1: { http } } }
 const policies = { authzConfig: { type: 'configMap', configMap: ref('policies', 'authz.json') } }
 const exposure = { hostname: 'tools.example.com', ingress: { tlsSecretName: 'tools-tls' } }
 const password = {
@@ -114,10 +112,13 @@ export const referenceManifests: readonly Stored[] = [
     validating: [{ name: 'dlp', ...hook, tlsConfig }],
   }),
   server('files', { ...point, ...password, exposure }),
+  server('files', authzen),
   server('files', policies),
   remote('crm', { ...point, ...password, exposure }),
+  remote('crm', authzen),
   remote('crm', policies),
   virtual({ incomingAuth: { type: 'anonymous', ...point }, ...password, exposure }),
+  virtual({ incomingAuth: { type: 'anonymous', ...authzen } }),
   virtual({ incomingAuth: { type: 'anonymous', ...policies } }),
   virtual({ incomingAuth: oidc, authServerConfig: authServer }),
 ]

@@ -131,7 +131,7 @@ const refused: readonly [string, object, RegExp][] = [
   [
     'an unknown policy engine',
     resource('MCPAuthzConfig', 'a', { type: 'rego', config: {} }),
-    /known are cedarv1, httpv1/,
+    /known are cedarv1, httpv1, authzenv1/,
   ],
   ['a misspelt policy field', authzConfig({ groupClaimName: 'x' }), /groupClaimName: is not known/],
   [

@@ -1,9 +1,9 @@
 /** The gate of an external decision point, by itself: a list longer than its time allows. */
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { isExternal, makeExternalGate, type PointEvent } from '../../../runtime/policy/index.ts'
+import { makeExternalGate, type PointEvent } from '../../../runtime/policy/index.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
-import { startDecisionPoint } from '../../helpers/vmcp/decision-point.ts'
+import { startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
@@ -23,9 +23,9 @@ t.test('items that nobody decided about in time are left out, and that is told',
       },
     },
   ).incomingAuth
-  if (!isExternal(authz)) throw new Error('no decision point')
   const events: PointEvent[] = []
   const gate = makeExternalGate(authz, { serverName: 'x', observe: (event) => events.push(event) })
+  if (!gate) throw new Error('no decision point')
   t.teardown(() => Promise.all([gate.close?.(), point.close()]))
   const caller = makeCaller({ issuer: 'i', subject: 'ada', claims: { sub: 'ada' } })
   const tools = Array.from({ length: 500 }, (_, i) => ({

@@ -2,7 +2,8 @@
  * Policies inside a resource: every Cedar policy and the entity document must be readable, each violation with its place.
  */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
-import type { AuthzConfig, DecisionPoint, Violation } from '../../../../schemas/index.ts'
+import type { AuthzConfig, Violation } from '../../../../schemas/index.ts'
+import { pointIn, type TypedPoint } from '../../../runtime-config/decision-point.ts'
 
 export function authzViolations(config: AuthzConfig | undefined, path: string): Violation[] {
   if (!config?.inline) return []
@@ -15,7 +16,8 @@ export function authzViolations(config: AuthzConfig | undefined, path: string): 
 
 /** Names in policies that nothing has, and what makes a decision point easy to impersonate. */
 export function policyNameWarnings(config: AuthzConfig | undefined): string[] {
-  if (config?.httpv1) return decisionPointWarnings(config.httpv1).map((line) => `authzConfig.httpv1.${line}`)
+  const typed = pointIn(config)
+  if (typed) return decisionPointWarnings(typed).map((line) => `authzConfig.${typed.type}.${line}`)
   if (!config?.inline) return []
   const { groupEntityType } = config
   return cedarWarnings({ ...config.inline, groupEntityType }).map((line) => `authzConfig.inline.${line}`)
@@ -29,8 +31,8 @@ export function primaryProviderWarnings(config: AuthzConfig | undefined): string
 }
 
 /** What lets somebody on the way decide in place of the decision point. */
-export function decisionPointWarnings(point: DecisionPoint | undefined): string[] {
-  const { url = '', insecureSkipVerify = false } = point?.http ?? {}
+export function decisionPointWarnings(typed: TypedPoint | undefined): string[] {
+  const { url = '', insecureSkipVerify = false } = typed?.point.http ?? {}
   const isLocal = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/.test(url)
   return [
     ...(url.startsWith('http://') && !isLocal

@@ -15,7 +15,7 @@ import { conditionOf, type SyncFailure, statusOf } from '../../../sync/condition
 import type { KubeObject } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedAuthz } from '../../../runtime-config/authz.ts'
-import { ownDecisionPoint } from '../../../runtime-config/decision-point.ts'
+import { ownDecisionPoint, pointIn } from '../../../runtime-config/decision-point.ts'
 import { needsAccountToken, oidcPart } from '../../../runtime-config/oidc.ts'
 import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import { telemetryPart } from '../../../runtime-config/telemetry.ts'
@@ -102,7 +102,8 @@ export function authz(context: Context, needs: PodNeeds): Optional<RuntimeAuthz>
 function ownAuthzOf(context: Context, needs: PodNeeds): Optional<RuntimeAuthz> {
   const { authzConfig } = context.spec
   if (!authzConfig) return absent
-  if (authzConfig.httpv1) return ownDecisionPoint(authzConfig.httpv1, context, needs)
+  const point = pointIn(authzConfig)
+  if (point) return ownDecisionPoint(point, context, needs)
   const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
   return ownAuthz(authzConfig, map, needs)
 }

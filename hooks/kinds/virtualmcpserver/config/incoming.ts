@@ -8,7 +8,7 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import { ownAuthz, sharedPolicies } from '../../../runtime-config/authz.ts'
-import { ownDecisionPoint } from '../../../runtime-config/decision-point.ts'
+import { ownDecisionPoint, pointIn } from '../../../runtime-config/decision-point.ts'
 import { oidcPart } from '../../../runtime-config/oidc.ts'
 import { failed, type ConfigPart } from '../../../runtime-config/part.ts'
 import {
@@ -91,7 +91,8 @@ function authzOf(context: Context, needs: PodNeeds): ConfigPart<RuntimeAuthz> | 
     return part
   }
   if (!authzConfig) return undefined
-  if (authzConfig.httpv1) return ownDecisionPoint(authzConfig.httpv1, context, needs)
+  const point = pointIn(authzConfig)
+  if (point) return ownDecisionPoint(point, context, needs)
   const map = authzConfig.configMap && context.configMap(authzConfig.configMap.name)
   return ownAuthz(authzConfig, map, needs)
 }

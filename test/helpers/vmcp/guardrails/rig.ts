@@ -7,7 +7,7 @@ import type { StartOptions } from '../../../../runtime/vmcp/index.ts'
 import { makeLog } from '../../../../runtime/observe/index.ts'
 import { openSession, stateless, type StatelessOptions, type WireAnswer } from '../../mcp/wire.ts'
 import { until } from '../../redis.ts'
-import type { Era } from '../decision-rig.ts'
+import type { Era } from '../../decisions/decision-rig.ts'
 import { type BackendInput, bareNames, startTestVmcp } from '../vmcp.ts'
 
 export interface GuardrailLine {

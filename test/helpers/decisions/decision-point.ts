@@ -1,6 +1,6 @@
 /** A policy decision point over HTTP or TLS, for tests: it keeps what it was asked, and answers as it is told. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { sendJson, startJsonServer } from './json-server.ts'
+import { sendJson, startJsonServer } from '../vmcp/json-server.ts'
 
 export interface Question {
   readonly principal: Record<string, unknown>

@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { startTokenIssuer } from '../authserver/token-issuer.ts'
 import { startFixture } from '../mcp/fixture-server/index.ts'
 import { openSession, stateless, type WireAnswer } from '../mcp/wire.ts'
-import { bareNames, startTestVmcp } from './vmcp.ts'
+import { bareNames, startTestVmcp } from '../vmcp/vmcp.ts'
 
 export type Era = 'session' | 'stateless'
 export const eras: readonly Era[] = ['session', 'stateless']
@@ -16,14 +16,18 @@ export interface AuditLine {
   readonly policy?: Record<string, unknown>
 }
 
-export async function startDecisionRig(t: Test, httpv1: Record<string, unknown>) {
+export async function startDecisionRig(
+  t: Test,
+  settings: Record<string, unknown>,
+  type: 'httpv1' | 'authzenv1' = 'httpv1',
+) {
   const logFile = join(t.testdir({}), 'audit.log')
   const [issuer, fixture] = await Promise.all([startTokenIssuer(), startFixture({ era: 'both' })])
   const vmcp = await startTestVmcp(
     { fixture: fixture.url },
     {
       aggregation: bareNames('fixture'),
-      incomingAuth: { ...issuer.incomingAuth, authz: { type: 'httpv1', httpv1 } },
+      incomingAuth: { ...issuer.incomingAuth, authz: { type, [type]: settings } },
       audit: { enabled: true, logFile },
       telemetry: { enablePrometheusMetricsPath: true },
     },
