@@ -29,6 +29,8 @@ export {
   limitedDenial,
   quotaDenial,
   requestTrace,
+  withNotes,
+  type CallNotes,
 } from './exchange/scope.ts'
 export { isToolError, readError, type RpcResponse } from './exchange/rpc-answer.ts'
 export { makeLog, type RootLog } from './log.ts'

@@ -49,8 +49,28 @@ function checkOf(source: string): number | string {
   }
 }
 
-/** Exceptions that leave nothing alone, because the rule does not look there. */
-export function guardrailWarnings(guardrails: unknown, path: string): readonly Violation[] {
+/**
+ * What is legal and does nothing: exceptions that leave nothing alone, because the rule does not look there, and sizes that no
+ * result gets to. `maxResultBytes`: of `operational`, in the same configuration.
+ */
+export function guardrailWarnings(
+  guardrails: unknown,
+  path: string,
+  maxResultBytes: number | undefined,
+): readonly Violation[] {
+  return [...idleExceptions(guardrails, path), ...idleSizes(guardrails, path, maxResultBytes)]
+}
+
+function idleSizes(guardrails: unknown, path: string, most = Number.POSITIVE_INFINITY): Violation[] {
+  return listOf(fieldsOf(guardrails)['sizes']).flatMap((rule, i) => {
+    const given = fieldsOf(rule)['maxResultBytes']
+    if (typeof given !== 'number' || given <= most) return []
+    const message = `is above operational.maxResultBytes (${most}): no result of a backend may be so large`
+    return [{ path: `${below(below(path, 'sizes'), i)}.maxResultBytes`, message }]
+  })
+}
+
+function idleExceptions(guardrails: unknown, path: string): readonly Violation[] {
   return rulesIn(guardrails, path, allLists).flatMap(({ rule, at }) => {
     const match = fieldsOf(rule['match'])
     const { direction = 'results' } = rule as Partial<RedactRule>

@@ -31,7 +31,12 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   found.push(...quotaWarnings(spec))
   found.push(...policyNameWarnings(spec.incomingAuth.authzConfig), ...consoleWarnings(spec, metadata.name))
   found.push(...tlsWarnings(spec, virtualServerNames(metadata.name).server))
-  for (const { path, message } of guardrailWarnings(config?.guardrails, 'config.guardrails'))
+  const { guardrails, operational } = config ?? {}
+  for (const { path, message } of guardrailWarnings(
+    guardrails,
+    'config.guardrails',
+    operational?.maxResultBytes,
+  ))
     found.push(clip(`${path}: ${message}`, 120))
   found.push(...backendNames(spec))
   if (spec.embeddingServerRef && config?.optimizer?.embeddingService !== undefined) {

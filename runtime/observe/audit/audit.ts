@@ -12,7 +12,7 @@ import { openSync } from 'node:fs'
 import type { Audit, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { currentScope } from '../exchange/scope.ts'
+import { type CallNotes, currentScope } from '../exchange/scope.ts'
 import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
 import type { LineStream } from '../log.ts'
 import type { MaskText, RecordMask } from '../record-mask.ts'
@@ -34,6 +34,8 @@ export interface CallRecord {
   readonly tool: string
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
+  /** Of a call with a request of its own; else they are in the line of the request. */
+  readonly notes?: CallNotes | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
   /** Raw JSON objects. */
@@ -195,6 +197,7 @@ class AuditLog implements AuditTrail {
       delegation: this.#delegation(record.caller),
       target: { method: 'tools/call', name: record.tool, type: 'tool', ...origin },
       policy,
+      ...record.notes,
       metadata: {
         extra: {
           duration_ms: record.durationMs,

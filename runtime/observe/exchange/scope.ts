@@ -60,9 +60,14 @@ export interface HttpSide {
   exchange: Exchange | undefined
 }
 
+/** What is noted of a call that comes from no client, for its own audit line. */
+export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
+
 export interface ExchangeScope {
   readonly request: RequestScope | undefined
   readonly span: OpenSpan | undefined
+  /** Takes the notes in place of the request. */
+  readonly notes?: CallNotes | undefined
 }
 
 const scopes = new AsyncLocalStorage<ExchangeScope>()
@@ -102,24 +107,36 @@ export function annotateDenial(reason: string): void {
   if (request?.http) request.denial ??= reason
 }
 
+/** Runs a call that comes from no client; what is noted on its way is put into `notes`. */
+export function withNotes<T>(notes: CallNotes, work: () => T): T {
+  const { request, span } = scopes.getStore() ?? {}
+  return withScope({ request, span, notes }, work)
+}
+
+/** Where notes go; undefined: nobody takes them. */
+function notesInForce(): CallNotes | undefined {
+  const { notes, request } = scopes.getStore() ?? {}
+  return notes ?? (request?.http && request)
+}
+
 const maxWebhooks = 32
 
 /** Records what a webhook said about the request in flight. */
 export function annotateWebhook(record: WebhookRecord): void {
-  const request = scopes.getStore()?.request
-  if (!request?.http) return
-  request.webhooks ??= []
-  if (request.webhooks.length < maxWebhooks) request.webhooks.push(record)
+  const notes = notesInForce()
+  if (!notes) return
+  notes.webhooks ??= []
+  if (notes.webhooks.length < maxWebhooks) notes.webhooks.push(record)
 }
 
 const maxQuotas = 32
 
 /** Records a quota that the request in flight is over, each once. */
 export function annotateQuota(record: QuotaRecord): void {
-  const request = scopes.getStore()?.request
-  if (!request?.http) return
-  request.quotas ??= []
-  const { quotas } = request
+  const notes = notesInForce()
+  if (!notes) return
+  notes.quotas ??= []
+  const { quotas } = notes
   const isKnown = quotas.some(({ name, enforced }) => name === record.name && enforced === record.enforced)
   if (!isKnown && quotas.length < maxQuotas) quotas.push(record)
 }
@@ -128,10 +145,10 @@ const maxGuardrails = 64
 
 /** Records what a guardrail found in the request in flight; what it finds again is added. */
 export function annotateGuardrail(record: GuardrailRecord): void {
-  const request = scopes.getStore()?.request
-  if (!request?.http) return
-  request.guardrails ??= []
-  const { guardrails } = request
+  const notes = notesInForce()
+  if (!notes) return
+  notes.guardrails ??= []
+  const { guardrails } = notes
   const known = guardrails.findIndex(
     (one) => one.rule === record.rule && one.direction === record.direction && one.outcome === record.outcome,
   )

@@ -37,7 +37,7 @@ export function makeTracer(otel: OtelTracer): Tracer {
     const parent = scope?.span ? trace.setSpan(ROOT_CONTEXT, scope.span.span) : ROOT_CONTEXT
     const span = open(kind, name, parent)
     if (attributes) span.set(attributes)
-    return withScope({ request: scope?.request, span }, () => ending(span, work))
+    return withScope({ request: scope?.request, span, notes: scope?.notes }, () => ending(span, work))
   }
 
   return {

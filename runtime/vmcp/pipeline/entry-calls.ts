@@ -14,6 +14,7 @@ import type { LookupParts } from '../catalog/lookup.ts'
 import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
 import type { Guard } from '../guardrails/index.ts'
 import { unavailable } from '../health/unavailable.ts'
+import { withoutOwnMeta } from '../quotas/own-meta.ts'
 import { type QuotaParts, Spending } from '../quotas/spending.ts'
 import type { Operation, Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
@@ -93,7 +94,7 @@ export class EntryCalls {
         ? this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
             backend.call(client, { ...request, delivery }),
           )
-        : backend.call(client, request)
+        : backend.call(client, request).then(withoutOwnMeta)
     return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
   }
 

@@ -11,6 +11,7 @@ import type { Delivery } from '../backends/transport/http.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
 import { isHeaderMismatch } from '../pipeline/mirrored.ts'
 import type { Operation, Outcome } from '../pipeline/operation.ts'
+import { withoutOwnMeta } from './own-meta.ts'
 
 /** Member of `_meta` in which a backend reports what a call cost, in micro-units. */
 const costKey = 'gatehouse.dev/cost'
@@ -57,7 +58,7 @@ export class Spending {
   ): Promise<Outcome> {
     const { caller } = operation.client
     const reservation = await this.#parts.quotas()?.reserve({ caller, backend, tool: original })
-    if (!reservation) return work(undefined)
+    if (!reservation) return withoutOwnMeta(await work(undefined))
     // What was counted is what is called.
     operation.origin ??= { backend, original }
     const delivery: Delivery = { sent: false }
@@ -69,7 +70,8 @@ export class Spending {
       throw error
     }
     const near = reservation.settle(await this.#useOf(reservation, backend, delivery, outcome))
-    return tells && near.length > 0 ? telling(outcome, near) : outcome
+    const cleaned = await withoutOwnMeta(outcome)
+    return tells && near.length > 0 ? telling(cleaned, near) : cleaned
   }
 
   async #useOf(

@@ -16,7 +16,7 @@ import {
   respondToInputRequests,
   statelessVersion,
 } from '../../mcp/index.ts'
-import type { AuditTrail, PolicyRecord } from '../../observe/index.ts'
+import { type AuditTrail, type CallNotes, type PolicyRecord, withNotes } from '../../observe/index.ts'
 import { readAbilities } from '../client-codecs/client.ts'
 import { auditOutcome } from '../pipeline/audit-outcome.ts'
 import type { OperationClient, ClientSession, Operation, Outcome, Perform } from '../pipeline/operation.ts'
@@ -48,10 +48,11 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
       call.decided(record)
     },
   }
+  const notes: CallNotes = { webhooks: undefined, quotas: undefined, guardrails: undefined }
   let ended: Outcome | undefined
   let failure: unknown
   try {
-    const answered = await performAsking(operation, parts.perform)
+    const answered = await withNotes(notes, () => performAsking(operation, parts.perform))
     if (answered.kind === 'input')
       throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the tool asks without end' })
     ended = answered
@@ -67,6 +68,7 @@ export async function directCall(call: DirectCall, parts: DirectParts): Promise<
       tool: call.tool,
       backend,
       policy,
+      notes,
       outcome: auditOutcome(ended, failure),
       durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
       request: call.toolArguments,

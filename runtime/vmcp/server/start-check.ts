@@ -203,9 +203,11 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
 
 /** What is legal in a configuration and seldom meant; one line for each. */
 export function startWarnings(config: VmcpConfig): string[] {
-  const { compositeTools = [], console, guardrails, incomingAuth } = config
+  const { compositeTools = [], console, guardrails, incomingAuth, operational } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
-  const idle = guardrailWarnings(guardrails, 'guardrails').map((one) => formatViolations([one]))
+  const idle = guardrailWarnings(guardrails, 'guardrails', operational?.maxResultBytes).map((one) =>
+    formatViolations([one]),
+  )
   return [
     ...workflows,
     ...idle,

@@ -12,11 +12,11 @@ import { bareNames, startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts
 const mail = { name: 'mail', patterns: ['email'] }
 const broken = ['(', '(?=a)', '\\1', 'a*', '(?:a{1,100}){100}', '\\p{Nope}']
 
-const manifest = (guardrails: unknown) => ({
+const manifest = (guardrails: unknown, more: object = {}) => ({
   apiVersion: 'gatehouse.dev/v1beta1',
   kind: 'VirtualMCPServer',
   metadata: { name: 'door', namespace: 'team' },
-  spec: { groupRef: { name: 'tools' }, incomingAuth: { type: 'anonymous' }, config: { guardrails } },
+  spec: { groupRef: { name: 'tools' }, incomingAuth: { type: 'anonymous' }, config: { guardrails, ...more } },
 })
 
 t.test('expressions that cannot be used are told all at once, with their path', async (t) => {
@@ -91,6 +91,24 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
   t.equal(violations.length, 1)
   for (const lines of [startWarnings(config), warnings])
     t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of them is in match\.backends/)
+})
+
+t.test('a size that no result can get to is warned of', async (t) => {
+  const sizes = [
+    { name: 'large', maxResultBytes: 2_000_000 },
+    { name: 'same', maxResultBytes: 1_048_576 },
+    { name: 'other', maxArgumentBytes: 2_000_000 },
+  ]
+  const operational = { maxResultBytes: 1_048_576 }
+  const config = { guardrails: { sizes }, operational }
+  const told = 'guardrails.sizes[0].maxResultBytes: is above operational.maxResultBytes (1048576)'
+  const warnings = startWarnings(vmcpConfig({}, config))
+  t.equal(warnings.length, 1)
+  t.match(warnings, [told])
+  t.same(startWarnings(vmcpConfig({}, { guardrails: { sizes } })), [], 'without one of operational')
+  const admitted = validateResource(manifest({ sizes }, { operational })).warnings
+  t.equal(admitted.length, 1)
+  t.match(admitted, [told])
 })
 
 t.test('names of tools that no backend offers are told once its tools are known', async (t) => {

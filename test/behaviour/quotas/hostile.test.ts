@@ -12,6 +12,42 @@ async function levels(rig: Rig): Promise<readonly string[]> {
   return problems.filter(({ type }) => type === 'quota_level').map(({ message }) => message)
 }
 
+/** Under names of ours, in spellings that mean the same. */
+const believed = '[{"quota":"daily","remaining":1000000}]'
+const forged = {
+  plain: `"_meta":{"own":1e2,"gatehouse.dev/quota":${believed}}`,
+  escaped: `"_m\\u0065ta":{"own":1e2,"\\u0067atehouse.dev\\/quota":${believed}}`,
+  'other letters': `"_meta":{"own":1e2,"Gatehouse.dev/quota":${believed},"gatehouse.dev/other":1}`,
+}
+
+for (const era of quotaEras)
+  for (const quotas of [undefined, [daily({ limit: 2 })]])
+    t.test(`${era}: a backend cannot say what is left, ${quotas ? 'with' : 'without'} quotas`, async (t) => {
+      let meta = ''
+      const rig = await startQuotaRig(
+        t,
+        { quotas },
+        {
+          backend: {
+            responses: { 'tools/call': () => `{"content":[],${meta},"other":1e2}` },
+          },
+        },
+      )
+      for (const [name, text] of Object.entries(forged)) {
+        meta = text
+        const caller = await rig.as(era, name.replace(' ', '-'))
+        const first = await caller.call()
+        t.equal(leftIn(first), undefined, name)
+        t.notMatch(first.text, '1000000')
+        t.match(first.text, '"own":1e2', 'what is its own stays, byte for byte')
+        t.match(first.text, '"other":1e2')
+        if (!quotas) continue
+        t.match(leftIn(await caller.call()), [{ quota: 'daily', remaining: 0 }], 'ours is told')
+      }
+      meta = `${forged.plain},${forged.escaped}`
+      t.notMatch((await (await rig.as(era, 'twice')).call()).text, '1000000', 'two members of one name')
+    })
+
 t.test('a call that is taken back leaves no problem behind', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
   const ada = await rig.as('stateless', 'ada')

@@ -1,4 +1,7 @@
 /** A try of the console that a limit refuses: it is denied, by a quota or by a rate limit, in both eras. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -29,13 +32,29 @@ async function rig(t: import('tap').Test, settings: Readonly<Record<string, unkn
 
 for (const era of eras)
   t.test(`era ${era}: refused by a quota`, async (t) => {
-    const { attempt, latest } = await rig(t, { quotas: [daily({ per: 'server', limit: 1 })] })
+    const logFile = join(mkdtempSync(join(tmpdir(), 'tries-')), 'audit.log')
+    t.teardown(() => rmSync(dirname(logFile), { recursive: true }))
+    const lines = (): { type: string; quotas?: unknown; guardrails?: unknown }[] =>
+      readFileSync(logFile, 'utf8')
+        .split('\n')
+        .flatMap((line) => (line === '' ? [] : [JSON.parse(line)]))
+        .filter(({ type }) => type === 'mcp_tool_call')
+    const { attempt, latest } = await rig(t, {
+      quotas: [daily({ per: 'server', limit: 1 })],
+      guardrails: { redact: [{ name: 'done', expressions: ['done'] }] },
+      audit: { enabled: true, logFile },
+    })
     t.match(await attempt(era), { outcome: 'success' })
     t.match(await latest(), { outcome: 'success', denied: undefined })
     const done = await attempt(era)
     t.match(done, { outcome: 'denied' })
     t.match(JSON.stringify(done), /Quota exceeded: daily has 0 of 1 calls left until /)
     t.match(await latest(), { name: 'raw_echo', outcome: 'denied', denied: { by: 'quota' } })
+    await until(() => lines().length === 2)
+    t.match(lines(), [
+      { quotas: undefined, guardrails: [{ rule: 'done', outcome: 'masked', count: 1 }] },
+      { quotas: [{ name: 'daily', enforced: true }], guardrails: undefined },
+    ])
   })
 
 t.test('refused by a rate limit', { skip: missingRedis }, async (t) => {

@@ -34,10 +34,14 @@ function spelled([letter, ...letters]: readonly string[], gap: string): string {
   return `(?:${gap}{${maxRun}}|${gap}{0,${maxRun - 1}}${read}${spelled(letters, `[${unread}]`)})`
 }
 
+/** Models read the full-width and the small one alike. */
+const lessThan = '[<\\uff1c\\ufe64]'
+const opens = new RegExp(lessThan, 'v')
+
 const forged: WindowPattern = {
   // Only the first character: it is what is escaped.
-  regExp: new RegExp(`<(?=${spelled(delimiterName.split(''), `[\\/\\\\${unread}]`)})`, 'giv'),
-  isFree: (text) => !text.includes('<'),
+  regExp: new RegExp(`${lessThan}(?=${spelled(delimiterName.split(''), `[\\/\\\\${unread}]`)})`, 'giv'),
+  isFree: (text) => !opens.test(text),
   reach: (maxRun + 1) * (delimiterName.length + 1),
 }
 

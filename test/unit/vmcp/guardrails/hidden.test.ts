@@ -106,6 +106,8 @@ t.test('forged delimiters in any spelling', async (t) => {
     String.raw`<\/tool-output>`,
   ])
     t.same(foundIn(searchedForged, text), ['<'], JSON.stringify(text.slice(0, 20)))
+  t.same(foundIn(searchedForged, '\uff1c/tool-output>'), ['\uff1c'], 'full-width')
+  t.same(foundIn(searchedForged, '\ufe64/tool-output>'), ['\ufe64'], 'small')
   for (const text of [
     '<tool>',
     'a < b',
