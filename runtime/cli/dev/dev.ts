@@ -88,7 +88,7 @@ export async function runDev(options: DevOptions): Promise<number> {
   const reload = async () => {
     const next = tried(read)
     display.problems = next.problems
-    if (!next.problems) await session.declare(next.docs)
+    if (!next.problems) display.noteEdit(await session.declare(next.docs))
     display.redraw(session)
   }
   const timer = setInterval(() => display.redraw(session), refreshMs)

@@ -76,12 +76,14 @@ export class DevSession {
     removeAbandoned()
   }
 
-  /** Makes `docs` the declared state and brings everything in step with it. */
-  async declare(docs: readonly LocalObject[]): Promise<void> {
+  /** Makes `docs` the declared state and brings everything in step with it. Resolves with what is new, changed or gone. */
+  async declare(docs: readonly LocalObject[]): Promise<readonly LocalObject[]> {
+    let changed: readonly LocalObject[] = []
     await this.#enqueue(async () => {
-      this.cluster.declare(docs)
+      changed = this.cluster.declare(docs)
       await this.#step()
     })
+    return changed
   }
 
   /** Ends all processes. */

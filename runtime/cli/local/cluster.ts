@@ -55,16 +55,20 @@ export class LocalCluster {
   }
 
   /** Makes the given manifests the whole declared state: creates, updates, and removes what is no longer declared. */
-  declare(docs: readonly LocalObject[]): void {
+  declare(docs: readonly LocalObject[]): LocalObject[] {
     const wanted = new Set<string>()
+    const changed: LocalObject[] = []
     for (const doc of docs) {
       const object = { ...doc, metadata: { namespace: 'default', ...doc.metadata } }
       wanted.add(objectKey(object))
-      this.#put(object)
+      if (this.#put(object)) changed.push(object)
     }
     for (const object of this.objects) {
-      if (ownerUid(object) === undefined && !wanted.has(objectKey(object))) this.#remove(object)
+      if (ownerUid(object) !== undefined || wanted.has(objectKey(object))) continue
+      this.#remove(object)
+      changed.push(object)
     }
+    return changed
   }
 
   /** Writes the status of a workload, as a kubelet would; returns whether it changed. */
@@ -136,7 +140,8 @@ export class LocalCluster {
     }
   }
 
-  #put(object: LocalObject): void {
+  /** Returns whether anything of it is new. */
+  #put(object: LocalObject): boolean {
     const live = this.#objects.get(objectKey(object))
     const next: LocalObject = { ...object, ...(live?.status && { status: live.status }) }
     next.metadata = {
@@ -146,11 +151,12 @@ export class LocalCluster {
       generation: live?.metadata.generation ?? 1,
       ...(live?.metadata.resourceVersion && { resourceVersion: live.metadata.resourceVersion }),
     }
-    if (live && isDeepStrictEqual(live, next)) return
+    if (live && isDeepStrictEqual(live, next)) return false
     if (live && !isDeepStrictEqual(live.spec, next.spec)) {
       next.metadata.generation = (live.metadata.generation ?? 0) + 1
     }
     this.#store(next)
+    return true
   }
 
   #store(object: LocalObject): void {

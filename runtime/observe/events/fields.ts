@@ -64,6 +64,7 @@ export interface EventFields extends AttachEventFields {
     readonly kind: string
     readonly item: string
     readonly problem: string
+    readonly fix: string
     readonly resolved: boolean
   }
   /** Clients are told a shorter name of a tool. */

@@ -157,11 +157,9 @@ export const eventTable: EventTable = {
     message: ({ resolved }) =>
       resolved ? 'a name can be offered again' : 'a name cannot be offered as it stands',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
-    condition: ({ kind, item, problem, resolved }) => ({
+    condition: ({ kind, item, problem, fix, resolved }) => ({
       id: `name_conflict/${kind}/${item}`,
-      open: resolved
-        ? undefined
-        : { message: problem, fix: 'rename it by aggregation.tools overrides, or choose a prefixFormat' },
+      open: resolved ? undefined : { message: problem, fix },
     }),
   },
   tool_alias: { message: 'a tool has a short name for clients, because its own is too long', level: 'info' },

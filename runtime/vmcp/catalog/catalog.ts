@@ -179,7 +179,7 @@ function firstWins(
         entries.set(key, { key, backend: listing.backend, original: key, json, ...(refused && { refused }) })
       else {
         problems.push({
-          kind: 'collision',
+          kind: 'same_address',
           subject: key,
           message: `${what} ${key} of ${listing.backend} is left out: ${known.backend} offers it`,
         })

@@ -89,6 +89,7 @@ export type ItemKind = 'tools' | 'resources' | 'templates' | 'prompts'
 export interface CatalogNotice {
   readonly kind:
     | 'collision'
+    | 'same_address'
     | 'conflict'
     | 'shadowed'
     | 'reserved'

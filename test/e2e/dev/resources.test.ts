@@ -57,6 +57,7 @@ await t.test(
     write(group(), echo, virtualServer())
     await dev.waitFor(/^edits apply again$/m)
     write(group(), virtualServer('v', 'other'), echo)
+    await dev.waitFor(/^edit applied at \d\d:\d\d:\d\d: VirtualMCPServer v$/m)
     await dev.waitFor(
       /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; what ran before keeps running on 127/m,
     )

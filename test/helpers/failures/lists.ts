@@ -1,5 +1,6 @@
 /** Failures of what backends offer: items, names, locks. */
 import type { Test } from 'tap'
+import type { RawBackendOptions } from '../mcp/raw-backend.ts'
 import { approved, changed, lockOf, pinning } from '../vmcp/pinning.ts'
 import { bareNames } from '../vmcp/vmcp.ts'
 import { openSession } from '../mcp/wire.ts'
@@ -60,7 +61,11 @@ async function changedTool(t: Test): Promise<Rig> {
   return running
 }
 
-const conflict = { type: 'name_conflict', lasts: true, fix: /rename it/ } as const
+const conflict = {
+  type: 'name_conflict',
+  lasts: true,
+  fix: /rename it by aggregation.tools overrides/,
+} as const
 
 export const listFailures: readonly Failure[] = [
   {
@@ -139,6 +144,36 @@ export const listFailures: readonly Failure[] = [
   },
   {
     ...conflict,
+    name: 'a resource whose address another backend has',
+    async drive(t) {
+      const options: RawBackendOptions = {
+        capabilities: '{"tools":{},"resources":{}}',
+        responses: { 'resources/list': () => '{"resources":[{"uri":"memory://graph","name":"graph"}]}' },
+      }
+      const [one, two] = await Promise.all([backend(t, options), backend(t, options)])
+      const running = await rig(t, { one, two })
+      const session = await openSession(running.vmcp.url)
+      await session.request('resources/list', {})
+      return running
+    },
+    fix: /let the backends use different ones/,
+    message: /resource memory:\/\/graph of two is left out: one offers it/,
+  },
+  {
+    ...conflict,
+    name: 'an override that matches no tool',
+    async drive(t) {
+      const tools = [{ workload: 'one', overrides: { ecoh: { name: 'say' } } }]
+      const aggregation = { conflictResolution: 'manual', tools }
+      const running = await rig(t, { one: await backend(t) }, { aggregation })
+      await running.call('echo')
+      return running
+    },
+    fix: /correct the name in aggregation.tools overrides/,
+    message: /the override of ecoh matches no tool of one/,
+  },
+  {
+    ...conflict,
     name: 'a workflow that is beyond what all may take together',
     async drive(t) {
       const properties = Object.fromEntries(
@@ -155,6 +190,7 @@ export const listFailures: readonly Failure[] = [
       t.notMatch(listed, '"name":"w5"')
       return running
     },
+    fix: /correct the workflow/,
     message: /workflow w5 is left out: compositeTools\[5\]\.parameters: all workflows together may hold/,
   },
   {

@@ -1,7 +1,11 @@
 /** Shows a session on the screen: at most one drawing at a time, and always the latest state last. */
 import { clientAddressesOf, type DisplayedSession } from './client-addresses.ts'
+import type { LocalObject } from '../../local/objects.ts'
 import { resourceRows } from './resources.ts'
 import type { ScreenWriter } from './screen.ts'
+
+/** Objects of one edit that are named. */
+const namedObjects = 5
 
 export interface DisplayOptions {
   readonly title: string
@@ -12,6 +16,8 @@ export interface DisplayOptions {
 export class Display {
   /** Problems of the latest edit; '' when it is applied. */
   problems = ''
+  /** What the latest edit changed; '' before the first. */
+  #edit = ''
   readonly #options: DisplayOptions
   #drawing: Promise<void> | undefined
   #again = false
@@ -20,6 +26,14 @@ export class Display {
 
   constructor(options: DisplayOptions) {
     this.#options = options
+  }
+
+  /** An edit was applied; one that changes nothing, a comment for instance, is not told. */
+  noteEdit(changed: readonly LocalObject[]): void {
+    if (changed.length === 0) return
+    const names = changed.slice(0, namedObjects).map(({ kind, metadata }) => `${kind} ${metadata.name}`)
+    const more = changed.length > namedObjects ? ` and ${changed.length - namedObjects} more` : ''
+    this.#edit = `edit applied at ${new Date().toTimeString().slice(0, 8)}: ${names.join(', ')}${more}`
   }
 
   redraw(session: DisplayedSession): void {
@@ -49,6 +63,7 @@ export class Display {
     this.#options.writer.show({
       title: this.#options.title,
       problems: this.problems,
+      edit: this.#edit,
       resources: resourceRows({ objects: cluster.objects, workloads, addresses }),
       addresses,
     })

@@ -12,6 +12,8 @@ export interface Screen {
   readonly title: string
   /** Problems of the latest edit, which is not applied; '' when all is well. */
   readonly problems: string
+  /** What the latest edit that is applied changed; '' when there was none. */
+  readonly edit: string
   readonly resources: readonly ResourceRow[]
   readonly addresses: readonly ClientAddress[]
 }
@@ -52,7 +54,8 @@ export class ScreenWriter {
     if (screen.problems) {
       lines.push('', paint('red', 'The latest edit is not applied:'), screen.problems)
     }
-    lines.push('', paint('dim', `Output: gatehouse logs NAME, or the files in ${this.#logs}`))
+    lines.push('', ...(screen.edit ? [paint('dim', screen.edit)] : []))
+    lines.push(paint('dim', `Output: gatehouse logs NAME, or the files in ${this.#logs}`))
     lines.push(paint('dim', 'Edits to the manifests apply at once. Ctrl-C stops everything.'))
     return lines.join('\n')
   }
@@ -92,6 +95,7 @@ export class ScreenWriter {
     const hadProblems = this.#said.get('problems')
     this.#say('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
     if (hadProblems && !screen.problems) print('edits apply again')
+    this.#say('edit', screen.edit)
   }
 
   #sayGone(rows: readonly ResourceRow[]): void {

@@ -7,6 +7,23 @@ import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogNotice } from '../types.ts'
 
+type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
+
+/** What to do about each. */
+const fixes: Readonly<Record<Conflict, string>> = {
+  collision:
+    'rename one of them: a tool by aggregation.tools overrides or the prefixFormat, a workflow by its name',
+  same_address:
+    'an address cannot be changed here: let the backends use different ones, or leave one out of the group',
+  conflict:
+    'rename all but one by aggregation.tools overrides, or choose another conflictResolution or prefixFormat',
+  shadowed: 'to offer it too, rename it by aggregation.tools overrides',
+  reserved: 'rename it by aggregation.tools overrides',
+  long_name: 'set aggregation.maxToolNameLength, or rename it by aggregation.tools overrides',
+  unused_override: 'correct the name in aggregation.tools overrides, or remove the override',
+  workflow: 'correct the workflow, or see why a tool that it uses is not offered',
+}
+
 /** Beyond these only `/status` has them. */
 const maxConflicts = 100
 
@@ -25,8 +42,7 @@ export class Conflicts {
     for (const { problems } of catalogs()) {
       for (const problem of problems) {
         if (found.size >= maxConflicts) break
-        if (problem.kind !== 'malformed' && problem.kind !== 'withheld')
-          found.set(`${problem.kind} ${problem.subject}`, problem)
+        if (isConflict(problem.kind)) found.set(`${problem.kind} ${problem.subject}`, problem)
       }
     }
     for (const [key, problem] of found) if (!this.#known.has(key)) this.#tell(problem, { resolved: false })
@@ -45,6 +61,12 @@ export class Conflicts {
   }
 
   #tell({ kind, subject, message }: CatalogNotice, { resolved }: { readonly resolved: boolean }): void {
-    this.#events.emit('name_conflict', { kind, item: subject, problem: message, resolved })
+    if (!isConflict(kind)) return
+    this.#events.emit('name_conflict', { kind, item: subject, problem: message, fix: fixes[kind], resolved })
   }
+}
+
+/** What a backend lists that cannot be offered at all is told by the reader of its lists. */
+function isConflict(kind: CatalogNotice['kind']): kind is Conflict {
+  return kind !== 'malformed' && kind !== 'withheld'
 }
