@@ -8,12 +8,12 @@ import { GatehouseError, byText } from '../../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 
+const hint =
+  '# Serve this file: gatehouse vmcp serve --config FILE. Check it: gatehouse vmcp validate --config FILE.\n'
+
 /** Throws INVALID_CONFIG when a backend is not `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
-  const text = stringify(document(`${group}-vmcp`, group, backends), {
-    defaultStringType: 'QUOTE_DOUBLE',
-    defaultKeyType: 'PLAIN',
-  })
+  const text = hint + stringify(document(`${group}-vmcp`, group, backends), { lineWidth: 0 })
   parseVmcpConfig(text)
   return text
 }
