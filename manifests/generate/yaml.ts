@@ -27,12 +27,12 @@ export function jsonFile(value: object): string {
 }
 
 export function yamlValue(value: Json): string {
-  return stringify(value, { lineWidth: 0 })
+  return stringify(value, { lineWidth: 0, compat: 'yaml-1.1' })
 }
 
 function yamlObject(object: object): string {
   // Repeated objects are written out, not aliased.
-  const document = new Document(object, { aliasDuplicateObjects: false })
+  const document = new Document(object, { aliasDuplicateObjects: false, compat: 'yaml-1.1' })
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value !== 'string' || !node.value.includes('\uE000')) return

@@ -26,7 +26,7 @@ export function docsFile(kind: KindInfo, bundle: Bundle): string {
 function examplesOf({ kind, examples = {} }: KindInfo): string[] {
   const manifests = Object.entries(examples).flatMap(([name, spec]) => [
     '```yaml',
-    stringify({ apiVersion, kind, metadata: { name }, spec }, { lineWidth: 0 }).trimEnd(),
+    stringify({ apiVersion, kind, metadata: { name }, spec }, { lineWidth: 0, compat: 'yaml-1.1' }).trimEnd(),
     '```',
     '',
   ])

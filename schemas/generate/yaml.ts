@@ -10,7 +10,7 @@ const lineChars = 160
 
 /** Repeated objects are written out, not aliased. */
 export function compactYaml(object: object): string {
-  const document = new Document(object, { aliasDuplicateObjects: false })
+  const document = new Document(object, { aliasDuplicateObjects: false, compat: 'yaml-1.1' })
   visit(document, {
     Seq(_key, node) {
       node.flow = node.items.every(isScalar) && fits(node)

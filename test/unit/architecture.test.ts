@@ -199,12 +199,18 @@ t.test('modules: third-party packages enter through one module', async (t) => {
   }
 })
 
-t.test('yaml: is read in one place', async (t) => {
+t.test('yaml: is read in one place, and written in one', async (t) => {
   for (const file of files) {
     const text = readFileSync(join(root, file), 'utf8')
     const names = /import \{([^}]*)\} from 'yaml'/.exec(text)?.[1] ?? ''
     if (/\bparse/.test(names) && file !== 'runtime/config/common/yaml.ts')
       t.fail(`${file} must read YAML with readYaml`)
+    if (
+      /\bstringify/.test(names) &&
+      file.startsWith('runtime/') &&
+      file !== 'runtime/config/common/write-yaml.ts'
+    )
+      t.fail(`${file} must write YAML with writeYaml`)
   }
 })
 

@@ -5,7 +5,7 @@
  * a healthy cluster comes to.
  */
 import { type Command, Option } from 'commander'
-import { stringify } from 'yaml'
+import { writeYaml } from '../../config/index.ts'
 import type { LocalObject } from '../local/objects.ts'
 import { settledCluster } from '../dev/settled.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -55,7 +55,7 @@ async function render(options: Options): Promise<number> {
   print(
     options.output === 'json'
       ? JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clean }, undefined, 2)
-      : clean.map((object) => `---\n${stringify(object, { lineWidth: 0 })}`).join(''),
+      : clean.map((object) => `---\n${writeYaml(object)}`).join(''),
   )
   return exitCode.ok
 }

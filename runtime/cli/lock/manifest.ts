@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
 import { apiVersion, pinScheme, type ToolLockSpec } from '../../../schemas/index.ts'
-import { readYaml } from '../../config/index.ts'
+import { quotedForKubectl, readYaml } from '../../config/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { Surveyed } from '../../vmcp/index.ts'
@@ -100,7 +100,12 @@ function canonical(json: string): string {
 }
 
 export function manifestText(target: LockTarget, spec: ToolLockSpec): string {
-  return yamlText(new Document({ apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec }))
+  return yamlText(
+    new Document(
+      { apiVersion, kind: 'MCPToolLock', metadata: { name: target.name }, spec },
+      quotedForKubectl,
+    ),
+  )
 }
 
 /** A document as YAML; characters that an editor would not show are escapes. */

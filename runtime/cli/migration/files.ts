@@ -1,9 +1,9 @@
 /** The files that a migration writes: named after their sources, and one with the Secrets that it made. */
 import { basename, relative } from 'node:path'
 import { statSync } from 'node:fs'
-import { stringify } from 'yaml'
 import type { Fields } from '../../../schemas/index.ts'
 import type { FolderFile } from '../../clients/index.ts'
+import { writeYaml } from '../../config/index.ts'
 import type { Migration } from '../../migration/index.ts'
 
 const secretsFile = 'secrets.yaml'
@@ -23,7 +23,7 @@ export function migrationFiles(migration: Migration, paths: readonly string[]): 
 
 /** Everything that is written, as one stream of documents. */
 export function documentsText(docs: readonly Fields[]): string {
-  return docs.map((doc) => stringify(doc, { lineWidth: 0 })).join('---\n')
+  return docs.map(writeYaml).join('---\n')
 }
 
 function nameOf(source: string, paths: readonly string[]): string {

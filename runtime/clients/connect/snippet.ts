@@ -2,7 +2,7 @@
  * What a person adds by hand instead: the entry in the client's format, its own command, and its link.
  */
 import { stringify as stringifyToml } from 'smol-toml'
-import { stringify as stringifyYaml } from 'yaml'
+import { writeYaml } from '../../config/index.ts'
 import type { FileScope } from '../catalog/client-row.ts'
 import { clientRow } from '../catalog/clients.ts'
 import { type ClientConnection, connectionEntry } from './entry.ts'
@@ -25,7 +25,7 @@ export function snippetOf(connection: ClientConnection, key: readonly string[], 
   const text = {
     json: () => `${JSON.stringify(nested, undefined, 2)}\n`,
     toml: () => `${stringifyToml(nested).trim()}\n`,
-    yaml: () => stringifyYaml(nested, { lineWidth: 0 }),
+    yaml: () => writeYaml(nested),
   }[row.format]()
   return {
     text,

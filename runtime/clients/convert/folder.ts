@@ -1,8 +1,8 @@
 /**
  * The files of a folder of manifests: for `gatehouse dev -f`, `gatehouse validate -f` and `kubectl apply -k` alike.
  */
-import { stringify } from 'yaml'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { writeYaml } from '../../config/index.ts'
 import type { Conversion } from './convert.ts'
 import type { ConvertedManifest } from './manifest.ts'
 
@@ -72,5 +72,5 @@ function documents(manifests: readonly ConvertedManifest[]): string {
 }
 
 function yaml(document: unknown): string {
-  return stringify(document, { lineWidth: 0 })
+  return writeYaml(document)
 }

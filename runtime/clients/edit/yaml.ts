@@ -4,7 +4,8 @@
  * Only maps in block style are edited. A new member stands after the last one. Does not check the outcome: `edit.ts`
  * parses it again.
  */
-import { isAlias, isMap, isScalar, type Pair, stringify, type YAMLMap } from 'yaml'
+import { isAlias, isMap, isScalar, type Pair, type YAMLMap } from 'yaml'
+import { writeYaml } from '../../config/index.ts'
 import { yamlDocument } from '../document/document.ts'
 import { lineEndOf, lineStart, nextLine, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'
@@ -120,7 +121,7 @@ function newLineBefore(text: string, at: number): string {
 
 function block(text: string, path: readonly string[], value: unknown, indent: string): string {
   const nested = path.reduceRight<unknown>((held, name) => ({ [name]: held }), value)
-  const lines = stringify(nested, { lineWidth: 0 }).trimEnd().split('\n')
+  const lines = writeYaml(nested).trimEnd().split('\n')
   const end = lineEndOf(text)
   return lines.map((line) => `${indent}${line}${end}`).join('')
 }

@@ -1,7 +1,8 @@
 /**
  * The one strict YAML reader: configuration files and manifests. JSON is read as well, being a part of YAML.
  *
- * YAML 1.2 with values that JSON can hold. Refused, with the line: syntax errors, repeated keys, keys that are not plain
+ * YAML 1.2 with values that JSON can hold, and plain scalars as kubectl reads them: `yes` and `on` are true, `0644` is octal.
+ * Otherwise what is checked here would be another thing on a cluster. Files of other programs are read by YAML 1.2. Refused, with the line: syntax errors, repeated keys, keys that are not plain
  * values, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
  * deep or stand for too much through aliases. The library checks repeated keys in quadratic time and writes collection
  * keys in exponential time, so both checks are made here, before a value is built.
@@ -18,6 +19,8 @@ import {
   isScalar,
   LineCounter,
   parseAllDocuments,
+  type ScalarTag,
+  type Tags,
 } from 'yaml'
 
 /** Its path is `line <number>`. */
@@ -49,17 +52,50 @@ const maxDepth = 100
 const maxAliased = 100_000
 const maxViolations = 20
 
+/** YAML 1.1 has them, and kubectl does not take plain scalars for them. */
+const notOfKubectl = /:(?:binary|merge|omap|pairs|set|timestamp)$/
+
+const kubectlScalars = {
+  schema: 'yaml-1.1',
+  customTags: (tags: Tags): Tags => [
+    ...tags.filter(
+      (tag) =>
+        typeof tag === 'object' && !notOfKubectl.test(tag.tag) && !('format' in tag && tag.format === 'TIME'),
+    ),
+    otherIntegers,
+  ],
+} as const
+
+const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
+
+/** `0o17`, `0X1F` and `0B1`, which kubectl knows as well. */
+export const otherIntegers: ScalarTag = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  test: /^[-+]?0(?:o[0-7]+|X[\da-fA-F]+|B[01]+)$/,
+  resolve(text) {
+    const [, sign, letter = '', digits = ''] = /^([-+]?)0(.)(.+)$/.exec(text) ?? []
+    return (sign === '-' ? -1 : 1) * Number.parseInt(digits, radixes[letter])
+  },
+}
+
 /** Reads all documents of a text. Never throws. */
 export function readYaml(text: string): YamlRead {
   const lines = new LineCounter()
-  const { documents, violations } = readYamlTree(text, lines)
+  const { documents, violations } = readYamlTree(text, { lines, kubectl: true })
   return { documents: documents.map((document) => documentOf(document, lines)), violations }
 }
 
-/** The same as nodes with their offsets, for edits that leave everything else as it is. Never throws. */
+/**
+ * The same as nodes with their offsets, for edits that leave everything else as it is; plain scalars by YAML 1.2 unless
+ * `kubectl` is true. Never throws.
+ */
 export function readYamlTree(
   text: string,
-  lines = new LineCounter(),
+  {
+    lines = new LineCounter(),
+    kubectl = false,
+  }: { readonly lines?: LineCounter; readonly kubectl?: boolean } = {},
 ): { readonly documents: readonly Document[]; readonly violations: readonly YamlViolation[] } {
   if (Buffer.byteLength(text) > maxBytes) {
     return {
@@ -73,6 +109,7 @@ export function readYamlTree(
     strict: true,
     prettyErrors: false,
     resolveKnownTags: false,
+    ...(kubectl && kubectlScalars),
   })
   const documents: readonly Document[] = Array.isArray(parsed) ? parsed : []
   const violations = documents.flatMap((document) => violationsOf(document, lines))
@@ -155,6 +192,8 @@ class Walk {
     if (!isScalar(key) || !isPlain(key.value)) return this.#failure(key, 'a key must be a plain value')
     if (key.anchor !== undefined) this.#anchors.set(key.anchor, key)
     const name = String(key.value)
+    if (typeof key.value === 'boolean' && key.source !== undefined && key.source.toLowerCase() !== name)
+      this.#failure(key, `the key ${key.source} is read as ${name} by kubectl; put it in quotes`)
     if (seen.has(name)) this.#failure(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
     seen.add(name)
   }

@@ -1,6 +1,6 @@
 /** The configuration in force as text. Secrets are not in it; whatever looks like one is left out all the same. */
-import { stringify } from 'yaml'
 import { isFields } from '../../../schemas/index.ts'
+import { writeYaml } from '../../config/index.ts'
 import { recordedPayload } from '../../observe/index.ts'
 import type { ConfigView } from '../api.ts'
 import type { ConsoleView } from '../view.ts'
@@ -26,7 +26,7 @@ function textOf(config: unknown): string {
   const redacted = recordedPayload(JSON.stringify(config, withoutLiterals), { whole: true }, maxBytes)
   if (!redacted) return ''
   const value: unknown = JSON.parse(redacted.json)
-  return typeof value === 'string' ? value : stringify(value)
+  return typeof value === 'string' ? value : writeYaml(value)
 }
 
 /** Values whose names say nothing: headers that are sent with requests may be credentials, whatever they are called. */

@@ -7,6 +7,8 @@ import {
   loadProxyFile,
   loadVmcpConfig,
   readYaml,
+  readYamlTree,
+  writeYaml,
 } from '../../../runtime/config/index.ts'
 
 /** Nine levels of nine: half a thousand million items in a few hundred bytes. */
@@ -31,6 +33,10 @@ const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
   'a map as key': ['? {a: 1}\n: 2', '1: a key must be a plain value'],
   'maps as keys of maps': ['? '.repeat(60), '1: a key must be a plain value'],
   'an alias as key': ['a: &x b\n*x : 1', '2: a key must be a plain value'],
+  'a key that kubectl takes for true': [
+    'a: 1\ny: 2',
+    '2: the key y is read as true by kubectl; put it in quotes',
+  ],
   'no key': ['? \n: 2', /a key must be a plain value/],
   'a tag of another type': ['a: !!binary aGk=', /^1: Unresolved tag/],
   'a tag of a program': ['a: !!js/function f', /^1: Unresolved tag/],
@@ -57,6 +63,48 @@ t.test('yaml: what is refused is named with its line', async (t) => {
   }
 })
 
+/** Plain scalars that YAML 1.1 and 1.2 take for different things, as sigs.k8s.io/yaml 1.6.0 of kubectl reads them. */
+const plain: Readonly<Record<string, unknown>> = {
+  yes: true,
+  No: false,
+  y: true,
+  on: true,
+  OFF: false,
+  '~': null,
+  '0644': 420,
+  '0o17': 15,
+  '08': 8,
+  '0x1F': 31,
+  '-0X1F': -31,
+  '0b11': 3,
+  '0B1': 1,
+  '1_000': 1000,
+  '1_000.5': 1000.5,
+  '12e03': 12_000,
+  '.5': 0.5,
+  '1:30': '1:30',
+  '190:20:30.5': '190:20:30.5',
+  '2026-01-01': '2026-01-01',
+  '2001-12-14t21:59:43.10-05:00': '2001-12-14t21:59:43.10-05:00',
+  '0o8': '0o8',
+  '<<': '<<',
+  '=': '=',
+}
+
+t.test('yaml: plain scalars are what kubectl takes them for', async (t) => {
+  for (const [text, expected] of Object.entries(plain))
+    t.strictSame(readYaml(`a: ${text}`).documents[0]?.value, { a: expected }, text)
+})
+
+t.test('yaml: a text that is written is the same text for kubectl and for readers of YAML 1.2', async (t) => {
+  for (const text of [...Object.keys(plain), 'n', 'True', 'null', '', '0', '-', 'x: y', '#', '1e3', '.inf']) {
+    const written = writeYaml({ a: [text] })
+    t.strictSame(readYaml(written).documents[0]?.value, { a: [text] }, written)
+    t.strictSame(readYamlTree(written).documents[0]?.toJS(), { a: [text] }, written)
+    if (plain[text] !== text) t.match(written, /- ["']/, `${text} is quoted`)
+  }
+})
+
 t.test('yaml: what is honest is read', async (t) => {
   const value = (text: string): unknown => {
     const { documents, violations } = readYaml(text)
@@ -65,8 +113,8 @@ t.test('yaml: what is honest is read', async (t) => {
   }
   t.strictSame(value('a: 1\n---\nb: [x, null, true, 1.5]'), [{ a: 1 }, { b: ['x', null, true, 1.5] }])
   t.strictSame(value('{"a": {"b": [1, "two", null]}}'), [{ a: { b: [1, 'two', null] } }])
-  t.strictSame(value('a: &x {y: 1}\nb: *x'), [{ a: { y: 1 }, b: { y: 1 } }])
-  t.strictSame(value('a: yes\nb: 010\nc: on'), [{ a: 'yes', b: 10, c: 'on' }])
+  t.strictSame(value('a: &x {k: 1}\nb: *x'), [{ a: { k: 1 }, b: { k: 1 } }])
+  t.strictSame(value('"y": yes\nb: 010\ntrue: on'), [{ y: true, b: 8, true: true }])
   t.strictSame(value(`${'['.repeat(100)}${']'.repeat(100)}`), [JSON.parse('['.repeat(100) + ']'.repeat(100))])
   t.strictSame(value('%YAML 1.2\n---\na: 1'), [{ a: 1 }])
   t.strictSame(value(''), [])

@@ -3,9 +3,8 @@
  * `vmcp serve --group`, which runs without a file and therefore only on this machine.
  */
 import { renameSync, writeFileSync } from 'node:fs'
-import { stringify } from 'yaml'
 import { GatehouseError, byText } from '../../../../schemas/index.ts'
-import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
+import { parseVmcpConfig, type VmcpConfig, writeYaml } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 
 const hint =
@@ -13,7 +12,7 @@ const hint =
 
 /** Throws INVALID_CONFIG when a backend is not `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
-  const text = hint + stringify(document(`${group}-vmcp`, group, backends), { lineWidth: 0 })
+  const text = hint + writeYaml(document(`${group}-vmcp`, group, backends))
   parseVmcpConfig(text)
   return text
 }
@@ -39,7 +38,7 @@ export function quickConfig(
         '--host: without a configuration file there is no authentication, so only a loopback address is allowed',
     })
   }
-  return parseVmcpConfig(stringify(document(group, group, backends)))
+  return parseVmcpConfig(writeYaml(document(group, group, backends)))
 }
 
 function document(name: string, group: string, backends: readonly string[]): unknown {

@@ -7,7 +7,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isMap, isNode, isSeq } from 'yaml'
 import { GatehouseError, hiddenInText, isFields } from '../../../../schemas/index.ts'
-import { readYaml, readYamlTree } from '../../../config/index.ts'
+import { quotedForKubectl, readYaml, readYamlTree } from '../../../config/index.ts'
 import { yamlText } from '../manifest.ts'
 import { type Change, changed, type Steps } from './change.ts'
 
@@ -75,7 +75,7 @@ function yamlEdited(text: string, at: number, change: Change): string {
   const [start, end] = contents.range
   try {
     apply(document, change)
-    const alone = new Document()
+    const alone = new Document(null, quotedForKubectl)
     alone.contents = contents
     // What stands before it is outside of its range.
     contents.commentBefore = null
