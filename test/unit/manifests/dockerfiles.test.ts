@@ -47,9 +47,21 @@ for (const { path, program } of images) {
     const { engines, devDependencies } = declared
     t.equal(node, devDependencies.node, 'and is the one the project is tested with')
     t.equal(Number(engines.node.match(/\d+/)?.[0]), Number(node?.split('.')[0]))
-    t.ok(of('FROM').length >= 2, 'build and final stage')
-    for (const base of of('FROM')) t.match(base, /^node:\$\{NODE\}-bookworm(-slim)?( AS \w+)?$/)
+    t.strictSame(of('FROM'), [
+      '--platform=$BUILDPLATFORM node:${NODE}-bookworm AS build',
+      'node:${NODE}-bookworm-slim AS node',
+      '${BASE}',
+    ])
+    t.match(of('ARG')[1], /^BASE=gcr\.io\/distroless\/cc-debian\d+:nonroot$/, 'it has no tags for versions')
   })
+
+  await t.test(
+    `${path}: nothing runs in the final stage, which has no shell and may be of another platform`,
+    async (t) => {
+      t.notOk(final.some((one) => one.name === 'RUN'))
+      t.notOk(final.some((one) => one.rest.startsWith('/bin/')))
+    },
+  )
 
   await t.test(
     `${path}: the final stage runs as a numbered user that is not root, started without a shell`,
@@ -110,6 +122,7 @@ for (const { path, program } of images) {
       const app = mkdtempSync(join(tmpdir(), 'gatehouse-image-'))
       t.teardown(() => rmSync(app, { recursive: true, force: true }))
       for (const { rest } of final.filter((one) => one.name === 'COPY')) {
+        if (rest.startsWith('--from=node')) continue
         const [source = '', target = ''] = rest.split(/\s+/).filter((word) => !word.startsWith('--'))
         cpSync(join(root, source.replace('/src/', '')), join(app, target), { recursive: true })
       }

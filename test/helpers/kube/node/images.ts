@@ -48,15 +48,13 @@ function applied(image: Image, line: string): Image {
     case 'LABEL':
     case 'EXPOSE':
     case 'STOPSIGNAL':
-    // Only takes things away from the base.
-    case 'RUN':
       return image
     case 'FROM':
-      if (!words[0]?.startsWith('node:')) throw new Error(`an unknown base: ${rest}`)
-      addNode(image.root)
+      if (rest !== '${BASE}') throw new Error(`an unknown base: ${rest}`)
       return image
     case 'COPY':
-      copy(words, image.root)
+      if (words[0] === '--from=node') copyOfNode(words, image.root)
+      else copy(words, image.root)
       return image
     case 'ENV': {
       const [, name = '', value = ''] = /^([^=]+)=(.*)$/.exec(rest) ?? []
@@ -81,6 +79,12 @@ function copy(words: readonly string[], root: string): void {
   if (!existsSync(from)) throw new Error(`COPY ${source}: nothing there; run make build first`)
   mkdirSync(dirname(join(root, target)), { recursive: true })
   cpSync(from, join(root, target), { recursive: true })
+}
+
+/** The stage `node` is an official image of Node. */
+function copyOfNode([, source]: readonly string[], root: string): void {
+  if (source === '/usr/local/bin/node') addNode(root)
+  else if (source !== '/usr/local/LICENSE') throw new Error(`not known of the images of Node: ${source}`)
 }
 
 /** Node where its official images have it. One copy serves all images. */

@@ -1,0 +1,145 @@
+/**
+ * Both images as root file systems, without an image builder: what the packages of their base hold, from this machine's
+ * Debian, and what the last stage of their Dockerfiles copies. There is no shell in them, and nothing else that could be started.
+ *
+ * Source: distroless, base/config.bzl and cc/config.bzl (the packages), base/README.md (the rest).
+ */
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t, { type Test } from 'tap'
+import { manifestsFolder } from '../helpers/hooks/manifests.ts'
+import { type Image, imageOfDockerfile } from '../helpers/kube/node/images.ts'
+
+/** Names of Debian 12 and 13. */
+const packages = [
+  ['libc6'],
+  ['libssl3', 'libssl3t64'],
+  ['libgcc-s1'],
+  ['libstdc++6'],
+  ['libgomp1'],
+  ['zlib1g'],
+  ['libzstd1'],
+]
+
+function filesOf(names: readonly string[]): readonly string[] {
+  for (const name of names) {
+    const { status, stdout } = spawnSync('dpkg', ['-L', name], { encoding: 'utf8' })
+    if (status === 0) return stdout.split('\n').filter((path) => path.startsWith('/') && path !== '/.')
+  }
+  return []
+}
+
+function missing(): string | false {
+  if (process.getuid?.() !== 0) return 'chroot needs root'
+  if (!existsSync('dist/gatehouse.js')) return 'not built: run `make build`'
+  const without = packages.find((names) => filesOf(names).length === 0)
+  return without ? `Debian's package ${without[0]} is not on this machine` : false
+}
+
+/** The base: merged /usr, libraries, a user, places to write. */
+function base(root: string): void {
+  for (const folder of ['usr/lib', 'usr/lib64', 'usr/bin', 'etc/ssl/certs', 'proc', 'dev', 'tmp'])
+    mkdirSync(join(root, folder), { recursive: true })
+  for (const name of ['lib', 'lib64', 'bin']) symlinkSync(`usr/${name}`, join(root, name))
+  chmodSync(join(root, 'tmp'), 0o1777)
+  for (const path of packages.flatMap(filesOf)) {
+    if (statSync(path).isDirectory() || path.startsWith('/usr/share/')) continue
+    mkdirSync(join(root, dirname(path)), { recursive: true })
+    copyFileSync(path, join(root, path))
+  }
+  writeFileSync(join(root, 'etc/passwd'), 'nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n')
+  writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n')
+}
+
+function rootOf(t: Test, file: string): { readonly root: string; readonly image: Image } {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-rootfs-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const root = join(folder, 'root')
+  base(root)
+  return { root, image: imageOfDockerfile(file, root) }
+}
+
+/** What a container runtime starts: entrypoint and arguments, as the image's user, with /proc. */
+function command(root: string, image: Pick<Image, 'entrypoint' | 'user'>, args: readonly string[]) {
+  const start =
+    'mount --rbind /proc "$0/proc"; user=$1; shift; exec chroot --userspec="$user" --groups= "$0" "$@"'
+  const words = [root, `${image.user}:${image.user}`, ...image.entrypoint, ...args]
+  return ['unshare', ['--mount', 'sh', '-euc', start, ...words]] as const
+}
+
+function run(root: string, image: Image, ...args: string[]) {
+  const [program, words] = command(root, image, args)
+  return spawnSync(program, words, { env: { ...image.env }, encoding: 'utf8', timeout: 60_000 })
+}
+
+const skip = missing()
+
+t.test(
+  'runtime image: has Node, its libraries and the program, and nothing else to start',
+  { skip },
+  async (t) => {
+    const { root, image } = rootOf(t, 'runtime/Dockerfile')
+    t.equal(image.user, 65_532)
+    const programs = globSync('**/{bin,sbin}/*', { cwd: root }).filter((path) =>
+      statSync(join(root, path)).isFile(),
+    )
+    t.strictSame(programs, ['usr/local/bin/node'])
+    const help = run(root, image, '--help')
+    t.equal(help.status, 0, help.stderr)
+    cpSync(join(manifestsFolder, 'examples/authz'), join(root, 'tmp/authz'), { recursive: true })
+    const validated = run(root, image, 'validate', '-f', '/tmp/authz')
+    t.equal(validated.status, 0, `the policy engine is there: ${validated.stderr}`)
+  },
+)
+
+t.test(
+  'runtime image: unpacks itself into a volume, and runs from there in an image that holds nothing',
+  { skip },
+  async (t) => {
+    const { root, image } = rootOf(t, 'runtime/Dockerfile')
+    const unpacked = run(root, image, 'unpack', '/tmp/gatehouse')
+    t.equal(unpacked.status, 0, unpacked.stderr)
+    const empty = mkdtempSync(join(tmpdir(), 'gatehouse-rootfs-'))
+    t.teardown(() => rmSync(empty, { recursive: true, force: true }))
+    cpSync(join(root, 'tmp/gatehouse'), join(empty, 'gatehouse'), { recursive: true })
+    for (const name of ['tmp', 'proc']) mkdirSync(join(empty, name))
+    chmodSync(empty, 0o755)
+    // As the container of a stdio server starts it.
+    const at = (name: string) => `/gatehouse/${name}`
+    const entrypoint = [at('ld.so'), '--library-path', at('lib'), at('node'), at('gatehouse.js')]
+    const help = run(empty, { ...image, entrypoint }, 'proxy', '--help')
+    t.equal(help.status, 0, help.stderr)
+    t.match(help.stdout, 'gatehouse proxy')
+  },
+)
+
+t.test('hooks image: the server starts and answers', { skip }, async (t) => {
+  const { root, image } = rootOf(t, 'hooks/Dockerfile')
+  const [program, words] = command(root, image, ['--host', '127.0.0.1', '--port', '0'])
+  const server = spawn(program, words, { env: { ...image.env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  t.teardown(() => server.kill('SIGKILL'))
+  const printed: string[] = []
+  for await (const line of createInterface(server.stderr)) {
+    printed.push(line)
+    if (line.includes('"listening"')) break
+  }
+  const port = /"port":(\d+)/.exec(printed.join('\n'))?.[1]
+  t.ok(port, printed.join('\n'))
+  const response = await fetch(`http://127.0.0.1:${port}/readyz`)
+  t.equal(response.status, 200)
+})
