@@ -1,7 +1,7 @@
 /**
  * The one strict YAML reader: configuration files and manifests. JSON is read as well, being a part of YAML.
  *
- * YAML 1.2 with values that JSON can hold, and plain scalars as kubectl reads them: `yes` and `on` are true, `0644` is octal.
+ * YAML 1.2 with values that JSON can hold, and plain scalars and merge keys (`<<`) as kubectl reads them: `yes` and `on` are true, `0644` is octal.
  * Otherwise what is checked here would be another thing on a cluster. Files of other programs are read by YAML 1.2. Refused, with the line: syntax errors, repeated keys, keys that are not plain
  * values, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
  * deep or stand for too much through aliases. The library checks repeated keys in quadratic time and writes collection
@@ -17,6 +17,7 @@ import {
   isMap,
   isPair,
   isScalar,
+  isSeq,
   LineCounter,
   parseAllDocuments,
   type ScalarTag,
@@ -53,7 +54,7 @@ const maxAliased = 100_000
 const maxViolations = 20
 
 /** YAML 1.1 has them, and kubectl does not take plain scalars for them. */
-const notOfKubectl = /:(?:binary|merge|omap|pairs|set|timestamp)$/
+const notOfKubectl = /:(?:binary|omap|pairs|set|timestamp)$/
 
 const kubectlScalars = {
   schema: 'yaml-1.1',
@@ -181,11 +182,22 @@ class Walk {
     for (const item of node.items) {
       if (!isPair(item)) this.visit(item, depth + 1)
       else {
-        this.#key(item.key, keys)
+        if (isMergeKey(item.key)) this.#merge(item.value, item === node.items[0])
+        else this.#key(item.key, keys)
         this.visit(item.value, depth + 1)
       }
     }
     this.#open.delete(node)
+  }
+
+  /** The value of `<<`: a map, or a list of maps, whose members stand in for those that are not written out. */
+  #merge(value: unknown, first: boolean): void {
+    if (!first)
+      return this.#failure(value, 'a merge key (<<) must stand first: kubectl replaces what stands before it')
+    const target = (node: unknown): unknown => (isAlias(node) ? this.#anchors.get(node.source) : node)
+    const whole = target(value)
+    const sources = isSeq(whole) ? whole.items.map(target) : [whole]
+    if (!sources.every(isMap)) this.#failure(value, 'a merge key (<<) needs a map, or a list of maps')
   }
 
   #key(key: unknown, seen: Set<string>): void {
@@ -201,6 +213,11 @@ class Walk {
   #failure(node: unknown, message: string): void {
     this.violations.push(violationAt(this.#lines.linePos(offsetOf(node) ?? 0).line, message))
   }
+}
+
+/** Where merge keys are read, theirs is no text. */
+function isMergeKey(key: unknown): boolean {
+  return isScalar(key) && typeof key.value === 'symbol'
 }
 
 function isPlain(value: unknown): value is string | number | boolean {

@@ -37,6 +37,17 @@ const refused: Readonly<Record<string, readonly [string, string | RegExp]>> = {
     'a: 1\ny: 2',
     '2: the key y is read as true by kubectl; put it in quotes',
   ],
+  'a merge of a text': ['a: &a x\nb: {<<: *a}', '2: a merge key (<<) needs a map, or a list of maps'],
+  'a merge of a list of texts': [
+    'b: {<<: [{a: 1}, x]}',
+    '1: a merge key (<<) needs a map, or a list of maps',
+  ],
+  'a merge with itself': ['b: &b {<<: *b}', '1: the alias *b stands for what it is in'],
+  'a merge after members': [
+    'a: &a {i: 1}\nb: {i: 2, <<: *a}',
+    '2: a merge key (<<) must stand first: kubectl replaces what stands before it',
+  ],
+  'a merge of nothing': ['b: {<<: *x}', /a merge key|has no anchor/],
   'no key': ['? \n: 2', /a key must be a plain value/],
   'a tag of another type': ['a: !!binary aGk=', /^1: Unresolved tag/],
   'a tag of a program': ['a: !!js/function f', /^1: Unresolved tag/],
@@ -87,13 +98,29 @@ const plain: Readonly<Record<string, unknown>> = {
   '2026-01-01': '2026-01-01',
   '2001-12-14t21:59:43.10-05:00': '2001-12-14t21:59:43.10-05:00',
   '0o8': '0o8',
-  '<<': '<<',
   '=': '=',
 }
 
 t.test('yaml: plain scalars are what kubectl takes them for', async (t) => {
   for (const [text, expected] of Object.entries(plain))
     t.strictSame(readYaml(`a: ${text}`).documents[0]?.value, { a: expected }, text)
+})
+
+t.test('yaml: merge keys stand in for what is not written out', async (t) => {
+  const read = (text: string): unknown => readYaml(text).documents[0]?.value
+  const base = 'base: &b {image: x, env: {A: one}}\nmore: &m {image: w, port: 1}\n'
+  t.match(read(`${base}a:\n  <<: *b\n  image: z`), { a: { image: 'z', env: { A: 'one' } } })
+  t.match(read(`${base}a: {<<: [*m, *b]}`), { a: { image: 'w', port: 1, env: { A: 'one' } } })
+  t.strictSame(read('a: {<<: {b: 1}, "<<": 2}'), { a: { b: 1, '<<': 2 } }, 'in quotes it is a name')
+  t.strictSame(
+    read('a: &a {b: 1}\nc: {<<: *a, __proto__: {d: 1}}'),
+    JSON.parse('{"a":{"b":1},"c":{"b":1,"__proto__":{"d":1}}}'),
+  )
+  const chain = Array.from({ length: 2000 }, (_, i) => `k${i + 1}: &k${i + 1} {<<: *k${i}, m${i}: 1}`)
+  t.match(
+    readYaml(['k0: &k0 {a: 1}', ...chain].join('\n')).violations[0]?.message,
+    /too much through aliases|levels deep/,
+  )
 })
 
 t.test('yaml: a text that is written is the same text for kubectl and for readers of YAML 1.2', async (t) => {
