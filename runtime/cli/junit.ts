@@ -1,12 +1,13 @@
 /** The frame of JUnit XML reports for CI, the same for every command that writes one. */
 
 /** `cases` are lines of XML, one for each test case. */
-export function junitReport(suite: string, cases: readonly string[], failures: number): string {
+export function junitReport(suite: string, cases: readonly string[], failures: number, skipped = 0): string {
   const counts = `tests="${cases.length}" failures="${failures}"`
+  const left = skipped > 0 ? ` skipped="${skipped}"` : ''
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites ${counts}>`,
-    `  <testsuite name="${suite}" ${counts}>`,
+    `  <testsuite name="${suite}" ${counts}${left}>`,
     ...cases,
     '  </testsuite>',
     '</testsuites>',

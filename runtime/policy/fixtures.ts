@@ -5,6 +5,7 @@
 import { type AuthorizerConfig, makeAuthorizer } from './authorizer.ts'
 import { asked, type PolicyQuestion, type PolicySet } from './explain.ts'
 import { readPolicySet } from './cedar/policies.ts'
+import type { TriedPoint } from './external/inquire.ts'
 
 export interface PolicyTest {
   readonly name: string
@@ -22,12 +23,22 @@ export interface PolicyTestResult {
   readonly name: string
   /** One line for each expectation that is not met. */
   readonly failures: readonly string[]
+  /** Address of the decision point that decides, and was not asked. */
+  readonly elsewhere?: string | undefined
 }
 
 export interface PolicyTestRun {
   readonly results: readonly PolicyTestResult[]
   /** Ids of policies that determined no decision of any test. */
   readonly idle: readonly string[]
+}
+
+/** What a question of a test is answered with. */
+interface Decided {
+  readonly decision: 'allow' | 'deny' | 'none'
+  /** Ids of what determined it. */
+  readonly reason: readonly string[]
+  readonly errors: readonly string[]
 }
 
 /** Rejects with INVALID_CONFIG naming every policy that cannot be used, and with INVALID_PARAMS for arguments that are no object. */
@@ -37,28 +48,67 @@ export async function runPolicyTests(
 ): Promise<PolicyTestRun> {
   const authorizer = makeAuthorizer(config, { serverName })
   const met = new Set<string>()
+  const results = await runTests(tests, async (question) => {
+    const { subject, request } = await asked(authorizer, question)
+    const { decision, reason, errors } = authorizer.verdict(subject, request)
+    for (const id of reason) met.add(id)
+    return { decision: decision === 'permitted' ? 'allow' : 'deny', reason, errors }
+  })
+  return { results, idle: policyIds(config).filter((id) => !met.has(id)) }
+}
+
+/**
+ * The same of an external decision point; undefined: it is not asked, and nothing is decided. Rejects with INVALID_PARAMS for
+ * arguments that are no object.
+ */
+export async function runPointTests(
+  url: string,
+  point: TriedPoint | undefined,
+  tests: readonly PolicyTest[],
+): Promise<PolicyTestRun> {
+  if (!point) return { results: tests.map(({ name }) => ({ name, failures: [], elsewhere: url })), idle: [] }
+  const results = await runTests(tests, async (question) => {
+    const reply = await point.ask(question)
+    if (reply.decision === 'none')
+      return { decision: 'none', reason: [], errors: [`${point.type}: ${reply.failure}`] }
+    return { decision: reply.decision, reason: [point.type], errors: [] }
+  })
+  return { results, idle: [] }
+}
+
+async function runTests(
+  tests: readonly PolicyTest[],
+  decide: (question: PolicyQuestion) => Promise<Decided>,
+): Promise<PolicyTestResult[]> {
   const results: PolicyTestResult[] = []
   for (const { name, questions } of tests) {
     const failures: string[] = []
-    for (const { question, expect, because = [], errors } of questions) {
-      const { subject, request } = await asked(authorizer, question)
-      const verdict = authorizer.verdict(subject, request)
-      for (const id of verdict.reason) met.add(id)
-      const decision = verdict.decision === 'permitted' ? 'allow' : 'deny'
-      const what = `${question.action} ${question.id}`
-      const reasons = verdict.reason.join(', ') || 'no policy'
-      if (decision !== expect) failures.push(`${what}: expected ${expect}, was ${decision} by ${reasons}`)
-      const absent = because.filter((id) => !verdict.reason.includes(id))
-      if (absent.length > 0)
-        failures.push(`${what}: expected because of ${absent.join(', ')}, was because of ${reasons}`)
-      if (errors !== undefined && verdict.errors.length !== errors)
-        failures.push(
-          `${what}: expected ${errors} policies to fail, ${verdict.errors.length} did: ${verdict.errors.join(', ') || 'none'}`,
-        )
-    }
+    for (const expected of questions) failures.push(...unmet(expected, await decide(expected.question)))
     results.push({ name, failures })
   }
-  return { results, idle: policyIds(config).filter((id) => !met.has(id)) }
+  return results
+}
+
+/** One line for each expectation that is not met. */
+function unmet(
+  { question, expect, because = [], errors }: PolicyTest['questions'][number],
+  decided: Decided,
+): string[] {
+  const what = `${question.action} ${question.id}`
+  const reasons = decided.reason.join(', ') || 'no policy'
+  const failed = decided.errors.join(', ') || 'none'
+  const was =
+    decided.decision === 'none' ? `there was no decision: ${failed}` : `was ${decided.decision} by ${reasons}`
+  const absent = because.filter((id) => !decided.reason.includes(id))
+  return [
+    ...(decided.decision === expect ? [] : [`${what}: expected ${expect}, ${was}`]),
+    ...(absent.length > 0
+      ? [`${what}: expected because of ${absent.join(', ')}, was because of ${reasons}`]
+      : []),
+    ...(errors !== undefined && decided.errors.length !== errors
+      ? [`${what}: expected ${errors} policies to fail, ${decided.errors.length} did: ${failed}`]
+      : []),
+  ]
 }
 
 /** Ids of all policies of a configuration that can be used. */

@@ -8,6 +8,8 @@ export type { PolicySubject } from './subject.ts'
 export { externalViolations, makeExternalGate } from './external/gate.ts'
 export { type ExternalPoint, externalPoint } from './external/formats.ts'
 export { explainExternal, type RuntimePoint } from './external/explain.ts'
+export { type TriedPoint, tryPoint } from './external/inquire.ts'
+export { type PointReplay, replayAtPoint } from './external/replay.ts'
 export type { PointEvent } from './external/point.ts'
 export { type DescribedPolicies, describePolicies } from './cedar/described.ts'
 export type { UpstreamTokenSource } from './claims.ts'
@@ -39,7 +41,7 @@ export {
   type PolicyQuestion,
   type PolicySet,
 } from './explain.ts'
-export { type PolicyTest, type PolicyTestRun, runPolicyTests } from './fixtures.ts'
+export { type PolicyTest, type PolicyTestRun, runPointTests, runPolicyTests } from './fixtures.ts'
 export { followTls } from './remote/tls.ts'
 export { type Flip, type Replay, replayDecisions } from './replay.ts'
 export {

@@ -11,6 +11,8 @@ export interface RecordedLine {
   /** Allowed by no policy: a tool of the gateway itself. */
   readonly isUnreasoned: boolean
   readonly inputs: PolicyInputs | undefined
+  /** An external decision point decided, or was to: `failed` when there was no decision. */
+  readonly elsewhere: 'decided' | 'failed' | undefined
 }
 
 const actions: Readonly<Record<string, Action>> = {
@@ -27,7 +29,7 @@ export function recordedLine(text: string): RecordedLine | undefined {
   const subjects = line?.['subjects']
   if (!isFields(policy) || !isFields(target)) return undefined
   const { name, type, backend, original } = target
-  const { decision, reason, inputs } = policy
+  const { decision, reason, errors, inputs } = policy
   const action = typeof type === 'string' ? actions[type] : undefined
   if (!action || typeof name !== 'string' || (decision !== 'allow' && decision !== 'deny')) return undefined
   const user = isFields(subjects) ? subjects['user_id'] : undefined
@@ -41,7 +43,13 @@ export function recordedLine(text: string): RecordedLine | undefined {
     decision,
     isUnreasoned: decision === 'allow' && Array.isArray(reason) && reason.length === 0,
     inputs: inputsOf(inputs),
+    elsewhere: isPoint(reason) ? 'decided' : isPoint(errors) ? 'failed' : undefined,
   }
+}
+
+/** True for what audit lines say of a decision point: `authzenv1`, or `authzenv1: timeout`. */
+function isPoint(value: unknown): boolean {
+  return Array.isArray(value) && value.some((one) => /^(?:httpv1|authzenv1)(?:: |$)/.test(String(one)))
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -65,7 +65,7 @@ export async function replayDecisions(
   let began = performance.now()
   for await (const text of lines) {
     number++
-    const line = recordedLine(text)
+    const line = policyLine(text)
     if (!line) {
       if (text.trim() !== '') counts.skipped++
       continue
@@ -101,6 +101,12 @@ export async function replayDecisions(
   }
 }
 
+/** What a decision point learns of a caller is not what policies read, unless all of it is recorded. */
+function policyLine(text: string): RecordedLine | undefined {
+  const line = recordedLine(text)
+  return line?.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
+}
+
 /** Tools of the gateway itself are permitted without a policy, unless one forbids them. */
 function isAllowed({ decision }: PolicyVerdict, line: RecordedLine): boolean {
   return (
@@ -127,6 +133,8 @@ class Replayer {
   ): Promise<{ readonly verdict?: PolicyVerdict; readonly lacks: readonly string[] }> {
     // Not for the policies to decide, whichever they are.
     if (line.inputs?.denyAll) return { verdict: undecided, lacks: [] }
+    // Refused for want of a decision: there is nothing to compare with.
+    if (line.elsewhere === 'failed') return { lacks: ['a decision'] }
     const uncertain = new Map<string, string>()
     for (const policy of this.#policies) {
       const lack = mayApplyTo(policy, line) ? this.#lackOf(policy, line) : undefined

@@ -4,14 +4,24 @@ import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Fields, GatehouseError, isFields } from '../../../schemas/index.ts'
-import { explainDecision, replayDecisions, runPolicyTests, type Flip } from '../../policy/index.ts'
+import {
+  explainDecision,
+  type Flip,
+  type PolicyTest,
+  type PolicyTestRun,
+  replayAtPoint,
+  replayDecisions,
+  runPointTests,
+  runPolicyTests,
+} from '../../policy/index.ts'
 import { refuseIdle } from '../given.ts'
 import { claimStandardInput } from '../input.ts'
 import { exitCode, print } from '../output.ts'
 import { forTerminal } from '../plain-text.ts'
+import { askOption, elsewhereCode, elsewhereText, explainElsewhere, withPoint } from './elsewhere.ts'
 import { readFixtures } from './fixtures.ts'
 import { reportExplanation, reportReplay, reportTests, type TestFormat } from './report.ts'
-import { readPolicies } from './sources.ts'
+import { readPolicies, type PolicySource } from './sources.ts'
 import { collect } from '../commands/validate.ts'
 
 const policiesHelp =
@@ -31,6 +41,7 @@ interface TestOptions {
   readonly filename: string[]
   readonly policies: string[]
   readonly server?: string
+  readonly ask: boolean
   readonly output: TestFormat
 }
 
@@ -48,13 +59,14 @@ function addTest(policy: Command): void {
     )
     .option('-p, --policies <path>', `${policiesHelp}; default: what the tests name`, collect, [])
     .option('--server <name>', 'the virtual server, where several have policies')
+    .addOption(askOption())
     .addOption(
       new Option('-o, --output <format>', 'how to report').choices(['text', 'json', 'junit']).default('text'),
     )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy test -f policy-tests.yaml -p manifests/\n' +
-        '\nExit codes: 0 all passed, 1 a test failed, 2 wrong usage or input that cannot be used.',
+        '\nExit codes: 0 all passed, 1 a test failed, 2 a test is decided elsewhere, wrong usage or input that cannot be used.',
     )
     .action(async (options: TestOptions) => {
       const runs = []
@@ -63,12 +75,19 @@ function addTest(policy: Command): void {
         const paths = options.policies.length > 0 ? options.policies : beside
         if (paths.length === 0)
           throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: needs policies, or use --policies` })
-        runs.push({ file, run: await runPolicyTests(await readPolicies(paths, options.server), tests) })
+        runs.push({ file, run: await runAll(await readPolicies(paths, options.server), tests, options.ask) })
       }
       print(forTerminal(reportTests(runs, options.output)))
-      const hasFailed = runs.some(({ run }) => run.results.some(({ failures }) => failures.length > 0))
-      process.exitCode = hasFailed ? exitCode.failed : exitCode.ok
+      const results = runs.flatMap(({ run }) => run.results)
+      if (results.some(({ failures }) => failures.length > 0)) process.exitCode = exitCode.failed
+      else process.exitCode = results.some(({ elsewhere }) => elsewhere) ? exitCode.usage : exitCode.ok
     })
+}
+
+function runAll(source: PolicySource, tests: readonly PolicyTest[], ask: boolean): Promise<PolicyTestRun> {
+  if (source.kind === 'policies') return runPolicyTests(source.set, tests)
+  const { about } = source
+  return withPoint(about, ask, (point) => runPointTests(about.point.settings.http.url, point, tests))
 }
 
 interface ExplainOptions {
@@ -81,6 +100,7 @@ interface ExplainOptions {
   readonly backend?: string
   readonly original?: string
   readonly args?: Fields
+  readonly ask: boolean
   readonly output: 'text' | 'json'
 }
 
@@ -100,11 +120,12 @@ function addExplain(policy: Command): void {
     .option('--backend <name>', 'the backend that it comes from; empty for a workflow')
     .option('--original <name>', 'what the backend calls it; default: as clients do')
     .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
+    .addOption(askOption())
     .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy explain -p manifests/ --claims \'{"sub":"ada","groups":["ops"]}\' --tool github_search --backend github --original search\n' +
-        '\nExit codes: 0 allowed, 1 denied, 2 wrong usage or input that cannot be used.',
+        '\nExit codes: 0 allowed, 1 denied, 2 decided elsewhere or not at all, wrong usage or input that cannot be used.',
     )
     .action(async (options: ExplainOptions, command: Command) => {
       refuseIdle(command, [['original', options.backend !== undefined, 'is for --backend']])
@@ -118,18 +139,24 @@ function addExplain(policy: Command): void {
       const id = only?.[1]
       if (!only || another || id === undefined)
         throw new GatehouseError('INVALID_CONFIG', { detail: 'name one of --tool, --prompt and --resource' })
-      const explained = await explainDecision(await readPolicies(options.policies, options.server), {
+      const question = {
         action: only[0],
         id,
         claims,
         arguments: args,
         ...(backend === undefined ? {} : { origin: { backend, original: original ?? id } }),
-      })
-      print(
-        options.output === 'json'
-          ? JSON.stringify(explained, undefined, 2)
-          : forTerminal(reportExplanation(explained)),
-      )
+      }
+      const shown = (value: object, text: string): void =>
+        print(options.output === 'json' ? JSON.stringify(value, undefined, 2) : forTerminal(text))
+      const source = await readPolicies(options.policies, options.server)
+      if (source.kind === 'point') {
+        const told = await explainElsewhere(source.about, options.ask, question)
+        shown(told, elsewhereText(told))
+        process.exitCode = elsewhereCode(told)
+        return
+      }
+      const explained = await explainDecision(source.set, question)
+      shown(explained, reportExplanation(explained))
       process.exitCode = explained.decision === 'permitted' ? exitCode.ok : exitCode.failed
     })
 }
@@ -139,6 +166,7 @@ interface ReplayOptions {
   readonly new: string[]
   readonly server?: string
   readonly expect: Expected[]
+  readonly ask: boolean
   readonly output: 'text' | 'json'
 }
 
@@ -163,15 +191,20 @@ function addReplay(policy: Command): void {
       expectation,
       [],
     )
+    .addOption(askOption())
     .addOption(new Option('-o, --output <format>', 'how to report').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy replay --audit audit.log --new manifests/ --expect policy=policies[4]\n' +
-        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 wrong usage or input that cannot be used.',
+        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 decided elsewhere, wrong usage or input that cannot be used.',
     )
     .action(async (options: ReplayOptions) => {
-      const set = await readPolicies(options.new, options.server, '--new')
-      const replay = await replayDecisions(set, await linesOf(options.audit))
+      const source = await readPolicies(options.new, options.server, '--new')
+      const lines = await linesOf(options.audit)
+      const replay =
+        source.kind === 'policies'
+          ? await replayDecisions(source.set, lines)
+          : await withPoint(source.about, options.ask, (point) => replayAtPoint(source.about, point, lines))
       const flips = replay.flips.map((flip) => ({
         ...flip,
         expected: options.expect.some((one) => meets(flip, one)),
@@ -180,7 +213,9 @@ function addReplay(policy: Command): void {
       print(
         options.output === 'json' ? JSON.stringify(report, undefined, 2) : forTerminal(reportReplay(report)),
       )
-      process.exitCode = flips.some(({ expected }) => !expected) ? exitCode.failed : exitCode.ok
+      const isElsewhere = source.kind === 'point' && !options.ask
+      const hasChanged = flips.some(({ expected }) => !expected)
+      process.exitCode = isElsewhere ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok
     })
 }
 

@@ -15,9 +15,11 @@ export function reportTests(runs: readonly FileRun[], format: TestFormat): strin
     runs.every(({ run }) => run.idle.includes(id)),
   )
   const failed = all.filter(({ failures }) => failures.length > 0)
+  const elsewhere = all.filter((one) => one.elsewhere !== undefined)
+  const passed = all.length - failed.length - elsewhere.length
   if (format === 'json')
     return JSON.stringify(
-      { passed: all.length - failed.length, failed: failed.length, tests: all, idle },
+      { passed, failed: failed.length, elsewhere: elsewhere.length, tests: all, idle },
       undefined,
       2,
     )
@@ -27,23 +29,29 @@ export function reportTests(runs: readonly FileRun[], format: TestFormat): strin
       `failed: ${file}: ${name}`,
       ...failures.map((line) => `  ${line}`),
     ]),
+    ...elsewhere.map((one) => `decided elsewhere: ${one.file}: ${one.name}: ${one.elsewhere}`),
     ...(idle.length > 0 ? [`no test depends on: ${idle.join(', ')}`] : []),
-    `${all.length - failed.length} passed, ${failed.length} failed`,
+    `${passed} passed, ${failed.length} failed${elsewhere.length > 0 ? `, ${elsewhere.length} decided elsewhere; --ask asks the decision point` : ''}`,
   ].join('\n')
 }
 
 function junit(
-  all: readonly { readonly file: string; readonly name: string; readonly failures: readonly string[] }[],
+  all: readonly ({ readonly file: string } & PolicyTestRun['results'][number])[],
   failed: number,
 ): string {
-  const cases = all.map(({ file, name, failures }) => {
+  const cases = all.map(({ file, name, failures, elsewhere }) => {
     const failure =
       failures.length === 0
-        ? ''
+        ? skipped(elsewhere)
         : `<failure message="${xml(failures[0] ?? '')}">${xml(failures.join('\n'))}</failure>`
     return `    <testcase classname="${xml(file)}" name="${xml(name)}">${failure}</testcase>`
   })
-  return junitReport('gatehouse policy test', cases, failed)
+  const elsewhere = all.filter((one) => one.elsewhere !== undefined).length
+  return junitReport('gatehouse policy test', cases, failed, elsewhere)
+}
+
+function skipped(elsewhere: string | undefined): string {
+  return elsewhere === undefined ? '' : `<skipped message="${xml(`decided elsewhere: ${elsewhere}`)}"/>`
 }
 
 export function reportExplanation(explained: DecisionExplanation): string {
@@ -68,13 +76,17 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
+  /** Lines that another one decides about, and was not asked. */
+  readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }
 
 const maxRows = 20
 
 export function reportReplay(replay: ReplayReport): string {
-  const { decisions, skipped, unchanged, inconclusive, flips, lacking, idle } = replay
+  const { decisions, skipped, unchanged, inconclusive, flips, lacking, idle, elsewhere = 0 } = replay
+  if (elsewhere > 0)
+    return `${decisions} decisions: ${elsewhere} decided elsewhere, nothing was compared; ${skipped} lines without a decision; --ask asks the decision point`
   const unexpected = flips.filter(({ expected }) => !expected)
   return [
     `${decisions} decisions: ${unchanged} unchanged, ${flips.length} changed, ${inconclusive} inconclusive; ${skipped} lines without a decision`,

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { type Fields, GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
-import type { PolicySet } from '../../policy/index.ts'
+import { externalPoint, type PolicySet, type RuntimePoint } from '../../policy/index.ts'
 import { settledCluster } from '../dev/settled.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
@@ -13,45 +13,61 @@ import { readManifests } from '../manifests/read.ts'
 /** The file of a virtual server, in the ConfigMap that the hooks make. */
 const configKey = 'config.yaml'
 
+/** What decides: policies, or a decision point that is somewhere else. */
+export type PolicySource =
+  | { readonly kind: 'policies'; readonly set: PolicySet }
+  | { readonly kind: 'point'; readonly about: RuntimePoint }
+
 /**
- * Rejects with INVALID_CONFIG when there are no policies, or several servers have some and none is named. `option`: which one
+ * Rejects with INVALID_CONFIG when there are no policies and no decision point, or several servers have some and none is named. `option`: which one
  * named the paths.
  */
 export async function readPolicies(
   paths: readonly string[],
   server?: string,
   option = '--policies',
-): Promise<PolicySet> {
+): Promise<PolicySource> {
   const cedar = paths.filter((path) => path.endsWith('.cedar'))
   if (cedar.length > 0) {
     if (cedar.length < paths.length)
       throw invalidConfig('give either .cedar files or manifests and configuration files')
-    return setOf({ policies: cedar.map((path) => readText(path)) }, server ?? 'gatehouse', cedar.join(', '))
+    return policiesIn(
+      { policies: cedar.map((path) => readText(path)) },
+      server ?? 'gatehouse',
+      cedar.join(', '),
+    )
   }
   const documents = readManifests(paths, () => standardText(option))
   const [only] = documents
   if (documents.length === 1 && only && Array.isArray(only.doc['policies']))
-    return setOf(only.doc, server ?? textOf(only.doc['name']) ?? 'gatehouse', only.file)
+    return policiesIn(only.doc, server ?? textOf(only.doc['name']) ?? 'gatehouse', only.file)
   const configs = await readServers(paths, option)
-  const withPolicies = configs.filter(({ incomingAuth }) => incomingAuth.authz?.type === 'cedar')
-  const named = server === undefined ? withPolicies : withPolicies.filter(({ name }) => name === server)
+  const candidates = configs.filter(({ name }) => server === undefined || name === server)
+  const withPolicies = candidates.filter(({ incomingAuth }) => incomingAuth.authz?.type === 'cedar')
+  const elsewhere = candidates.filter(({ incomingAuth }) => externalPoint(incomingAuth.authz))
+  const named = withPolicies.length > 0 ? withPolicies : elsewhere
   const [config] = named
   if (!config)
     throw invalidConfig(
-      `${paths.join(', ')}: no virtual server ${server ?? ''} with policies`.replace('  ', ' '),
+      `${paths.join(', ')}: no virtual server ${server ?? ''} with policies or a decision point`.replace(
+        '  ',
+        ' ',
+      ),
     )
   if (named.length > 1)
     throw invalidConfig(
-      `several virtual servers have policies: name one with --server (${named.map(({ name }) => name).join(', ')})`,
+      `several virtual servers have ${withPolicies.length > 0 ? 'policies' : 'a decision point'}: name one with --server (${named.map(({ name }) => name).join(', ')})`,
     )
-  return setOfConfig(config)
+  return sourceOf(config)
 }
 
-/** Policies of a virtual server. Throws INVALID_CONFIG when it has none. */
-function setOfConfig({ name, incomingAuth: { authz } }: VmcpConfig): PolicySet {
+/** Throws INVALID_CONFIG when the server has none. */
+function sourceOf({ name, incomingAuth: { authz } }: VmcpConfig): PolicySource {
+  const point = externalPoint(authz)
+  if (point) return { kind: 'point', about: { serverName: name, point } }
   if (authz?.type !== 'cedar') throw invalidConfig(`${name}: has no policies`)
   const { type: _type, ...config } = authz
-  return { ...config, serverName: name }
+  return { kind: 'policies', set: { ...config, serverName: name } }
 }
 
 /** The configurations of all virtual servers behind some paths. */
@@ -68,12 +84,12 @@ export async function readServers(paths: readonly string[], option = '-f'): Prom
   })
 }
 
-function setOf(document: Fields, serverName: string, source: string): PolicySet {
+function policiesIn(document: Fields, serverName: string, source: string): PolicySource {
   const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName } = document
   const texts = Array.isArray(policies) ? policies : []
   if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
     throw invalidConfig(`${source}: policies must be a list of at least one text`)
-  return {
+  const set = {
     serverName,
     policies: texts,
     entitiesJson: textOf(entitiesJson) ?? '[]',
@@ -81,6 +97,7 @@ function setOf(document: Fields, serverName: string, source: string): PolicySet 
     ...(textOf(groupClaimName) === undefined ? {} : { groupClaimName: textOf(groupClaimName) ?? '' }),
     ...(textOf(roleClaimName) === undefined ? {} : { roleClaimName: textOf(roleClaimName) ?? '' }),
   }
+  return { kind: 'policies', set }
 }
 
 function readText(path: string): string {

@@ -1,5 +1,6 @@
 /** What an external decision point would be asked, for operators. Nothing is asked. */
 import type { PolicyQuestion } from '../explain.ts'
+import type { Question } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
 import { principalOf } from './question.ts'
 
@@ -10,15 +11,20 @@ export interface RuntimePoint {
 
 /** Rejects with INVALID_PARAMS when arguments are no object. */
 export async function explainExternal(
+  about: RuntimePoint,
+  question: PolicyQuestion,
+): Promise<{ readonly url: string; readonly question: string }> {
+  const { text } = await questionOf(about, question)
+  return { url: endpoint(about.point, formatOf(about.point).path), question: text }
+}
+
+/** The question as a client's request would raise it. Rejects with INVALID_PARAMS when arguments are no object. */
+export async function questionOf(
   { serverName, point }: RuntimePoint,
   { claims, subject, arguments: args, ...request }: PolicyQuestion,
-): Promise<{ readonly url: string; readonly question: string }> {
-  const principal = principalOf(
-    subject === undefined ? claims : { sub: subject, ...claims },
-    point.settings.claimMapping,
-  )
-  const given = args === undefined ? undefined : Buffer.from(JSON.stringify(args))
-  const format = formatOf(point)
-  const { text } = await format.question({ server: serverName, principal }, { ...request, arguments: given })
-  return { url: endpoint(point, format.path), question: text }
+): Promise<Question> {
+  const named = subject === undefined ? claims : { sub: subject, ...claims }
+  const principal = principalOf(named, point.settings.claimMapping)
+  const given = args === undefined || args === null ? undefined : Buffer.from(JSON.stringify(args))
+  return formatOf(point).question({ server: serverName, principal }, { ...request, arguments: given })
 }

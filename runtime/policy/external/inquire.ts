@@ -1,0 +1,40 @@
+/**
+ * An external decision point as operators try it: it is asked only where they say so, because whoever runs it sees the
+ * questions.
+ */
+import type { PolicyQuestion } from '../explain.ts'
+import { DecisionFailure, type FailureReason } from '../remote/json-post.ts'
+import { questionOf, type RuntimePoint } from './explain.ts'
+import { AskedPoint } from './point.ts'
+
+export type PointReply =
+  | { readonly decision: 'allow' | 'deny' }
+  /** There was no decision. */
+  | { readonly decision: 'none'; readonly failure: FailureReason }
+
+export interface TriedPoint {
+  readonly type: RuntimePoint['point']['type']
+  readonly url: string
+  /** Rejects with INVALID_PARAMS when arguments are no object. */
+  ask(question: PolicyQuestion): Promise<PointReply>
+  close(): Promise<void>
+}
+
+/** Throws INVALID_CONFIG when a file that the settings name cannot be used. */
+export function tryPoint(about: RuntimePoint): TriedPoint {
+  const point = new AskedPoint(about.point, () => {})
+  return {
+    type: about.point.type,
+    url: about.point.settings.http.url,
+    async ask(question) {
+      const text = await questionOf(about, question)
+      try {
+        return { decision: (await point.decide(text, 'operator')) ? 'allow' : 'deny' }
+      } catch (error) {
+        if (!(error instanceof DecisionFailure)) throw error
+        return { decision: 'none', failure: error.reason }
+      }
+    },
+    close: () => point.close(),
+  }
+}
