@@ -146,12 +146,14 @@ await t.test('CRDs: each rule has a message, a known reason and a field path tha
  * Whoever nears that should hear of it before a feature is finished, so less is allowed here.
  */
 const most = 220 * 1024
+/** The file is larger by its indentation, which no limit of Kubernetes counts. */
+const mostYaml = 250 * 1024
 
 await t.test('CRDs: small enough for client-side apply, with a margin for what comes', async (t) => {
   for (const { file, crd, text } of crds) {
     const json = Buffer.byteLength(JSON.stringify(crd))
     t.ok(json < most, `${file}: ${json} bytes as JSON`)
-    t.ok(Buffer.byteLength(text) < most, `${file}: ${Buffer.byteLength(text)} bytes as YAML`)
+    t.ok(Buffer.byteLength(text) < mostYaml, `${file}: ${Buffer.byteLength(text)} bytes as YAML`)
   }
 })
 
