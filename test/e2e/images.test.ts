@@ -74,17 +74,17 @@ function rootOf(t: Test, file: string): { readonly root: string; readonly image:
   return { root, image: imageOfDockerfile(file, root) }
 }
 
-/** What a container runtime starts: entrypoint and arguments, as the image's user, with /proc. */
-function command(root: string, image: Pick<Image, 'entrypoint' | 'user'>, args: readonly string[]) {
-  const start =
-    'mount --rbind /proc "$0/proc"; user=$1; shift; exec chroot --userspec="$user" --groups= "$0" "$@"'
-  const words = [root, `${image.user}:${image.user}`, ...image.entrypoint, ...args]
-  return ['unshare', ['--mount', 'sh', '-euc', start, ...words]] as const
+/** What a container runtime starts: entrypoint and arguments, as the image's user, with /proc and its own environment alone. */
+function command(root: string, { entrypoint, user, env }: Image, args: readonly string[]) {
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const inside = ['chroot', `--userspec=${user}:${user}`, '--groups=', root, ...entrypoint, ...args]
+  const start = 'mount --rbind /proc "$0/proc"; exec env -i "$@"'
+  return ['unshare', ['--mount', 'sh', '-euc', start, root, ...variables, ...inside]] as const
 }
 
 function run(root: string, image: Image, ...args: string[]) {
   const [program, words] = command(root, image, args)
-  return spawnSync(program, words, { env: { ...image.env }, encoding: 'utf8', timeout: 60_000 })
+  return spawnSync(program, words, { encoding: 'utf8', timeout: 60_000 })
 }
 
 const skip = missing()
@@ -131,7 +131,7 @@ t.test(
 t.test('hooks image: the server starts and answers', { skip }, async (t) => {
   const { root, image } = rootOf(t, 'hooks/Dockerfile')
   const [program, words] = command(root, image, ['--host', '127.0.0.1', '--port', '0'])
-  const server = spawn(program, words, { env: { ...image.env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const server = spawn(program, words, { stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => server.kill('SIGKILL'))
   const printed: string[] = []
   for await (const line of createInterface(server.stderr)) {
