@@ -136,6 +136,21 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
     code: 2,
     err: /files: cannot be listed/,
   })
+  const lost = await gatehouse('lock', '--url', 'files=http://127.0.0.1:1/mcp', '--check', '--format', 'json')
+  t.equal(lost.code, 2)
+  t.match(JSON.parse(lost.out), {
+    inSync: false,
+    backends: [],
+    unlisted: [{ backend: 'files', message: /could not be reached/ }],
+  })
+  t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--check', '-o', path), {
+    code: 2,
+    err: /--output: nothing is written with --check; name the folder of the locks with -f/,
+  })
+  t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--format', 'json'), {
+    code: 2,
+    err: /--format: is for --check/,
+  })
   t.match(await gatehouse('lock', '--url', 'files'), { code: 2, err: /must be NAME=URL/ })
   const token = join(path, 'token')
   t.match(await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token), {

@@ -52,8 +52,14 @@ function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail):
   return [`  ${what} ${state}${more}${before}`, ...lines]
 }
 
+/** A backend of which nothing could be compared. */
+export interface UnlistedBackend {
+  readonly backend: string
+  readonly message: string
+}
+
 /** For programs: the differences with both digests' side of the story, without the definitions. */
-export function checkJson(checked: readonly CheckedLock[]): string {
+export function checkJson(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): string {
   const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
     backend,
     locked,
@@ -69,5 +75,9 @@ export function checkJson(checked: readonly CheckedLock[]): string {
       diff,
     })),
   }))
-  return JSON.stringify({ inSync: checked.every(isInSync), backends }, undefined, 2)
+  return JSON.stringify(
+    { inSync: unlisted.length === 0 && checked.every(isInSync), backends, unlisted },
+    undefined,
+    2,
+  )
 }

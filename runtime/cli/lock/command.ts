@@ -12,9 +12,17 @@ import type { ToolLockSpec } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
-import { type CheckedLock, checkBackend, checkJson, checkText, isInSync } from './check.ts'
+import {
+  type CheckedLock,
+  checkBackend,
+  checkJson,
+  checkText,
+  isInSync,
+  type UnlistedBackend,
+} from './check.ts'
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
 import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { refuseIdle } from '../given.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
@@ -60,7 +68,11 @@ export function addLockCommand(program: Command): void {
         '  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
         '\nExit codes: 0 written, or in sync; 1 something differs; 2 wrong usage, a lock or a backend cannot be read.',
     )
-    .action(async (options: Options) => {
+    .action(async (options: Options, command: Command) => {
+      refuseIdle(command, [
+        ['output', !options.check, 'nothing is written with --check; name the folder of the locks with -f'],
+        ['format', options.check, 'is for --check'],
+      ])
       process.exitCode = await lock(options)
     })
 }
@@ -95,12 +107,15 @@ async function lock(options: Options): Promise<number> {
   const failed = seen.filter(({ listing }) => !listing)
   for (const { backend, error } of failed)
     printError(`${backend}: cannot be listed: ${error?.message ?? 'unknown'}`)
-  const incomplete = failed.length + unreachable.length > 0
+  const unlisted: UnlistedBackend[] = [
+    ...failed.map(({ backend, error }) => ({ backend, message: error?.message ?? 'unknown' })),
+    ...unreachable.map((backend) => ({ backend, message: 'has no address that can be reached from here' })),
+  ]
   const listed = pairs(targets, seen)
-  if (options.check) return check(listed, locks, options.format, incomplete)
+  if (options.check) return check(listed, locks, options.format, unlisted)
   await warnOfVarying(listed, await survey())
   write(listed, locks, options.output)
-  return incomplete ? exitCode.usage : exitCode.ok
+  return unlisted.length > 0 ? exitCode.usage : exitCode.ok
 }
 
 type Pair = readonly [LockTarget, NonNullable<Surveyed['listing']>]
@@ -116,12 +131,13 @@ async function check(
   listed: readonly Pair[],
   locks: readonly ToolLockSpec[],
   format: Options['format'],
-  incomplete: boolean,
+  unlisted: readonly UnlistedBackend[],
 ): Promise<number> {
   const checked: CheckedLock[] = []
   for (const [target, listing] of listed) checked.push(await checkBackend(target, listing, locks))
-  print(format === 'json' ? checkJson(checked) : checked.map(checkText).join('\n'))
-  if (incomplete || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage
+  if (format === 'json') print(checkJson(checked, unlisted))
+  else if (checked.length > 0) print(checked.map(checkText).join('\n'))
+  if (unlisted.length > 0 || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage
   return checked.every(isInSync) ? exitCode.ok : exitCode.failed
 }
 

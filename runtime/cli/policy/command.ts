@@ -1,9 +1,9 @@
 /** `gatehouse policy`: authorization policies tested, explained, and replayed against the audit log. */
-import { createReadStream, readFileSync } from 'node:fs'
+import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { type Fields, GatehouseError, isFields } from '../../../schemas/index.ts'
+import { type Fields, GatehouseError, invalidConfig, isFields } from '../../../schemas/index.ts'
 import {
   explainDecision,
   type Flip,
@@ -16,7 +16,7 @@ import {
 } from '../../policy/index.ts'
 import { refuseIdle } from '../given.ts'
 import { claimStandardInput } from '../input.ts'
-import { exitCode, print } from '../output.ts'
+import { exitCode, print, printError } from '../output.ts'
 import { forTerminal } from '../plain-text.ts'
 import { askOption, elsewhereCode, elsewhereText, explainElsewhere, withPoint } from './elsewhere.ts'
 import { readFixtures } from './fixtures.ts'
@@ -70,7 +70,9 @@ function addTest(policy: Command): void {
     )
     .action(async (options: TestOptions) => {
       const runs = []
-      for (const { file, policies, tests } of readFixtures(options.filename)) {
+      const fixtures = readFixtures(options.filename)
+      if (fixtures.length === 0) throw invalidConfig(`${options.filename.join(', ')}: no tests in it`)
+      for (const { file, policies, tests } of fixtures) {
         const beside = policies === undefined ? [] : [resolve(dirname(file), policies)]
         const paths = options.policies.length > 0 ? options.policies : beside
         if (paths.length === 0)
@@ -196,7 +198,7 @@ function addReplay(policy: Command): void {
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy replay --audit audit.log --new manifests/ --expect policy=policies[4]\n' +
-        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 decided elsewhere, wrong usage or input that cannot be used.',
+        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 nothing was compared or it is decided elsewhere, wrong usage or input that cannot be used.',
     )
     .action(async (options: ReplayOptions) => {
       const source = await readPolicies(options.new, options.server, '--new')
@@ -215,7 +217,10 @@ function addReplay(policy: Command): void {
       )
       const isElsewhere = source.kind === 'point' && !options.ask
       const hasChanged = flips.some(({ expected }) => !expected)
-      process.exitCode = isElsewhere ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok
+      if (replay.decisions === 0)
+        printError(`${options.audit}: no line has a decision: is it the audit log of a server with policies?`)
+      process.exitCode =
+        isElsewhere || replay.decisions === 0 ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok
     })
 }
 
@@ -230,6 +235,10 @@ async function linesOf(path: string): Promise<AsyncIterable<string>> {
         fail(new GatehouseError('INVALID_CONFIG', { detail: `${path}: cannot be read`, cause })),
       )
     })
+    if (statSync(path).isDirectory()) {
+      input.destroy()
+      throw invalidConfig(`${path}: is a folder, not a file`)
+    }
   }
   return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
 }

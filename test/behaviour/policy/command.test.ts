@@ -76,6 +76,10 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   t.equal(piped.stdout, named.stdout)
   const both = await runGatehouse(['policy', 'replay', '--audit', '-', '--new', '-'], text)
   t.match(both, { code: 2, stderr: /standard input is for --new or --audit, not for both/ })
+  t.match(await runGatehouse(['policy', 'test', '-f', '-', '-p', folder], ''), {
+    code: 2,
+    stderr: /no tests in it/,
+  })
   const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
   t.match(tests, { code: 2, stderr: /standard input is for -f or --policies, not for both/ })
 })

@@ -62,4 +62,17 @@ t.test('replay: of the audit log that a server wrote', async (t) => {
     code: 2,
     stderr: /none.log: cannot be read/,
   })
+  t.match(await runGatehouse(['policy', 'replay', '--audit', folder, '--new', same]), {
+    code: 2,
+    stderr: /is a folder, not a file/,
+  })
+  const foreign = join(folder, 'other.log')
+  for (const text of ['', 'no audit log\n']) {
+    writeFileSync(foreign, text)
+    t.match(await runGatehouse(['policy', 'replay', '--audit', foreign, '--new', same]), {
+      code: 2,
+      stdout: /^0 decisions/,
+      stderr: /other\.log: no line has a decision/,
+    })
+  }
 })
