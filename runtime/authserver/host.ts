@@ -3,16 +3,20 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { type AuthServerConfig, type Environment, loadAuthServerConfig } from '../config/index.ts'
 import { silentLog } from '../net/index.ts'
 import { type AuthServer, type AuthServerParts, checkSettings, makeAuthServer } from './server.ts'
+import type { Store } from '../store/index.ts'
 import { openAuthServerStore } from './storage/open.ts'
+import { sharedRing } from './tokens/shared-ring.ts'
 
 export interface HostedAuthServer extends AuthServer {
   /** What the host itself must know: issuer, audiences, disableUpstreamTokenInjection, … */
   readonly config: AuthServerConfig
 }
 
-export interface HostParts extends Omit<AuthServerParts, 'store'> {
+export interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
   /** Proxies in front of one server support one upstream (docs/specification/external-auth.md#upstreamProviders, upstreamProviders). Default: any number. */
   readonly maxUpstreams?: number
+  /** What processes share that are one server; keys that are not configured are made once for all of them. */
+  readonly shared?: Store | undefined
 }
 
 /**
@@ -25,9 +29,10 @@ export async function openAuthServer(
   parts: HostParts = {},
 ): Promise<HostedAuthServer> {
   const config = readConfig(path, env, parts.maxUpstreams)
-  const store = openAuthServerStore(config.storage, parts.log ?? silentLog)
+  const store = openAuthServerStore(config.storage, parts.log ?? silentLog, parts.shared)
   try {
-    const server = await makeAuthServer(config, { ...parts, store })
+    const lent = parts.shared && (await sharedRing(parts.shared))
+    const server = await makeAuthServer(config, { ...parts, store, lent })
     return {
       ...server,
       config,

@@ -46,6 +46,8 @@ import { shownClient } from './events.ts'
 export interface AuthServerParts {
   /** The server's own namespace; shared by its replicas. The host closes it. */
   readonly store: Store
+  /** Lends the keys and secrets that are not configured. */
+  readonly lent?: KeyRing | undefined
   readonly log?: Log
   /** Milliseconds since the epoch. Default Date.now. */
   readonly now?: () => number
@@ -89,7 +91,7 @@ export interface AuthServer {
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
-  const ringHolder = await startRing(config, now)
+  const ringHolder = await startRing(config, now, parts.lent)
   const settled = (): boolean => now() - ringHolder.changedAtMs >= (parts.resealAfterMs ?? 120_000)
   warnAboutEphemeral(ringHolder.ring, config, parts.store, log)
 
@@ -223,11 +225,11 @@ export async function checkSettings(config: AuthServerConfig): Promise<void> {
   await startRing(config, Date.now)
 }
 
-async function startRing(config: AuthServerConfig, now: () => number): Promise<RingHolder> {
+async function startRing(config: AuthServerConfig, now: () => number, lent?: KeyRing): Promise<RingHolder> {
   const violations = [...authServerViolations(config)]
   try {
     const secrets = config.secrets()
-    const ring = await makeKeyRing(secrets)
+    const ring = await makeKeyRing(secrets, lent)
     if (violations.length === 0) return new RingHolder(config, secrets, ring, now)
   } catch (error) {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error

@@ -10,9 +10,17 @@ import { unbracket } from './addresses.ts'
 
 const maxHops = 32
 
+/** Where requests come from whose connection another process has, or nobody any more. */
+const accepted = new WeakMap<IncomingMessage, string>()
+
+/** Names the peer of a request, for `peerAddress`: another process has passed it on, or it outlives its connection. */
+export function notePeerAddress(req: IncomingMessage, address: string): void {
+  accepted.set(req, address)
+}
+
 /** The peer of the connection. */
 export function peerAddress(req: IncomingMessage): string {
-  return plain(req.socket.remoteAddress ?? '')
+  return plain(accepted.get(req) ?? req.socket.remoteAddress ?? '')
 }
 
 /** The client behind a peer that is a proxy, and behind further ones. */

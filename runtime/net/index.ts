@@ -10,7 +10,7 @@ export {
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
-export { addressBehindProxies, peerAddress } from './forwarded-for.ts'
+export { addressBehindProxies, notePeerAddress, peerAddress } from './forwarded-for.ts'
 export { Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'

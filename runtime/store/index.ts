@@ -2,6 +2,7 @@
 export { withLock } from './lock.ts'
 export { makeRecordStream, type RecordStream } from './record-stream.ts'
 export { makeMemoryStore } from './memory.ts'
+export { makeRemoteStore, serveStore, type StoreCall } from './remote.ts'
 export { inspectRedis, type RedisFacts } from './inspect.ts'
 export { makeRedisStore, type RedisStoreConfig } from './redis.ts'
 export { type SealedStore, sealId, sealStore, type SealOptions, type Secrets } from './sealed.ts'

@@ -1,6 +1,11 @@
 /** Public API of the virtual server. */
 export { checkAll, checkStart, checkToolLocks, startWarnings } from './server/start-check.ts'
-export type { StartOptions, VmcpServer } from './server/options.ts'
+export {
+  defaults as vmcpDefaults,
+  type ServingWorker,
+  type StartOptions,
+  type VmcpServer,
+} from './server/options.ts'
 export { startVmcp } from './server/server.ts'
 export { type GivenState, snapshotOffline } from './view/snapshot.ts'
 export type { LockKeeper } from './catalog/pinning/first-seen.ts'

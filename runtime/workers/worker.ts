@@ -12,9 +12,23 @@ export interface PrimaryLink {
   readonly channel: WorkerChannel
   /** For the listener. */
   readonly connections: ConnectionSource
+  /** Of this worker; no other one has ever had it. */
+  readonly id: string
+  /** Shared by the workers of one primary, and nobody else. */
+  readonly secret: string
+  /** Resolves when this worker is to do what one process must do alone. */
+  readonly lead: Promise<void>
+  /** Adds what primary and other workers may call. */
+  offer(handlers: Handlers): void
+  /** Calls a function of all other workers. Gives the results of all that do not fail. */
+  others(name: string, argument?: unknown): Promise<readonly unknown[]>
+  /** What another worker has said about where it is reached; undefined when it is gone. */
+  peer(id: string): Promise<unknown>
 }
 
 export interface Served {
+  /** Where other workers reach this one, for `PrimaryLink.peer`. */
+  readonly peer?: unknown
   close(options: { readonly graceMs: number }): Promise<void>
 }
 
@@ -22,9 +36,7 @@ export interface Served {
  * Serves until the primary says otherwise, or is gone. Resolves when everything is closed; rejects, after the primary has
  * been told, when it cannot start.
  */
-export async function serveAsWorker(
-  start: (primary: PrimaryLink, offer: (handlers: Handlers) => void) => Promise<Served>,
-): Promise<void> {
+export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
 
@@ -33,14 +45,31 @@ export async function serveAsWorker(
     await served?.close({ graceMs })
     ended.resolve()
   }
-  const offered: Record<string, (argument: unknown) => unknown> = { 'workers.close': close }
+  const lead = Promise.withResolvers<void>()
+  const offered: Record<string, (argument: unknown) => unknown> = {
+    'workers.close': close,
+    'workers.lead': () => lead.resolve(),
+  }
   const line = processLine()
   const channel = openChannel(line, offered)
   line.onEnd(() => void close({ graceMs: 0 }))
   try {
-    const connections = await connectionsOf(channel)
-    served = await start({ channel, connections }, (handlers) => void Object.assign(offered, handlers))
-    await channel.call('workers.serving')
+    const hello = await channel.call('workers.hello')
+    const { address, port, id, secret } = isObject(hello) ? hello : {}
+    served = await start({
+      channel,
+      connections: handedOver(String(address), Number(port)),
+      id: String(id),
+      secret: String(secret),
+      lead: lead.promise,
+      offer: (handlers) => void Object.assign(offered, handlers),
+      async others(name, argument) {
+        const results = await channel.call('workers.others', { name, argument })
+        return Array.isArray(results) ? results : []
+      },
+      peer: (of) => channel.call('workers.peer', of),
+    })
+    await channel.call('workers.serving', served.peer)
   } catch (error) {
     await channel.call('workers.failed', toFields(error))
     throw error
@@ -49,9 +78,7 @@ export async function serveAsWorker(
   if (process.connected) process.disconnect()
 }
 
-async function connectionsOf(channel: WorkerChannel): Promise<ConnectionSource> {
-  const bound = await channel.call('workers.address')
-  const { address, port } = isObject(bound) ? bound : {}
+function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
     if (!isObject(message) || typeof message['connection'] !== 'number') return
@@ -67,8 +94,8 @@ async function connectionsOf(channel: WorkerChannel): Promise<ConnectionSource> 
     accept(socket)
   })
   return {
-    address: String(address),
-    port: Number(port),
+    address,
+    port,
     take(taker) {
       accept = taker
       return () => {

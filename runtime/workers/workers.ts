@@ -5,6 +5,7 @@
  * A worker that dies is replaced, after growing waits when it dies early.
  */
 import cluster, { type Worker } from 'node:cluster'
+import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../net/index.ts'
@@ -36,6 +37,14 @@ export interface WorkersOptions extends BindAddress {
   readonly exec?: string
 }
 
+/** A worker and what is known of it. */
+interface Member {
+  readonly channel: WorkerChannel
+  /** Where the other workers reach it; undefined until it serves. */
+  peer: unknown
+  isServing: boolean
+}
+
 /** One of the places that workers take one after the other. */
 interface Slot {
   /** How many workers in a row have died early. */
@@ -46,7 +55,10 @@ export class Workers {
   readonly #options: WorkersOptions
   readonly #waits: ReplacementWaits
   readonly #distributor = new Distributor()
-  readonly #channels = new Map<Worker, WorkerChannel>()
+  readonly #members = new Map<Worker, Member>()
+  /** What workers prove to each other that they belong together with. */
+  readonly #secret = randomBytes(32).toString('base64url')
+  #lead: Member | undefined
   #stdout: LineFile | undefined
   #closing = false
 
@@ -78,7 +90,7 @@ export class Workers {
   }
 
   get size(): number {
-    return this.#channels.size
+    return this.#members.size
   }
 
   async #start(): Promise<void> {
@@ -101,24 +113,31 @@ export class Workers {
       let taker: ConnectionTaker | undefined
       const channel = openChannel(lineOf(worker), {
         ...this.#options.offers,
-        'workers.address': () => this.address,
-        'workers.serving': () => {
+        'workers.hello': () => ({ ...this.address, id: String(worker.id), secret: this.#secret }),
+        'workers.serving': (peer) => {
           taker = this.#distributor.add((id, socket) => handOver(worker, id, socket))
+          Object.assign(member, { peer, isServing: true })
+          this.#chooseLead()
           resolve()
         },
+        'workers.others': (argument) => this.#askOthers(member, argument),
+        'workers.peer': (id) => this.#peerOf(String(id)),
         'workers.failed'(argument) {
           const { message = 'a worker failed', ...fields } = isObject(argument) ? argument : {}
           reject(Object.assign(new Error(String(message)), fields))
         },
       })
-      this.#channels.set(worker, channel)
+      const member: Member = { channel, peer: undefined, isServing: false }
+      this.#members.set(worker, member)
       worker.on('message', (message: unknown) => {
         if (isObject(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
       })
       worker.once('disconnect', () => taker?.gone())
       worker.once('exit', (code) => {
         taker?.gone()
-        this.#channels.delete(worker)
+        this.#members.delete(worker)
+        if (this.#lead === member) this.#lead = undefined
+        this.#chooseLead()
         reject(new Error(`a worker ended with code ${code} before it served`))
         if (!this.#closing) void this.#replace(slot, performance.now() - startedAt)
       })
@@ -149,9 +168,30 @@ export class Workers {
 
   /** Calls a function of every worker. Gives the results of all that do not fail. */
   async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
-    const asked = [...this.#channels.values()].map((channel) => channel.call(name, argument))
-    const settled = await Promise.allSettled(asked)
+    return this.#ask([...this.#members.values()], name, argument)
+  }
+
+  async #ask(members: readonly Member[], name: string, argument: unknown): Promise<readonly unknown[]> {
+    const settled = await Promise.allSettled(members.map(({ channel }) => channel.call(name, argument)))
     return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  }
+
+  async #askOthers(caller: Member, asked: unknown): Promise<readonly unknown[]> {
+    const { name, argument } = isObject(asked) ? asked : {}
+    const others = [...this.#members.values()].filter((member) => member !== caller && member.isServing)
+    return this.#ask(others, String(name), argument)
+  }
+
+  #peerOf(id: string): unknown {
+    for (const [worker, { peer }] of this.#members) if (String(worker.id) === id) return peer
+    return undefined
+  }
+
+  /** One worker does what one process must do alone. */
+  #chooseLead(): void {
+    if (this.#lead || this.#closing) return
+    this.#lead = [...this.#members.values()].find(({ isServing }) => isServing)
+    this.#lead?.channel.call('workers.lead').catch(() => {})
   }
 
   /** Workers have `graceMs` for requests in flight. Resolves when all have ended. */
@@ -159,11 +199,11 @@ export class Workers {
     if (this.#closing) return
     this.#closing = true
     await this.#distributor.close()
-    const ends = [...this.#channels.keys()].map(
+    const ends = [...this.#members.keys()].map(
       (worker) => new Promise((resolve) => worker.once('exit', resolve)),
     )
     const cut = setTimeout(() => {
-      for (const worker of this.#channels.keys()) worker.process.kill('SIGKILL')
+      for (const worker of this.#members.keys()) worker.process.kill('SIGKILL')
     }, graceMs + killMs)
     void this.ask('workers.close', { graceMs })
     await Promise.all(ends)

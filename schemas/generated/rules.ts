@@ -66,6 +66,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
     or(() => not(has(self, "compositeToolRefs")), () => equal(size(select(self, "compositeToolRefs")), 0n)),
+  "!has(self.config) || !has(self.config.operational) || !has(self.config.operational.workers) || self.config.operational.workers == 1 || !has(self.config.console) || !self.config.console.enabled": (self) =>
+    or(() => not(has(self, "config")), () => not(has(select(self, "config"), "operational")), () => not(has(select(select(self, "config"), "operational"), "workers")), () => equal(select(select(select(self, "config"), "operational"), "workers"), 1n), () => not(has(select(self, "config"), "console")), () => not(select(select(select(self, "config"), "console"), "enabled"))),
   "!has(self.config) || !has(self.config.pinning) || !has(self.config.pinning.noLock) || self.config.pinning.noLock != 'pin'": (self) =>
     or(() => not(has(self, "config")), () => not(has(select(self, "config"), "pinning")), () => not(has(select(select(self, "config"), "pinning"), "noLock")), () => notEqual(select(select(select(self, "config"), "pinning"), "noLock"), "pin")),
   "!has(self.config) || !has(self.config.quotas) || self.incomingAuth.type == 'oidc' || self.config.quotas.all(q, q.per == 'server')": (self) =>

@@ -1722,6 +1722,8 @@ export type Operational = {
   readonly timeouts: Timeouts
   /** Largest result of one call that a backend may return, in bytes of JSON. Over it the call fails with an error. Unset: 64 MiB. */
   readonly maxResultBytes?: number
+  /** Processes of a pod that share its port, for more than one core; 1 when unset. More than 1 excludes the console and pinning.noLock: pin. A change counts from the next start. */
+  readonly workers?: number
   /** Health checks and failures. */
   readonly failureHandling: FailureHandling
 }

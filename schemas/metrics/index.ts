@@ -9,6 +9,7 @@ import { serverMetrics } from './server.ts'
 
 export { type Alert, alertRules, runbookPath } from './alerts.ts'
 export { attachMetrics } from './attach.ts'
+export { MergedPages } from './merge.ts'
 export { processSamples, processText } from './process.ts'
 export { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
 export { type MetricRow, prometheusName } from './row.ts'

@@ -3,9 +3,9 @@ import type { StorageSettings } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../store/index.ts'
 
-/** Connects in the background; whether it is there is readiness. Throws INVALID_CONFIG. */
-export function openAuthServerStore(storage: StorageSettings, log: Log): Store {
-  if (storage.type === 'memory') return makeMemoryStore()
+/** `shared` is the memory of several processes. Connects in the background; whether it is there is readiness. Throws INVALID_CONFIG. */
+export function openAuthServerStore(storage: StorageSettings, log: Log, shared?: Store): Store {
+  if (storage.type === 'memory') return shared?.namespace('records:') ?? makeMemoryStore()
   return makeRedisStore(storage.redis, {
     onChange: ({ up, cause }) =>
       up

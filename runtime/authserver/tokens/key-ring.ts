@@ -130,6 +130,28 @@ async function ephemeralKey(): Promise<SigningKey> {
   return describe(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'ES256')
 }
 
+/** Key and secret that are not configured, as they cross to other processes of the same server. */
+export interface EphemeralKeys {
+  /** PKCS#8 PEM. */
+  readonly signingKey: string
+  /** base64 */
+  readonly hmacSecret: string
+}
+
+export function makeEphemeralKeys(): EphemeralKeys {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return {
+    signingKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    hmacSecret: randomBytes(32).toString('base64'),
+  }
+}
+
+/** A ring that lends them, as `previous` of `makeKeyRing`. */
+export async function ringOf({ signingKey, hmacSecret }: EphemeralKeys): Promise<KeyRing> {
+  const key = await describe(createPrivateKey(signingKey), 'ES256')
+  return ring([key], [Buffer.from(hmacSecret, 'base64')], { signing: true, hmac: true })
+}
+
 const curves: ReadonlyMap<string, string> = new Map([
   ['prime256v1', 'ES256'],
   ['secp384r1', 'ES384'],

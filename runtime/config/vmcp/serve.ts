@@ -16,6 +16,7 @@ export interface ServeFlags extends ServingFlags {
   readonly port: string
   readonly sessionTtl?: string | undefined
   readonly maxSessions?: string | undefined
+  readonly workers?: string | undefined
   readonly allowedOrigins: readonly string[]
 }
 
@@ -29,6 +30,8 @@ export interface ServeSettings {
   /** Undefined: the server's default. */
   readonly maxSessions: number | undefined
   readonly allowedOrigins: readonly string[]
+  /** Undefined: as the file says. */
+  readonly workers: number | undefined
 }
 
 const sessionCeiling = 1_000_000
@@ -78,8 +81,9 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   const sessionTtlMs = duration(ttl.name, ttl.value)
   const cap = named('--max-sessions', flags.maxSessions, vmcpEnvironment.maxSessions, env)
   const maxSessions = whole(cap.name, cap.value, 1, sessionCeiling)
+  const workers = whole('--workers', flags.workers, 1, 64)
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('\n') })
-  return { host, port, tls, sessionTtlMs, maxSessions, allowedOrigins }
+  return { host, port, tls, sessionTtlMs, maxSessions, allowedOrigins, workers }
 }
 
 /** The value with the name of where it came from. */

@@ -57,6 +57,8 @@ export interface Observer {
   started<X extends Exchange>(exchange: X): X
   /** The pipeline's `audit` hook. `error` is what was thrown, if anything. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
+  /** Another process tells of the exchange. The result takes that back. */
+  leave(exchange: Exchange): () => void
   /** Runs the operation of a request under the server span; `read` says how it ended where that is known exactly. */
   operation<T>(
     facts: OperationFacts,
@@ -126,6 +128,16 @@ class ActiveObserver implements Observer {
     const http = currentScope()?.request?.http
     if (http?.res === exchange.res) http.exchange = exchange
     return exchange
+  }
+
+  leave(exchange: Exchange): () => void {
+    const scope = currentScope()?.request
+    const http = scope?.http
+    if (!scope || http?.res !== exchange.res) return () => {}
+    scope.http = undefined
+    return () => {
+      scope.http = http
+    }
   }
 
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void {
@@ -256,6 +268,7 @@ const unobserved: Observer = {
   enabled: false,
   wrap: (handler) => handler,
   started: (exchange) => exchange,
+  leave: () => () => {},
   finished() {},
   operation: (_facts, work) => work(),
   attributeTo() {},

@@ -17,8 +17,8 @@ class ScrapeReader extends MetricReader {
 
 export interface Scrape {
   readonly reader: MetricReader
-  /** Answers a scrape. Rejects with METHOD_NOT_ALLOWED for anything but GET and HEAD. */
-  response(exchange: Exchange): Promise<void>
+  /** What is there now, as text. */
+  text(): Promise<string>
 }
 
 export function makeScrape(): Scrape {
@@ -26,17 +26,22 @@ export function makeScrape(): Scrape {
   const serializer = new PrometheusSerializer('', false, undefined, false, true)
   return {
     reader,
-    async response({ req, res }) {
-      if (req.method !== 'GET' && req.method !== 'HEAD') {
-        throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
-      }
+    async text() {
       const { resourceMetrics } = await reader.collect()
       // The serialiser may come with an SDK of another patch version, whose types are the same under other names.
       const collected: unknown = withSeconds(resourceMetrics)
-      const text = serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
-      sendBody(res, 200, metricsType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
+      return serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
     },
   }
+}
+
+/** Answers a scrape. Rejects with METHOD_NOT_ALLOWED for anything but GET and HEAD. */
+export async function respondToScrape({ req, res }: Exchange, render: () => Promise<string>): Promise<void> {
+  if (req.method !== 'GET' && req.method !== 'HEAD') {
+    throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: 'GET, HEAD' } })
+  }
+  const text = await render()
+  sendBody(res, 200, metricsType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
 }
 
 /** Prometheus wants the unit in the name. */

@@ -10,7 +10,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import type { Exchange, Log } from '../../net/index.ts'
+import type { Log } from '../../net/index.ts'
 import { makeMetrics, type Metrics, noMetrics } from './metrics.ts'
 import { metricExporter, traceExporter } from './otlp.ts'
 import { makeScrape } from './prometheus.ts'
@@ -27,7 +27,7 @@ export interface SdkOptions {
 export interface Sdk {
   readonly metrics: Metrics
   readonly tracer: Tracer
-  readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
+  readonly prometheus: (() => Promise<string>) | undefined
   shutdown(): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
   return {
     metrics: meters ? makeMetrics(meters.getMeter(scope, version), legacy) : noMetrics,
     tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
-    prometheus: scrape && ((exchange) => scrape.response(exchange)),
+    prometheus: scrape && (() => scrape.text()),
     // What cannot be sent was logged by the exporter.
     async shutdown() {
       await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])

@@ -6,7 +6,7 @@
  * Source: docs/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
-import { atMost, type Exchange, type Log, silentLog } from '../../net/index.ts'
+import { atMost, type Log, silentLog } from '../../net/index.ts'
 import { type BackendCalls, makeBackendCalls } from './backend-calls.ts'
 import { type Metrics, noMetrics } from './metrics.ts'
 import { telemetrySettings } from './settings.ts'
@@ -33,8 +33,8 @@ export interface Instruments {
   readonly tracer: Tracer
   /** Measures calls of backends. */
   readonly backendCalls: BackendCalls
-  /** Answers a scrape of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
-  readonly prometheus: ((exchange: Exchange) => Promise<void>) | undefined
+  /** The text of `/metrics`; undefined unless enablePrometheusMetricsPath is true. */
+  readonly prometheus: (() => Promise<string>) | undefined
   /** How requests are described on spans. */
   readonly spans: SpanOptions
   /** Sends what is pending, for a few seconds at most, and stops. */

@@ -12,7 +12,7 @@ import { RemoteLogin } from './remote-login.ts'
 
 /** Serves until the primary says otherwise. Resolves when everything is closed. */
 export function runWorker(config: ProxySettings, parts: RunParts): Promise<void> {
-  return serveAsWorker(async ({ channel, connections }, offer) => {
+  return serveAsWorker(async ({ channel, connections, offer }) => {
     const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)
     const login = new RemoteLogin(channel)
     offer({ login: (state) => login.update(state), metrics: () => metrics?.counts() })

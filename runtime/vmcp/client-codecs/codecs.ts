@@ -32,6 +32,8 @@ export interface EdgesOptions {
   readonly clock: Clock
   readonly log: Log
   readonly endSession: (session: ClientSession) => void
+  /** Begins the ids that lead a client back to this process; '' where it is the only one. */
+  readonly tag: string
 }
 
 export interface Edges {
@@ -80,7 +82,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     responses,
     log,
   })
-  const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders })
+  const oldSseEdge = new OldSseEdge({ protocol, passthroughHeaders, tag: options.tag })
   return {
     listeners,
     sessionEdge: new SessionEdge({ protocol, passthroughHeaders }),
@@ -95,6 +97,7 @@ export function makeEdges(options: EdgesOptions): Edges {
       sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: askTimeoutMs, now: clock.now }),
       parked,
       listeners,
+      tag: options.tag,
     }),
     keepAlive() {
       listeners.keepAlive()

@@ -18,10 +18,12 @@ import {
   type Observer,
   readError,
   RecordMask,
+  respondToScrape,
   tellLoss,
   type RpcResponse,
   type Instruments,
 } from '../../observe/index.ts'
+import type { PrimaryLink } from '../../workers/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
 import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
@@ -39,6 +41,8 @@ export interface ObservationOptions {
   readonly clock: Clock
   /** Takes a record of every request beside the audit log. */
   readonly recorder?: ExchangeRecorder | undefined
+  /** This process is one of several, whose metrics are served together. */
+  readonly worker?: PrimaryLink | undefined
 }
 
 export interface Observation {
@@ -61,7 +65,7 @@ export interface Observation {
 /** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
-  { env, version, log, events, clock, recorder }: ObservationOptions,
+  { env, version, log, events, clock, recorder, worker }: ObservationOptions,
 ): Promise<Observation> {
   const telemetry = await makeTelemetry(config.telemetry, {
     serverName: config.name,
@@ -83,6 +87,7 @@ export async function makeObservation(
     observes: (path) => mcpPaths.has(path),
     transport: (path) => (path === mcpPath ? 'streamable-http' : 'sse'),
   })
+  worker?.offer({ 'metrics.text': async () => ({ id: worker.id, text: await telemetry.prometheus?.() }) })
   const settings = settingsOf(config)
   return {
     audit,
@@ -93,7 +98,7 @@ export async function makeObservation(
       ? { calls: telemetry.backendCalls, named: (name) => observer.backend(name) }
       : undefined,
     middlewares: observer.enabled ? [observe(observer)] : [],
-    route: (path) => (path === metricsPath ? telemetry.prometheus : undefined),
+    route: (path) => (path === metricsPath ? scrapeStage(telemetry, worker) : undefined),
     reloaded(changed) {
       const now = settingsOf(changed)
       const sections = (Object.keys(now) as (keyof typeof now)[]).filter(
@@ -108,13 +113,24 @@ export async function makeObservation(
   }
 }
 
+/** Undefined: metrics are not served. */
+function scrapeStage(
+  { prometheus }: Instruments,
+  worker: PrimaryLink | undefined,
+): Stage<Exchange> | undefined {
+  if (!prometheus) return undefined
+  const render = worker ? async () => String(await worker.channel.call('metrics')) : prometheus
+  return (exchange) => respondToScrape(exchange, render)
+}
+
 /** What is read at the start alone. */
-function settingsOf({ audit, telemetry, sessionStorage, console }: VmcpConfig) {
+function settingsOf({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
   return {
     audit: JSON.stringify(audit),
     telemetry: JSON.stringify(telemetry),
     sessionStorage: JSON.stringify(sessionStorage),
     console: JSON.stringify(consoleStartSettings(console)),
+    'operational.workers': String(operational.workers ?? 1),
   }
 }
 

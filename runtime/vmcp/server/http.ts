@@ -47,6 +47,8 @@ export interface HttpParts {
   /** What people with a browser are told. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
+  /** Responds with what another process of this server says, if the request belongs to that. */
+  readonly relay?: Stage<VmcpExchange> | undefined
 }
 
 /** Makes the request listener of a virtual server. */
@@ -59,6 +61,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       guard: (exchange) => parts.originGuard().check(exchange),
       authenticate: (exchange) => parts.authenticator().stage(exchange),
       parse,
+      ...(parts.relay ? { authorize: parts.relay } : {}),
       dispatch: (exchange) => dispatch(parts, exchange),
       audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
       recover: (exchange, error) => recover(parts, exchange, error),

@@ -9,6 +9,8 @@ import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
 import type { Clock } from '../clock.ts'
 import type { Observation } from '../pipeline/observation.ts'
 import type { ClusterApi } from '../../kube/index.ts'
+import type { Store } from '../../store/index.ts'
+import type { PrimaryLink } from '../../workers/index.ts'
 import type { ServerView } from './view.ts'
 
 /** What is not given. */
@@ -21,7 +23,16 @@ export const defaults = {
   graceMs: 10_000,
 } as const
 
+/** One of several processes that serve one port. */
+export interface ServingWorker {
+  readonly link: PrimaryLink
+  /** What all of them share, in the memory of their primary. */
+  readonly store: Store
+}
+
 export interface StartOptions {
+  /** This process is one of several that serve a port. Default: it is the only one. */
+  readonly worker?: ServingWorker | undefined
   /** Bind address. Default 127.0.0.1. */
   readonly host?: string | undefined
   /** 0 lets the kernel choose. Default 4483. */
@@ -67,6 +78,8 @@ export interface ReloadedFile {
 }
 
 export interface VmcpServer {
+  /** Where the other workers of this server reach it; undefined where there is one process. */
+  readonly relayPort: number | undefined
   /** Address of the MCP endpoint. */
   readonly url: string
   /** Address without path, for `/health` and the like. */

@@ -30,6 +30,8 @@ export interface ReloadableOptions {
   readonly observation: Observation
   /** The shared store; rate limits need it. */
   readonly store: Store | undefined
+  /** Where several processes of one server count; default the memory of this one. */
+  readonly counters?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
 }
@@ -46,7 +48,7 @@ export class Reloadable {
   /** Throws INVALID_CONFIG naming what cannot be used. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
-    this.#counters = makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
+    this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
     this.#config = config
     this.#authenticator = this.#makeAuthenticator(config)
     this.#guards = this.#makeGuards(config)

@@ -28,7 +28,10 @@ import { type Reporter, reporterFor } from '../status/report.ts'
 import { builtInRoute } from '../status/routes.ts'
 import { watcherOf } from './session-life.ts'
 import { sessionRecords } from '../sessions/records.ts'
-import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
+import { offerSessions } from '../processes/offered-sessions.ts'
+import { WorkerRelay, workerTag } from '../processes/relay.ts'
+import { sessionsElsewhere } from '../sessions/elsewhere.ts'
+import { openSessionStorage, sessionRedis, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
@@ -48,10 +51,14 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const { upstreamTokens, excluded, recorder } = options
   requireKeeper(config, options.lockKeeper)
   await checkStartWithLocks(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
-  for (const warning of startWarnings(config)) log.warn(warning)
+  // Of several processes, the primary one says it.
+  if (!more.worker) for (const warning of startWarnings(config)) log.warn(warning)
   const events = options.events ?? makeEvents(clock.now)
   const stopLog = options.events ? () => {} : logEvents(events, log, clock)
-  const observation = await makeObservation(config, { env, version, log, events, clock, recorder })
+  const observation = await makeObservation(config, {
+    ...{ env, version, log, events, clock, recorder },
+    worker: more.worker?.link,
+  })
   try {
     const server = new Vmcp(config, options, { observation, events, stopLog })
     await server.listen()
@@ -77,6 +84,8 @@ class Vmcp implements VmcpServer {
   readonly #sessions: SessionTable
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
+  readonly #relay: WorkerRelay | undefined
+  relayPort: number | undefined
   readonly #parts: Reloadable
   #checksum: string | undefined
   #originGuard: OriginGuard | undefined
@@ -99,14 +108,18 @@ class Vmcp implements VmcpServer {
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
-    this.#storage = openSessionStorage(config, env, events)
+    const { worker } = options
+    this.#storage = openSessionStorage(config, env, events, worker?.store)
+    this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
+    const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
       env,
       log,
       clock,
       events,
       observation,
-      store: this.#storage?.store,
+      store: sessionRedis(config, env) && this.#storage?.store,
+      counters: worker?.store.namespace('counters:'),
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
     })
@@ -133,8 +146,10 @@ class Vmcp implements VmcpServer {
       now: clock.now,
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
       events,
+      elsewhere: worker && sessionsElsewhere(worker.link, tag),
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
+    if (worker) offerSessions(worker.link, this.#sessions)
     const perform = makePipeline({
       aliases: {
         limit: () => this.#parts.config.aggregation.maxToolNameLength,
@@ -169,6 +184,7 @@ class Vmcp implements VmcpServer {
       clock,
       log,
       endSession: (session: ClientSession) => this.#engine.endSession(session, { gone: true }),
+      tag,
     })
     this.#engine.apply(config, options.excluded)
     const quotas = () => this.#parts.guards.quotas?.usage() ?? []
@@ -231,7 +247,14 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [], certificate } = this.#options
+    const {
+      host = '127.0.0.1',
+      port = defaults.port,
+      allowedOrigins = [],
+      certificate,
+      worker,
+    } = this.#options
+    const relay = this.#relay
     const handler = makeHandler({
       authenticator: () => this.#parts.authenticator,
       originGuard: () => {
@@ -248,9 +271,14 @@ class Vmcp implements VmcpServer {
       stopping: () => this.#stopping,
       events: this.#events,
       page: () => this.view.pageFacts(),
+      relay: relay && ((exchange) => relay.relay(exchange)),
     })
-    void this.#shareSecret()
-    const listener = await listen({ host, port, handler, log: this.#log, certificate })
+    const shared = this.#shareSecret()
+    // The workers share it from the first request on.
+    if (worker) await shared
+    this.relayPort = await relay?.open(handler)
+    const connections = worker?.link.connections
+    const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
     this.#originGuard = makeOriginGuard({
       host,
       port: listener.port,
@@ -262,14 +290,21 @@ class Vmcp implements VmcpServer {
     this.url = `${listener.url}${mcpPath}`
     const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaults.graceMs })
     this.#closeListener = closeListener
-    this.#reporter = this.#makeReporter()
+    if (worker) void worker.link.lead.then(() => this.#beginReports())
+    else this.#beginReports()
     certificate?.look()
     this.#timer = setInterval(() => this.#evict(), evictMs)
     this.#timer.unref()
-    this.#log.info('virtual MCP server listening', {
+    // Of several processes, the primary one says it.
+    const say = worker ? 'debug' : 'info'
+    this.#log[say]('virtual MCP server listening', {
       url: this.url,
       backends: this.#parts.config.backends?.length ?? 0,
     })
+  }
+
+  #beginReports(): void {
+    if (!this.#stopping) this.#reporter = this.#makeReporter()
   }
 
   #makeReporter(): Reporter | undefined {
@@ -338,7 +373,10 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
-    await this.#closeListener?.()
+    await Promise.all([
+      this.#closeListener?.(),
+      this.#relay?.close(this.#options.graceMs ?? defaults.graceMs),
+    ])
     await this.#reporter?.close()
     this.#sessions.close()
     await this.#parts.closeGuards()

@@ -35,6 +35,8 @@ export function makeSessionLife(core: Core, save: (session: ServerSession) => vo
         core.subscribe(clientOf(session), uri, signal).catch(() => {})
     },
     ready(session) {
+      // The next request may fall on another worker, which would open sessions of its own at the backends meanwhile.
+      if (session.elsewhere) return
       // Connects the backends while the client prepares its first list.
       core.view(clientOf(session), { waitForFresh: false }).catch(() => {})
     },
@@ -88,6 +90,6 @@ export function watcherOf(session: ServerSession, core: Core): Watcher {
       session.seen = value
     },
     view: (): Promise<Catalog> => core.present(clientOf(session)),
-    notify: (message) => session.push(message),
+    notify: (message) => session.pushHere(message),
   }
 }

@@ -121,6 +121,18 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
     ...evaluationViolations(config),
+    ...workersViolations(config),
+  ]
+}
+
+/** What only one process can do. */
+function workersViolations({ operational, console, pinning }: VmcpConfig): readonly string[] {
+  const { workers = 1 } = operational
+  if (workers === 1) return []
+  const rule = `needs a single process, and operational.workers (--workers) is ${workers}`
+  return [
+    ...(console?.enabled ? [`console.enabled: the console ${rule}; use replicas`] : []),
+    ...(pinning?.noLock === 'pin' ? [`pinning.noLock: pin ${rule}; write the locks first`] : []),
   ]
 }
 

@@ -192,14 +192,17 @@ export class ReplayStreams {
   readonly #streams = new Map<string, ReplayStream>()
   /** Ids of another replica, or of this session's earlier life, must not lead to a stream of ours. */
   #prefix: string | undefined
+  readonly #tag: string
   #next = 1
 
-  constructor(budget: ReplayBudget) {
+  /** `tag` begins every id, so that a client comes back to the worker that has the stream. */
+  constructor(budget: ReplayBudget, tag = '') {
     this.#budget = budget
+    this.#tag = tag
   }
 
   open(): ReplayStream {
-    this.#prefix ??= randomBytes(6).toString('base64url').replaceAll('-', '_')
+    this.#prefix ??= this.#tag + randomBytes(6).toString('base64url').replaceAll('-', '_')
     const name = `${this.#prefix}-${this.#next++}`
     const stream = new ReplayStream(name, this.#budget)
     this.#makeRoom()

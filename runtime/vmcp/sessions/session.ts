@@ -22,6 +22,7 @@ import {
 import { type Caller, InFlight } from '../../net/index.ts'
 import { writeBounded } from '../client-codecs/stream.ts'
 import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } from '../pipeline/operation.ts'
+import type { Elsewhere } from './elsewhere.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
 /** Limits of one session. */
@@ -87,6 +88,8 @@ export class ServerSession implements ClientSession {
   readonly subscriptions = new Map<string, string>()
   /** Sessions that backends keep for this one. */
   readonly backendSessions = new Map<string, BackendSession>()
+  /** The copies of this session at other workers; undefined where there is one process. */
+  readonly elsewhere: Elsewhere | undefined
   /** Told when what other replicas must know has changed. */
   onChange: (() => void) | undefined
   /** Told when a backend has forgotten its session. */
@@ -105,10 +108,11 @@ export class ServerSession implements ClientSession {
   #waitingBytes = 0
   #nextQuestion = 1
 
-  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget()) {
+  constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: Elsewhere) {
     this.facts = facts
     this.caller = caller
-    this.#replay = new ReplayStreams(budget)
+    this.elsewhere = elsewhere
+    this.#replay = new ReplayStreams(budget, elsewhere?.tag)
   }
 
   get id(): string {
@@ -165,11 +169,29 @@ export class ServerSession implements ClientSession {
 
   /** Sends a message on one GET stream, or keeps it until there is one; the oldest make space. */
   push(message: Buffer): void {
+    if (this.pushOnStream(message)) return
+    if (this.elsewhere) void this.#pushElsewhere(this.elsewhere, message)
+    else this.#keep(message)
+  }
+
+  /** As `push`, for what every worker says to its own copy of the session. */
+  pushHere(message: Buffer): void {
+    if (!this.pushOnStream(message)) this.#keep(message)
+  }
+
+  /** False when no GET stream is open here. */
+  pushOnStream(message: Buffer): boolean {
     const newest = [...this.#streams].at(-1)
-    if (newest) {
-      const [res, stream] = newest
-      if (stream ? !res.destroyed && stream.send(message) : writeBounded(res, encodeEvent(message))) return
-    }
+    if (!newest) return false
+    const [res, stream] = newest
+    return stream ? !res.destroyed && stream.send(message) : writeBounded(res, encodeEvent(message))
+  }
+
+  async #pushElsewhere(elsewhere: Elsewhere, message: Buffer): Promise<void> {
+    if (!(await elsewhere.push(this.id, message))) this.pushHere(message)
+  }
+
+  #keep(message: Buffer): void {
     this.#waiting.push(message)
     this.#waitingBytes += message.length
     while (this.#waiting.length > maxWaiting || this.#waitingBytes > maxWaitingBytes) {
@@ -230,7 +252,8 @@ export class ServerSession implements ClientSession {
     if (this.#questions.size >= maxQuestions) {
       return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
     }
-    const id = String(this.#nextQuestion++)
+    const number = this.#nextQuestion++
+    const id = this.elsewhere ? JSON.stringify(`${this.elsewhere.tag}${number}`) : String(number)
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () => fail(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the client did not answer in time' })),
@@ -272,6 +295,13 @@ export class ServerSession implements ClientSession {
         )
       }
     })
+  }
+
+  /** False when no such request is in flight here. */
+  cancelRequest(id: string): boolean {
+    const request = this.inFlight.find((one) => one.id === id)
+    request?.cancel(new Error('the client cancelled the request'))
+    return request !== undefined
   }
 
   /** Takes the client's response to a question. False when nobody waits for it. */

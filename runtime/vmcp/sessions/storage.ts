@@ -20,14 +20,15 @@ export interface SessionStorage {
   close(): Promise<void>
 }
 
-/** Undefined when sessions are stored in memory. Connects in the background. */
+/** Undefined when sessions are stored in the memory of this process; `workers` is what several of them share. Connects in the background. */
 export function openSessionStorage(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
   events: Events,
+  workers?: Store,
 ): SessionStorage | undefined {
   const settings = sessionRedis(config, env)
-  if (!settings) return undefined
+  if (!settings) return workers && ofWorkers(workers)
   const plain = makeRedisStore(settings, {
     onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
   })
@@ -35,15 +36,22 @@ export function openSessionStorage(
   const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
   return {
     store,
-    async sharedSecret() {
-      if (secret !== undefined && secret !== '') return secret
-      await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
-      const found = await store.get(requestStateKey)
-      if (found === undefined) throw new Error('the key of request state vanished')
-      return found
-    },
+    sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : secretIn(store)),
     close: () => plain.close(),
   }
+}
+
+/** What the primary process holds for its workers; it leaves this machine as little as the memory of one process does. */
+function ofWorkers(shared: Store): SessionStorage {
+  const store = shared.namespace('sessions:')
+  return { store, sharedSecret: () => secretIn(store), close: async () => {} }
+}
+
+async function secretIn(store: Store): Promise<string> {
+  await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
+  const found = await store.get(requestStateKey)
+  if (found === undefined) throw new Error('the key of request state vanished')
+  return found
 }
 
 /** The Redis of the sessions, with the prefix of every key; undefined when sessions are stored in memory. */

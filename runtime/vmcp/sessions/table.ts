@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
+import type { Elsewhere } from './elsewhere.ts'
 import type { SessionRecords } from './records.ts'
 import { ReplayBudget } from './replay.ts'
 import { ServerSession, type SessionFacts } from './session.ts'
@@ -20,6 +21,8 @@ export interface TableOptions {
   /** Shared storage; undefined keeps sessions in this process only. */
   readonly records: SessionRecords | undefined
   readonly events: Events
+  /** Other workers with copies of the sessions; undefined: this is the one process. */
+  readonly elsewhere?: Elsewhere | undefined
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
@@ -42,6 +45,17 @@ export class SessionTable {
     return this.#live.size
   }
 
+  /** The copy of this process, whoever asks. */
+  peek(id: string): ServerSession | undefined {
+    return this.#live.get(id)
+  }
+
+  /** Another worker has ended the session, with what backends have of it. */
+  endedElsewhere(id: string): void {
+    const session = this.#live.get(id)
+    if (session) this.#remove(session, { gone: true })
+  }
+
   all(): IterableIterator<ServerSession> {
     return this.#live.values()
   }
@@ -49,7 +63,12 @@ export class SessionTable {
   /** Throws TOO_MANY_SESSIONS; rejects with SESSION_STORE_DOWN. */
   async open(facts: Omit<SessionFacts, 'id' | 'owner'>, caller: Caller): Promise<ServerSession> {
     this.#makeRoom()
-    const session = new ServerSession({ ...facts, id: randomUUID(), owner: caller.key }, caller, this.#budget)
+    const session = new ServerSession(
+      { ...facts, id: randomUUID(), owner: caller.key },
+      caller,
+      this.#budget,
+      this.#options.elsewhere,
+    )
     await this.#options.records?.create(session)
     this.#add(session)
     return session
@@ -96,7 +115,7 @@ export class SessionTable {
       return live
     }
     this.#makeRoom()
-    const session = new ServerSession(record.facts, caller, this.#budget)
+    const session = new ServerSession(record.facts, caller, this.#budget, this.#options.elsewhere)
     session.adopt(record)
     session.restored = true
     // Another request may have restored it meanwhile.
@@ -121,6 +140,7 @@ export class SessionTable {
     const session = await this.find(id, caller)
     await this.#options.records?.remove(id)
     this.#remove(session, { gone: true })
+    this.#options.elsewhere?.ended(id)
   }
 
   /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */

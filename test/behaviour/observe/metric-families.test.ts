@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startSdk } from '../../../runtime/observe/telemetry/sdk.ts'
+import { respondToScrape } from '../../../runtime/observe/telemetry/prometheus.ts'
 import { telemetrySettings } from '../../../runtime/observe/telemetry/settings.ts'
 import { Exchange, silentLog } from '../../../runtime/net/index.ts'
 import {
@@ -160,7 +161,9 @@ t.test('every row of a server can be recorded and scraped under its name', async
     if (row.observed) record(() => [[1, labels]])
     else record(1, labels)
   }
-  const server = createServer((req, res) => void sdk.prometheus?.(new Exchange(req, res)))
+  const server = createServer(
+    (req, res) => void (sdk.prometheus && respondToScrape(new Exchange(req, res), sdk.prometheus)),
+  )
   t.teardown(() => server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const families = await scrape(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)

@@ -30,7 +30,7 @@ t.test('init writes a file that validate accepts and only its owner can read', a
   t.equal(made.code, 0, made.stderr)
   t.equal(statSync(file).mode & 0o777, 0o600)
   const text = readFileSync(file, 'utf8')
-  t.match(text, /name: "a"[^]*transport: "sse"[^]*name: "z"[^]*transport: "streamable-http"/)
+  t.match(text, /name: a\n[^]*transport: sse\n[^]*name: z\n[^]*transport: streamable-http\n/)
   const valid = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(valid.code, 0)
   t.match(valid.stdout, /backends: +2/)

@@ -2,11 +2,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:net'
+import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { group, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
+import { group, manifest, server, startDev, virtualServer } from '../../helpers/dev-rig.ts'
 import {
   descendantsOf,
   freePort,
@@ -31,6 +31,16 @@ async function takenPort(t: { teardown: (end: () => void) => void }): Promise<nu
   return (taken.address() as { port: number }).port
 }
 
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  const isOpen = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  )
+  socket.destroy()
+  return isOpen
+}
+
 await t.test('dev: a port that is taken is named with the next free one, exit code 2', async (t) => {
   const port = await takenPort(t)
   const folder = t.testdir({ 'm.yaml': [group(), virtualServer()].join('\n---\n') })
@@ -38,6 +48,20 @@ await t.test('dev: a port that is taken is named with the next free one, exit co
   t.equal(code, 2)
   t.match(stderr, new RegExp(`port ${port} is in use by another program; .*use --port \\d+, which is free`))
 })
+
+await t.test(
+  'dev: a virtual server of several workers runs in one process, and its log says so',
+  async (t) => {
+    const wide = manifest('VirtualMCPServer', 'v', {
+      groupRef: { name: 'g' },
+      incomingAuth: { type: 'anonymous' },
+      config: { operational: { workers: 3 } },
+    })
+    const { dev } = await startDev(t, [group(), talking, wide], { args: ['--verbose'] })
+    await dev.waitFor(/operational\.workers is 3: gatehouse dev runs the virtual server in one process/)
+    await dev.waitFor(/^v: behind it: talk$/m)
+  },
+)
 
 await t.test('dev: a server that never listens says what it waits for and what it printed', async (t) => {
   const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
@@ -79,7 +103,10 @@ await t.test('dev: an edited command starts once the old process is gone', async
     await new Promise(setImmediate)
   }
   const { output } = dev
-  await dev.waitFor(/MCPServer web: starting[\s\S]*MCPServer web: starting[\s\S]*MCPServer web: ready/)
+  await dev.waitFor(/^edit applied at \S+ MCPServer web, MCPServer talk$/m)
+  // A start that is quicker than the screen has no line of its own.
+  const [, port = ''] = /MCPServer web: ready on 127\.0\.0\.1:(\d+)/.exec(output()) ?? []
+  while (!(await answers(Number(port)))) await new Promise((resolve) => setTimeout(resolve, 50))
   t.notMatch(output(), /EADDRINUSE|in use/)
 })
 

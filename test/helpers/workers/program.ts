@@ -24,7 +24,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, channel: Worker
 }
 
 if (isWorker) {
-  await serveAsWorker(async ({ channel, connections }, offer) => {
+  await serveAsWorker(async ({ channel, connections, offer }) => {
     offer({ pid: () => process.pid })
     return listen({
       host: '127.0.0.1',

@@ -11,6 +11,7 @@ import { authServerFile, GatehouseError } from '../../../../schemas/index.ts'
 import type { AuthServerEvent, HostedAuthServer } from '../../../authserver/index.ts'
 import { type Environment, environment, type VmcpConfig } from '../../../config/index.ts'
 import type { Log } from '../../../net/index.ts'
+import type { Store } from '../../../store/index.ts'
 import {
   type AuditTrail,
   type Events,
@@ -33,6 +34,8 @@ export interface AuthServerOptions {
   readonly maxUpstreams?: number
   /** The event stream of the host; default one that is written to the log. */
   readonly events?: Events | undefined
+  /** What the processes of one server share. */
+  readonly shared?: Store | undefined
   /** Audit settings of the host. */
   readonly audit?: VmcpConfig['audit']
 }

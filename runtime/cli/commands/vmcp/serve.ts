@@ -4,6 +4,7 @@
  * Source: docs/specification/virtual-server.md; docs/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../../schemas/certificate/index.ts'
+import { MergedPages, processText } from '../../../../schemas/metrics/index.ts'
 import { isSwitchedOn } from '../../../../schemas/index.ts'
 import { checkAuthServer } from '../../../authserver/index.ts'
 import {
@@ -16,17 +17,23 @@ import {
   watchFile,
 } from '../../../config/index.ts'
 import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
+import type { Log } from '../../../net/index.ts'
 import { type Events, logEvents, makeEvents, openServingCertificate } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
+import { makeMemoryStore, makeRemoteStore, serveStore, type StoreCall } from '../../../store/index.ts'
 import {
   checkAll,
   checkStart,
   checkToolLocks,
   type LockKeeper,
+  type ServingWorker,
   type StartOptions,
   startVmcp,
+  startWarnings,
+  vmcpDefaults,
   type VmcpServer,
 } from '../../../vmcp/index.ts'
+import { isObject, isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { stopSignal } from '../../stop.ts'
@@ -106,20 +113,49 @@ export interface ServeCommandOptions
 
 /** Serves until a signal. Resolves with the exit code. */
 export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
-  const { env, authServerFile, maxUpstreams } = options
-  const graceMs = shutdownGraceMs(env)
   const read = await readChecked(options, 'none')
+  const { operational } = read.config
   const verbose =
-    options.debug || isSwitchedOn(env, vmcpEnvironment.debug) || read.config.operational.logLevel === 'debug'
+    options.debug || isSwitchedOn(options.env, vmcpEnvironment.debug) || operational.logLevel === 'debug'
   const log = commandLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const events = makeEvents()
   const stopLog = logEvents(events, log)
+  const told = { log, events }
+  if (isWorker) await serveWorker(options, read, told)
+  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read.config, log)
+  else
+    await serveOne(options, read, told, async (server) => {
+      await stopSignal(new AbortController())
+      log.info('stopping')
+      return server
+    })
+  stopLog()
+  log.flush()
+  return exitCode.ok
+}
+
+interface Told {
+  readonly log: Log
+  readonly events: Events
+}
+
+/** Serves until `until` is settled. */
+async function serveOne(
+  options: ServeCommandOptions,
+  read: ReadConfig,
+  { log, events }: Told,
+  until: (server: VmcpServer) => Promise<unknown>,
+  worker?: ServingWorker,
+): Promise<void> {
+  const { env, authServerFile, maxUpstreams } = options
+  const graceMs = shutdownGraceMs(env)
   const parts = {
     log,
     events,
     env,
     audit: read.config.audit,
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
+    shared: worker?.store.namespace('authserver:'),
   }
   const certificate = options.tls && openServingCertificate(options.tls, events)
   await withAuthServer(authServerFile, parts, async (authServer) => {
@@ -140,6 +176,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
       lockKeeper,
       authServer,
       recorder: console?.recorder,
+      worker,
     }
     const server = await startVmcp(read.config, {
       ...start,
@@ -149,17 +186,73 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
     try {
       const opened = await console?.open(server)
       const stopWatching = watch(options, server, events)
-      await stopSignal(new AbortController())
-      log.info('stopping')
+      await until(server)
       stopWatching()
       await opened?.close()
     } finally {
       await server.close()
     }
   }).finally(() => certificate?.close())
-  stopLog()
-  log.flush()
-  return exitCode.ok
+}
+
+/** Owns the processes that serve, with what they share; answers no request itself. */
+async function servePrimary(
+  { host, port = vmcpDefaults.port, version, env }: ServeCommandOptions,
+  config: VmcpConfig,
+  log: Log,
+): Promise<void> {
+  for (const warning of startWarnings(config)) log.warn(warning)
+  const store = serveStore(makeMemoryStore())
+  const pages = new MergedPages()
+  const count = config.operational.workers ?? 1
+  const workers = await Workers.start({
+    host: host ?? '127.0.0.1',
+    port,
+    count,
+    log,
+    offers: {
+      store: (call) => store(call as StoreCall),
+      async metrics() {
+        const texts = (await workers.ask('metrics.text')).filter(isText)
+        return pages.render(
+          new Map([...texts.map(({ id, text }): [string, string] => [id, text]), ['', processText(version)]]),
+        )
+      },
+    },
+  })
+  log.info('virtual MCP server is served by several processes', { ...workers.address, workers: count })
+  await stopSignal(new AbortController())
+  log.info('stopping')
+  await workers.close(shutdownGraceMs(env) ?? vmcpDefaults.graceMs)
+}
+
+function isText(value: unknown): value is { readonly id: string; readonly text: string } {
+  return isObject(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
+}
+
+/** One of the processes that serve, until its primary says otherwise. */
+async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told: Told): Promise<void> {
+  // A terminal signals all processes at once; it is the primary that ends this one.
+  void stopSignal(new AbortController())
+  await serveAsWorker(async (link) => {
+    const started = Promise.withResolvers<VmcpServer>()
+    const stop = Promise.withResolvers<void>()
+    const until = (server: VmcpServer): Promise<void> => {
+      started.resolve(server)
+      return stop.promise
+    }
+    const store = makeRemoteStore((call) => link.channel.call('store', call))
+    const served = serveOne(options, read, told, until, { link, store })
+    served.catch(started.reject)
+    const { relayPort } = await started.promise
+    return {
+      peer: relayPort,
+      async close() {
+        stop.resolve()
+        await served
+      },
+    }
+  })
 }
 
 function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): () => void {

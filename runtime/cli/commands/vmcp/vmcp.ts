@@ -12,6 +12,7 @@ import {
   type ServeFlags,
   serveSettings,
   type VmcpConfig,
+  vmcpEnvironment,
 } from '../../../config/index.ts'
 import { startWarnings } from '../../../vmcp/index.ts'
 import { refuseIdle } from '../../given.ts'
@@ -95,6 +96,10 @@ function addServe(vmcp: Command): void {
       '--max-sessions <number>',
       'sessions held at a time (default: 10000; 1000 with Redis, where the others wait in the store)',
     )
+    .option(
+      '--workers <count>',
+      'processes that share the port, for more than one core (default: 1, or as the file says)',
+    )
     .option('--enable-audit', 'write an audit log when the file does not say otherwise', false)
     .option(
       '--optimizer',
@@ -150,6 +155,12 @@ function withToolSearch(config: VmcpConfig): VmcpConfig {
   }
 }
 
+/** `gatehouse dev` runs each virtual server alone, with a console. */
+function withWorkers(config: VmcpConfig, given: number | undefined, isLocal: boolean): VmcpConfig {
+  const workers = isLocal ? 1 : (given ?? config.operational.workers)
+  return workers === undefined ? config : { ...config, operational: { ...config.operational, workers } }
+}
+
 function withAudit(config: VmcpConfig): VmcpConfig {
   return {
     ...config,
@@ -168,15 +179,23 @@ function withAudit(config: VmcpConfig): VmcpConfig {
 
 async function serve(options: ServeOptions, debug: boolean): Promise<void> {
   const env = environment()
-  const settings = serveSettings(options, env)
+  const { workers, ...settings } = serveSettings(options, env)
   const place =
     options.pinFirst === undefined
       ? undefined
       : (await import('../../lock/stored-locks.ts')).lockFolder(options.pinFirst)
+  const isLocal = env[vmcpEnvironment.consoleToken] !== undefined
+  let told: number | undefined
   process.exitCode = await serveVmcp({
     read: () => {
       const read = readConfig(options)
-      return place ? { ...read, config: place.with(read.config) } : read
+      const { workers: wanted = 1 } = read.config.operational
+      if (isLocal && wanted > 1 && wanted !== told) {
+        told = wanted
+        printError(`operational.workers is ${wanted}: gatehouse dev runs the virtual server in one process`)
+      }
+      const config = withWorkers(read.config, workers, isLocal)
+      return { ...read, config: place ? place.with(config) : config }
     },
     lockKeeper: place,
     path: options.config,

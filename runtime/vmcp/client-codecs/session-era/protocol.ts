@@ -225,7 +225,7 @@ export class SessionProtocol {
         break
       case 'notifications/cancelled': {
         const id = params.raw('requestId')?.toString()
-        if (id !== undefined) requestOf(session, id)?.cancel(new Error('the client cancelled the request'))
+        if (id !== undefined && !session.cancelRequest(id)) session.elsewhere?.cancel(session.id, id)
         break
       }
       case 'notifications/roots/list_changed':

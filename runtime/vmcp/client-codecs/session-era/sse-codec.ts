@@ -18,7 +18,7 @@ import {
   resultMessage,
   resultParts,
 } from '../../../mcp/index.ts'
-import type { Caller } from '../../../net/index.ts'
+import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts'
 import type { ServerSession } from '../../sessions/session.ts'
 import type { ClientResponse } from '../response.ts'
 import { isShared, passedHeaders } from '../client.ts'
@@ -34,6 +34,8 @@ const maxPerCaller = 200
 export interface OldSseEdgeOptions {
   readonly protocol: SessionProtocol
   readonly passthroughHeaders: () => readonly string[]
+  /** Begins ids that lead back to this process. */
+  readonly tag: string
 }
 
 interface Stream {
@@ -56,7 +58,7 @@ export class OldSseEdge {
     for (const { owner } of this.#streams.values()) if (owner === caller.key) own++
     if (this.#streams.size >= maxStreams || own >= (isShared(caller) ? maxStreams : maxPerCaller))
       throw new GatehouseError('TOO_MANY_SESSIONS')
-    const id = randomUUID()
+    const id = this.#options.tag + randomUUID()
     const { res } = exchange
     const stream: Stream = { owner: caller.key, res, session: undefined }
     this.#streams.set(id, stream)
@@ -109,7 +111,9 @@ export class OldSseEdge {
   }
 }
 
-function accept({ res }: VmcpExchange): void {
+function accept({ req, res }: VmcpExchange): void {
+  // The operation may end, and be audited, after the connection.
+  notePeerAddress(req, peerAddress(req))
   res.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted')
 }
 

@@ -59,8 +59,12 @@ export interface StatelessEdgeOptions {
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
+  /** Begins the state of calls that wait in this process. */
+  readonly tag: string
 }
 
+/** Only says where a call waits; the state itself is sealed. */
+const anyTag = /^w\d+\./
 const noStore = { 'cache-control': 'private, no-store' }
 const knownMethods: ReadonlySet<string> = new Set([
   'tools/list',
@@ -162,7 +166,7 @@ export class StatelessEdge {
     const { headers } = exchange.req
     const state = params.text('requestState')
     if (state === undefined) return this.#start(message, params, client, meta, headers)
-    const content = this.#options.sealer.open(state, binding)
+    const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
     if (!content)
       throw new GatehouseError('INVALID_PARAMS', {
         detail: 'Invalid params: requestState is not valid for this request',
@@ -233,7 +237,7 @@ export class StatelessEdge {
         operation.sink = { send: () => false, ask }
         ignore()
         this.#options.parked.park(call)
-        const state = this.#seal({ kind: 'parked', value: call.id }, binding)
+        const state = this.#options.tag + this.#seal({ kind: 'parked', value: call.id }, binding)
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)

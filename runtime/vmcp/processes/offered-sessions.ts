@@ -1,0 +1,23 @@
+/** What a worker does to its copies of sessions when another one asks for it. */
+import { isObject, type PrimaryLink } from '../../workers/index.ts'
+import { sessionCalls } from '../sessions/elsewhere.ts'
+import type { SessionTable } from '../sessions/table.ts'
+
+/** Does here what the others ask for. */
+export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: SessionTable): void {
+  offer({
+    [sessionCalls.cancel](told) {
+      const { session, request } = isObject(told) ? told : {}
+      table.peek(String(session))?.cancelRequest(String(request))
+    },
+    [sessionCalls.push](told) {
+      const { session, message } = isObject(told) ? told : {}
+      const copy = table.peek(String(session))
+      return message instanceof Uint8Array && copy?.pushOnStream(Buffer.from(message)) === true
+    },
+    [sessionCalls.ended](told) {
+      const { session } = isObject(told) ? told : {}
+      table.endedElsewhere(String(session))
+    },
+  })
+}
