@@ -15,8 +15,11 @@ export interface Line {
 }
 
 export interface WorkerChannel {
-  /** The result of the other side's function. Rejects with its GatehouseError, or when the line ends first. */
-  call(name: string, argument?: unknown): Promise<unknown>
+  /**
+   * The result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the line ends first,
+   * and with BACKEND_TIMEOUT when it takes longer than `withinMs`; without it, there is no end to waiting.
+   */
+  call(name: string, argument?: unknown, options?: { readonly withinMs?: number }): Promise<unknown>
 }
 
 export function openChannel(line: Line, handlers: Handlers): WorkerChannel {
@@ -54,14 +57,30 @@ export function openChannel(line: Line, handlers: Handlers): WorkerChannel {
   })
 
   return {
-    call(name, argument) {
+    call(name, argument, { withinMs } = {}) {
       if (ended) return Promise.reject(new GatehouseError('SHUTTING_DOWN'))
-      return new Promise((resolve, reject) => {
-        const id = next++
+      const id = next++
+      const result = new Promise((resolve, reject) => {
         waiting.set(id, { resolve, reject })
         line.send({ call: id, name, argument })
       })
+      return withinMs === undefined ? result : inTime(result, withinMs, () => waiting.delete(id))
     },
+  }
+}
+
+async function inTime(result: Promise<unknown>, withinMs: number, forget: () => void): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      forget()
+      reject(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the other process does not answer' }))
+    }, withinMs)
+  })
+  try {
+    return await Promise.race([result, late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

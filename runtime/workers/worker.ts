@@ -7,6 +7,8 @@ import { type Handlers, isObject, type Line, openChannel, type WorkerChannel } f
 /** True in a process that another one has started as its worker. */
 export const { isWorker } = cluster
 
+const peerMs = 5_000
+
 /** What a worker serves with. */
 export interface PrimaryLink {
   readonly channel: WorkerChannel
@@ -22,6 +24,8 @@ export interface PrimaryLink {
   offer(handlers: Handlers): void
   /** Calls a function of all other workers. Gives the results of all that do not fail. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
+  /** Calls a function of the other workers, one after the other, until one says true. */
+  any(name: string, argument?: unknown): Promise<boolean>
   /** What another worker has said about where it is reached; undefined when it is gone. */
   peer(id: string): Promise<unknown>
 }
@@ -39,16 +43,20 @@ export interface Served {
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
+  /** The end came; while the start is under way, it waits for it. */
+  let end: { readonly graceMs: number } | undefined
 
   async function close(argument: unknown): Promise<void> {
-    const graceMs = isObject(argument) ? Number(argument['graceMs']) : 0
-    await served?.close({ graceMs })
+    if (end) return
+    end = { graceMs: isObject(argument) ? Number(argument['graceMs']) : 0 }
+    await served?.close(end)
     ended.resolve()
   }
   const lead = Promise.withResolvers<void>()
   const offered: Record<string, (argument: unknown) => unknown> = {
     'workers.close': close,
     'workers.lead': () => lead.resolve(),
+    'workers.there': () => true,
   }
   const line = processLine()
   const channel = openChannel(line, offered)
@@ -67,11 +75,15 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
         const results = await channel.call('workers.others', { name, argument })
         return Array.isArray(results) ? results : []
       },
-      peer: (of) => channel.call('workers.peer', of),
+      any: async (name, argument) => (await channel.call('workers.any', { name, argument })) === true,
+      peer: (of) => channel.call('workers.peer', of, { withinMs: peerMs }),
     })
-    await channel.call('workers.serving', served.peer)
+    if (end) await served.close(end)
+    else await channel.call('workers.serving', served.peer)
   } catch (error) {
-    await channel.call('workers.failed', toFields(error))
+    await served?.close({ graceMs: 0 }).catch(() => {})
+    // The primary may be gone; then nobody asks why.
+    await channel.call('workers.failed', toFields(error)).catch(() => {})
     throw error
   }
   await ended.promise

@@ -21,7 +21,16 @@ export interface ReplacementWaits {
   readonly longestMs: number
 }
 
+/** How often workers are asked whether they are there, and how long one may be silent. */
+export interface Silence {
+  readonly lookMs: number
+  readonly silentMs: number
+}
+
+const defaultSilence: Silence = { lookMs: 10_000, silentMs: 60_000 }
 const defaultWaits: ReplacementWaits = { earlyMs: 10_000, firstMs: 1_000, longestMs: 30_000 }
+/** What is asked of workers is done at once; one that does not answer is left out. */
+const askMs = 5_000
 /** Beyond the grace, until workers are killed. */
 const killMs = 2_000
 
@@ -33,6 +42,7 @@ export interface WorkersOptions extends BindAddress {
   /** A worker takes the place of one that died. */
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
+  readonly silence?: Silence
   /** Program of the workers (tests). Default: this one. */
   readonly exec?: string
 }
@@ -43,6 +53,8 @@ interface Member {
   /** Where the other workers reach it; undefined until it serves. */
   peer: unknown
   isServing: boolean
+  /** A question whether it is there has no answer yet. */
+  isAsked: boolean
 }
 
 /** One of the places that workers take one after the other. */
@@ -54,17 +66,20 @@ interface Slot {
 export class Workers {
   readonly #options: WorkersOptions
   readonly #waits: ReplacementWaits
+  readonly #silence: Silence
   readonly #distributor = new Distributor()
   readonly #members = new Map<Worker, Member>()
   /** What workers prove to each other that they belong together with. */
   readonly #secret = randomBytes(32).toString('base64url')
   #lead: Member | undefined
+  #looking: NodeJS.Timeout | undefined
   #stdout: LineFile | undefined
   #closing = false
 
   private constructor(options: WorkersOptions) {
     this.#options = options
     this.#waits = options.waits ?? defaultWaits
+    this.#silence = options.silence ?? defaultSilence
   }
 
   /**
@@ -102,6 +117,7 @@ export class Workers {
       ...(this.#options.exec === undefined ? {} : { exec: this.#options.exec }),
     })
     await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork({ earlyDeaths: 0 })))
+    this.#looking = setInterval(() => this.#look(), this.#silence.lookMs).unref()
   }
 
   /** Resolves when the worker serves; rejects when it cannot. */
@@ -121,13 +137,14 @@ export class Workers {
           resolve()
         },
         'workers.others': (argument) => this.#askOthers(member, argument),
+        'workers.any': (argument) => this.#askAny(member, argument),
         'workers.peer': (id) => this.#peerOf(String(id)),
         'workers.failed'(argument) {
           const { message = 'a worker failed', ...fields } = isObject(argument) ? argument : {}
           reject(Object.assign(new Error(String(message)), fields))
         },
       })
-      const member: Member = { channel, peer: undefined, isServing: false }
+      const member: Member = { channel, peer: undefined, isServing: false, isAsked: false }
       this.#members.set(worker, member)
       worker.on('message', (message: unknown) => {
         if (isObject(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
@@ -144,10 +161,30 @@ export class Workers {
     })
   }
 
+  /** A worker that hangs holds connections and answers nothing: it is replaced. */
+  #look(): void {
+    const { silentMs } = this.#silence
+    for (const [worker, member] of this.#members) {
+      if (!member.isServing || member.isAsked) continue
+      member.isAsked = true
+      member.channel.call('workers.there', undefined, { withinMs: silentMs }).then(
+        () => (member.isAsked = false),
+        () => {
+          if (this.#closing || !this.#members.has(worker)) return
+          this.#options.log.error('a worker does not answer and is ended', { silentMs })
+          worker.process.kill('SIGKILL')
+        },
+      )
+    }
+  }
+
   #forwardOutput({ process: { stdout, stderr } }: Worker): void {
     if (stderr) forwardLines(stderr, (lines) => standardErrorLines().write(lines))
     if (!stdout) return
-    this.#stdout ??= makeLineFile(1)
+    this.#stdout ??= makeLineFile(1, {
+      onLoss: (lines, err) =>
+        this.#options.log.error('lines of workers are lost: standard output takes none', { lines, err }),
+    })
     forwardLines(stdout, this.#stdout.write)
   }
 
@@ -172,14 +209,27 @@ export class Workers {
   }
 
   async #ask(members: readonly Member[], name: string, argument: unknown): Promise<readonly unknown[]> {
-    const settled = await Promise.allSettled(members.map(({ channel }) => channel.call(name, argument)))
+    const settled = await Promise.allSettled(
+      members.map(({ channel }) => channel.call(name, argument, { withinMs: askMs })),
+    )
     return settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   }
 
   async #askOthers(caller: Member, asked: unknown): Promise<readonly unknown[]> {
     const { name, argument } = isObject(asked) ? asked : {}
-    const others = [...this.#members.values()].filter((member) => member !== caller && member.isServing)
-    return this.#ask(others, String(name), argument)
+    return this.#ask(this.#othersThan(caller), String(name), argument)
+  }
+
+  /** Asks one after the other until one says true. */
+  async #askAny(caller: Member, asked: unknown): Promise<boolean> {
+    const { name, argument } = isObject(asked) ? asked : {}
+    for (const member of this.#othersThan(caller))
+      if ((await this.#ask([member], String(name), argument)).includes(true)) return true
+    return false
+  }
+
+  #othersThan(caller: Member): readonly Member[] {
+    return [...this.#members.values()].filter((member) => member !== caller && member.isServing)
   }
 
   #peerOf(id: string): unknown {
@@ -198,6 +248,7 @@ export class Workers {
   async close(graceMs: number): Promise<void> {
     if (this.#closing) return
     this.#closing = true
+    clearInterval(this.#looking)
     await this.#distributor.close()
     const ends = [...this.#members.keys()].map(
       (worker) => new Promise((resolve) => worker.once('exit', resolve)),
@@ -205,7 +256,8 @@ export class Workers {
     const cut = setTimeout(() => {
       for (const worker of this.#members.keys()) worker.process.kill('SIGKILL')
     }, graceMs + killMs)
-    void this.ask('workers.close', { graceMs })
+    for (const { channel } of this.#members.values())
+      channel.call('workers.close', { graceMs }).catch(() => {})
     await Promise.all(ends)
     clearTimeout(cut)
   }

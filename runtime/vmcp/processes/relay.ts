@@ -105,11 +105,11 @@ export class WorkerRelay {
         ],
       })
       outgoing.once('response', (incoming) => {
-        pass(incoming, res)
+        pass(incoming, res, { holds: req.method === 'GET' })
         resolve(true)
       })
       outgoing.on('error', (err) => {
-        this.#log.debug('a request could not be taken to its worker', { err })
+        this.#log.warn('a request could not be taken to its worker', { err })
         if (res.headersSent) res.destroy()
         resolve(res.headersSent)
       })
@@ -124,16 +124,27 @@ export class WorkerRelay {
   }
 }
 
-function pass(incoming: IncomingMessage, res: ServerResponse): void {
+function pass(incoming: IncomingMessage, res: ServerResponse, { holds }: { readonly holds: boolean }): void {
   const { rawHeaders } = incoming
+  const passed = new Set<string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
-    if (!hopHeaders.has(name.toLowerCase())) res.appendHeader(name, value)
+    if (hopHeaders.has(name.toLowerCase())) continue
+    // The stages of this worker have set some of them as well.
+    if (!passed.has(name.toLowerCase())) res.removeHeader(name)
+    passed.add(name.toLowerCase())
+    res.appendHeader(name, value)
   }
   res.writeHead(incoming.statusCode ?? 502)
   res.flushHeaders()
-  if (incoming.headers['content-type']?.startsWith('text/event-stream')) holdsStream(res, () => res.end())
+  // A stream without end is ended with the server; what responds to a request has the time of the others.
+  if (holds && incoming.headers['content-type']?.startsWith('text/event-stream'))
+    holdsStream(res, () => {
+      incoming.unpipe(res)
+      res.end()
+    })
   incoming.on('error', () => res.destroy())
+  res.on('error', () => incoming.destroy())
   incoming.pipe(res)
 }
 

@@ -109,7 +109,7 @@ class Vmcp implements VmcpServer {
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
     const { worker } = options
-    this.#storage = openSessionStorage(config, env, events, worker?.store)
+    this.#storage = openSessionStorage(config, env, events, worker?.sessions)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
     this.#parts = new Reloadable(config, {
@@ -119,7 +119,7 @@ class Vmcp implements VmcpServer {
       events,
       observation,
       store: sessionRedis(config, env) && this.#storage?.store,
-      counters: worker?.store.namespace('counters:'),
+      counters: worker?.counters,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
     })

@@ -21,16 +21,26 @@ export const sessionCalls = {
   ended: 'session.ended',
 } as const
 
+/** Of one worker; a client that makes more of them waits for nobody, so the rest is dropped. */
+const maxTold = 64
+
 /** `tag` is that of this worker. */
-export function sessionsElsewhere({ others }: Pick<PrimaryLink, 'others'>, tag: string): Elsewhere {
-  const tell = (name: string, argument: unknown): void => void others(name, argument).catch(() => {})
+export function sessionsElsewhere(
+  { others, any }: Pick<PrimaryLink, 'others' | 'any'>,
+  tag: string,
+): Elsewhere {
+  let underWay = 0
+  async function tell(name: string, argument: unknown): Promise<void> {
+    if (underWay >= maxTold) return
+    underWay++
+    await others(name, argument).catch(() => [])
+    underWay--
+  }
   return {
     tag,
-    cancel: (session, request) => tell(sessionCalls.cancel, { session, request }),
-    ended: (session) => tell(sessionCalls.ended, { session }),
-    async push(session, message) {
-      const sent = await others(sessionCalls.push, { session, message }).catch((): readonly unknown[] => [])
-      return sent.includes(true)
-    },
+    cancel: (session, request) => void tell(sessionCalls.cancel, { session, request }),
+    // Without it the copies end with the record, at their next request.
+    ended: (session) => void tell(sessionCalls.ended, { session }),
+    push: (session, message) => any(sessionCalls.push, { session, message }).catch(() => false),
   }
 }

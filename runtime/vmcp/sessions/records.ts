@@ -15,6 +15,8 @@ export interface SessionRecord extends SessionChanges {
 
 export interface SessionRecords {
   create(session: ServerSession): Promise<void>
+  /** Renews the life of a session that is in use without requests. */
+  keep(id: string): Promise<void>
   /** Reads and renews; undefined when there is no such session. */
   read(id: string): Promise<SessionRecord | undefined>
   update(session: ServerSession): Promise<void>
@@ -55,6 +57,7 @@ export function sessionRecords(store: Store, ttlMs: number, now: () => number): 
       await renew(id)
       return parse(id, value)
     },
+    keep: renew,
     async update(session) {
       await guarded(store.set(session.id, write(session), { ttlMs, onlyIf: 'present' }))
     },

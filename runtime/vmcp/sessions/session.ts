@@ -25,6 +25,9 @@ import type { Ask, AskReply, BackendSession, ClientAbilities, ClientSession } fr
 import type { Elsewhere } from './elsewhere.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
+/** Messages of one session that other workers are asked to send, at a time. */
+const maxPushing = 32
+
 /** Limits of one session. */
 const maxStreams = 4
 const maxWaiting = 256
@@ -106,6 +109,8 @@ export class ServerSession implements ClientSession {
   readonly #questions = new Map<string, ServerRequest>()
   #waiting: Buffer[] = []
   #waitingBytes = 0
+  /** Messages on their way to a stream at another worker. */
+  #pushing = 0
   #nextQuestion = 1
 
   constructor(facts: SessionFacts, caller: Caller, budget = new ReplayBudget(), elsewhere?: Elsewhere) {
@@ -170,7 +175,7 @@ export class ServerSession implements ClientSession {
   /** Sends a message on one GET stream, or keeps it until there is one; the oldest make space. */
   push(message: Buffer): void {
     if (this.pushOnStream(message)) return
-    if (this.elsewhere) void this.#pushElsewhere(this.elsewhere, message)
+    if (this.elsewhere && this.#pushing < maxPushing) void this.#pushElsewhere(this.elsewhere, message)
     else this.#keep(message)
   }
 
@@ -188,7 +193,10 @@ export class ServerSession implements ClientSession {
   }
 
   async #pushElsewhere(elsewhere: Elsewhere, message: Buffer): Promise<void> {
-    if (!(await elsewhere.push(this.id, message))) this.pushHere(message)
+    this.#pushing++
+    const isSent = await elsewhere.push(this.id, message)
+    this.#pushing--
+    if (!isSent) this.pushHere(message)
   }
 
   #keep(message: Buffer): void {

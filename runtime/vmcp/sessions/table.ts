@@ -173,6 +173,7 @@ export class SessionTable {
   evict(): void {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
+      if (!session.idle) void this.#options.records?.keep(session.id).catch(() => {})
       // A shared session may be in use on another replica; the store knows when its life is over.
       if (session.idle && session.usedAt <= before)
         this.#remove(session, { gone: this.#options.records === undefined })

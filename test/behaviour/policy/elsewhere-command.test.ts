@@ -116,27 +116,25 @@ t.test(
       responses: { 'tools/call': () => '{"content":[]}' },
     })
     t.teardown(() => backend.close())
-    const logs = Object.fromEntries(
-      await Promise.all(
-        (['read', 'all'] as const).map(async (policyInputs) => {
-          const logFile = join(folder, `${policyInputs}.log`)
-          const vmcp = await startTestVmcp(
-            { github: backend.url },
-            {
-              incomingAuth: { type: 'anonymous', authz: { type: 'authzenv1', authzenv1 } },
-              audit: { enabled: true, logFile, policyInputs },
-            },
-          )
-          for (const name of ['search', 'delete'])
-            await stateless(vmcp.url, 'tools/call', { name: `github_${name}`, arguments: { a: 1 } })
-          point.answer = (res) => res.writeHead(500).end()
-          await stateless(vmcp.url, 'tools/call', { name: 'github_search', arguments: { a: 2 } })
-          point.answer = undefined
-          await vmcp.close()
-          return [policyInputs, logFile] as const
-        }),
-      ),
-    )
+    const logs: Record<string, string> = {}
+    // One after the other: the decision point fails for both alike.
+    for (const policyInputs of ['read', 'all'] as const) {
+      const logFile = join(folder, `${policyInputs}.log`)
+      const vmcp = await startTestVmcp(
+        { github: backend.url },
+        {
+          incomingAuth: { type: 'anonymous', authz: { type: 'authzenv1', authzenv1 } },
+          audit: { enabled: true, logFile, policyInputs },
+        },
+      )
+      for (const name of ['search', 'delete'])
+        await stateless(vmcp.url, 'tools/call', { name: `github_${name}`, arguments: { a: 1 } })
+      point.answer = (res) => res.writeHead(500).end()
+      await stateless(vmcp.url, 'tools/call', { name: 'github_search', arguments: { a: 2 } })
+      point.answer = undefined
+      await vmcp.close()
+      logs[policyInputs] = logFile
+    }
     const replay = (log: string | undefined, to: string, ...more: string[]) =>
       policy('replay', '--audit', log ?? '', '--new', to, ...more)
     const before = point.asked.length

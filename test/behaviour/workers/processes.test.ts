@@ -106,6 +106,29 @@ t.test('one that has lived long is replaced at once, and the waits begin again',
   t.equal(await run.end(), 0)
 })
 
+t.test('one that hangs is told, ended and replaced', async (t) => {
+  const run = await start(t, 2, [1, 10, 20, 50, 400])
+  const [stuck = 0] = descendantsOf(run.child.pid ?? 0)
+  process.kill(stuck, 'SIGSTOP')
+  const says = (text: string) => run.log().some((line) => JSON.parse(line).message === text)
+  await until(() => says('a worker does not answer and is ended'))
+  await until(() => says('a worker died and is replaced'))
+  const seen = new Set<string>()
+  while (seen.size < 2) seen.add(await run.get('/'))
+  t.notOk(seen.has(String(stuck)))
+  t.equal(await run.end(), 0)
+})
+
+t.test('what is asked of all is done by those that can', async (t) => {
+  const run = await start(t, 2)
+  const [stuck = 0, other = 0] = descendantsOf(run.child.pid ?? 0)
+  process.kill(stuck, 'SIGSTOP')
+  // The first connection may wait for the one that is stopped.
+  const asked = [run.get('/pids'), run.get('/pids')]
+  t.same(JSON.parse(await Promise.any(asked)), [other])
+  await Promise.allSettled([...asked, Promise.resolve(process.kill(stuck, 'SIGKILL'))])
+})
+
 t.test('long lines of several workers stay whole on a pipe whose reader is slow', async (t) => {
   const run = await start(t, 3)
   run.child.stderr?.pause()

@@ -82,13 +82,16 @@ t.test('elicitation: the response falls on another process, in both eras', async
     { fixture: fixture.url },
     { workers: 2, more: { aggregation: bareNames('fixture') } },
   )
-  const session = await openSession(served.url, { capabilities: able, headers: nextWorker })
+  const headers = { ...nextWorker, origin: served.origin }
+  const session = await openSession(served.url, { capabilities: able, headers })
   const owners = new Set<unknown>()
   for (let i = 0; i < 3; i++) {
     const asking = await session.open('tools/call', question)
     const { id } = await asking.next(({ method }) => method === 'elicitation/create')
     owners.add(String(id).split('.')[0])
-    t.equal((await session.response(id, accepted)).status, 202)
+    const taken = await session.response(id, accepted)
+    t.equal(taken.status, 202)
+    t.equal(taken.headers.get('access-control-allow-origin'), served.origin, 'once, whoever responds')
     const { result } = await asking.next((message) => message.result !== undefined)
     t.match(result, { content: [{ text: /ada@example.com/ }] })
     // Every other one begins at the other process.

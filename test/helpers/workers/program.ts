@@ -1,13 +1,16 @@
 /**
  * A server of several processes that does as its requests say: what there is to see of runtime/workers without any feature.
- * Arguments: number of workers, and the waits before one is replaced (early, first, longest) in milliseconds.
+ * Arguments: number of workers, the waits before one is replaced (early, first, longest), and how often a worker is asked
+ * whether it is there and how long it may be silent, all in milliseconds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listen, silentLog } from '../../../runtime/net/index.ts'
 import { makeLog, standardErrorLines } from '../../../runtime/observe/index.ts'
 import { isWorker, serveAsWorker, type WorkerChannel, Workers } from '../../../runtime/workers/index.ts'
 
-const [count = 1, earlyMs = 0, firstMs = 0, longestMs = 0] = process.argv.slice(2).map(Number)
+const [count = 1, earlyMs = 0, firstMs = 0, longestMs = 0, lookMs = 10_000, silentMs = 60_000] = process.argv
+  .slice(2)
+  .map(Number)
 const log = makeLog({ name: isWorker ? String(process.pid) : 'primary' })
 
 async function answer(req: IncomingMessage, res: ServerResponse, channel: WorkerChannel): Promise<void> {
@@ -42,6 +45,7 @@ if (isWorker) {
     count,
     log,
     waits: { earlyMs, firstMs, longestMs },
+    silence: { lookMs, silentMs },
     offers: { pids: () => workers.ask('pid') },
   })
   process.stdout.write(`port ${workers.address.port}\n`)

@@ -12,7 +12,7 @@ secretGenerator:
     files: [cert.pem, ca=sub/ca.pem]
 configMapGenerator:
   - name: c
-    namespace: n
+    namespace: ns
     literals: [a=1]
 `,
     'secrets.env': '# comment\n\nTOKEN=a=b \nEMPTY=\n',
@@ -27,7 +27,7 @@ configMapGenerator:
       metadata: { name: 's' },
       stringData: { TOKEN: 'a=b ', EMPTY: '', b: 'two=2', quoted: '"x"', 'cert.pem': 'CERT\n', ca: 'CA\n' },
     },
-    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', namespace: 'n' }, data: { a: '1' } },
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', namespace: 'ns' }, data: { a: '1' } },
   ])
   t.strictSame(generatedObjects([`${folder}/secrets.env`]), [], 'a file is no folder')
 })

@@ -20,7 +20,13 @@ import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
 import type { Log } from '../../../net/index.ts'
 import { type Events, logEvents, makeEvents, openServingCertificate } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
-import { makeMemoryStore, makeRemoteStore, serveStore, type StoreCall } from '../../../store/index.ts'
+import {
+  makeMemoryStore,
+  makeRemoteStore,
+  serveStore,
+  type Store,
+  type StoreCall,
+} from '../../../store/index.ts'
 import {
   checkAll,
   checkStart,
@@ -33,7 +39,7 @@ import {
   vmcpDefaults,
   type VmcpServer,
 } from '../../../vmcp/index.ts'
-import { isObject, isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
+import { type Handlers, isObject, isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { stopSignal } from '../../stop.ts'
@@ -113,6 +119,7 @@ export interface ServeCommandOptions
 
 /** Serves until a signal. Resolves with the exit code. */
 export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
+  const graceMs = shutdownGraceMs(options.env)
   const read = await readChecked(options, 'none')
   const { operational } = read.config
   const verbose =
@@ -120,9 +127,9 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const log = commandLog({ level: verbose ? 'debug' : 'info', name: 'vmcp' })
   const events = makeEvents()
   const stopLog = logEvents(events, log)
-  const told = { log, events }
+  const told = { log, events, graceMs }
   if (isWorker) await serveWorker(options, read, told)
-  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read.config, log)
+  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read.config, told)
   else
     await serveOne(options, read, told, async (server) => {
       await stopSignal(new AbortController())
@@ -137,25 +144,26 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface Told {
   readonly log: Log
   readonly events: Events
+  /** Undefined: the default of the server. */
+  readonly graceMs: number | undefined
 }
 
 /** Serves until `until` is settled. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
-  { log, events }: Told,
+  { log, events, graceMs }: Told,
   until: (server: VmcpServer) => Promise<unknown>,
-  worker?: ServingWorker,
+  worker?: ServingWorker & { readonly logins: Store },
 ): Promise<void> {
   const { env, authServerFile, maxUpstreams } = options
-  const graceMs = shutdownGraceMs(env)
   const parts = {
     log,
     events,
     env,
     audit: read.config.audit,
     ...(maxUpstreams === undefined ? {} : { maxUpstreams }),
-    shared: worker?.store.namespace('authserver:'),
+    shared: worker?.logins,
   }
   const certificate = options.tls && openServingCertificate(options.tls, events)
   await withAuthServer(authServerFile, parts, async (authServer) => {
@@ -197,12 +205,13 @@ async function serveOne(
 
 /** Owns the processes that serve, with what they share; answers no request itself. */
 async function servePrimary(
-  { host, port = vmcpDefaults.port, version, env }: ServeCommandOptions,
+  { host, port = vmcpDefaults.port, version }: ServeCommandOptions,
   config: VmcpConfig,
-  log: Log,
+  { log, graceMs }: Told,
 ): Promise<void> {
   for (const warning of startWarnings(config)) log.warn(warning)
-  const store = serveStore(makeMemoryStore())
+  const stores = sharedStores()
+  const stopped = stopSignal(new AbortController())
   const pages = new MergedPages()
   const count = config.operational.workers ?? 1
   const workers = await Workers.start({
@@ -211,24 +220,55 @@ async function servePrimary(
     count,
     log,
     offers: {
-      store: (call) => store(call as StoreCall),
-      async metrics() {
+      ...stores,
+      metrics: briefly(async () => {
         const texts = (await workers.ask('metrics.text')).filter(isText)
         return pages.render(
           new Map([...texts.map(({ id, text }): [string, string] => [id, text]), ['', processText(version)]]),
         )
-      },
+      }),
     },
   })
   log.info('virtual MCP server is served by several processes', { ...workers.address, workers: count })
-  await stopSignal(new AbortController())
+  await stopped
   log.info('stopping')
-  await workers.close(shutdownGraceMs(env) ?? vmcpDefaults.graceMs)
+  await workers.close(graceMs ?? vmcpDefaults.graceMs)
+}
+
+/** Of each kind its own memory, so that what fills one takes nothing from the others. */
+const sharedMemory = {
+  'store.sessions': { maxEntries: 50_000, maxBytes: 64 * 1024 * 1024 },
+  'store.counters': { maxEntries: 100_000 },
+  'store.logins': {},
+} as const
+
+function sharedStores(): Handlers {
+  return Object.fromEntries(
+    Object.entries(sharedMemory).map(([name, bounds]) => {
+      const serve = serveStore(makeMemoryStore(bounds))
+      return [name, (call: unknown) => serve(call as StoreCall)]
+    }),
+  )
+}
+
+/** How long the sum of all counts: whoever asks more often has no more of it. */
+const pageMs = 1_000
+
+/** The result of `work`, the same one for a moment. */
+function briefly<T>(work: () => Promise<T>): () => Promise<T> {
+  let made: { readonly at: number; readonly result: Promise<T> } | undefined
+  return () => {
+    if (!made || performance.now() - made.at > pageMs) made = { at: performance.now(), result: work() }
+    return made.result
+  }
 }
 
 function isText(value: unknown): value is { readonly id: string; readonly text: string } {
   return isObject(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
 }
+
+/** The primary answers at once; one that does not is as good as gone. */
+const storeMs = 10_000
 
 /** One of the processes that serve, until its primary says otherwise. */
 async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told: Told): Promise<void> {
@@ -241,8 +281,14 @@ async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told:
       started.resolve(server)
       return stop.promise
     }
-    const store = makeRemoteStore((call) => link.channel.call('store', call))
-    const served = serveOne(options, read, told, until, { link, store })
+    const shared = (name: keyof typeof sharedMemory) =>
+      makeRemoteStore((call) => link.channel.call(name, call, { withinMs: storeMs }))
+    const served = serveOne(options, read, told, until, {
+      link,
+      sessions: shared('store.sessions'),
+      counters: shared('store.counters'),
+      logins: shared('store.logins'),
+    })
     served.catch(started.reject)
     const { relayPort } = await started.promise
     return {

@@ -38,6 +38,9 @@ import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, noAbilities, readInfo } from '../client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
+/** Other workers are told of cancelled requests with ids of this length, as JSON. */
+const maxToldId = 256
+
 export interface SessionProtocolOptions {
   readonly sessions: SessionTable
   /** The core with everything that stands before it. */
@@ -225,7 +228,8 @@ export class SessionProtocol {
         break
       case 'notifications/cancelled': {
         const id = params.raw('requestId')?.toString()
-        if (id !== undefined && !session.cancelRequest(id)) session.elsewhere?.cancel(session.id, id)
+        if (id === undefined || session.cancelRequest(id)) break
+        if (id.length <= maxToldId) session.elsewhere?.cancel(session.id, id)
         break
       }
       case 'notifications/roots/list_changed':
