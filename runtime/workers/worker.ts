@@ -43,7 +43,7 @@ export interface Served {
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
-  /** The end came; while the start is under way, it waits for it. */
+  /** The end came; until the start is done, it waits for it. */
   let end: { readonly graceMs: number } | undefined
 
   async function close(argument: unknown): Promise<void> {

@@ -53,7 +53,7 @@ interface Member {
   /** Where the other workers reach it; undefined until it serves. */
   peer: unknown
   isServing: boolean
-  /** A question whether it is there has no answer yet. */
+  /** It was asked whether it is there, and has not responded yet. */
   isAsked: boolean
 }
 

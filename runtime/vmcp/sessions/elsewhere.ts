@@ -29,12 +29,12 @@ export function sessionsElsewhere(
   { others, any }: Pick<PrimaryLink, 'others' | 'any'>,
   tag: string,
 ): Elsewhere {
-  let underWay = 0
+  let inFlight = 0
   async function tell(name: string, argument: unknown): Promise<void> {
-    if (underWay >= maxTold) return
-    underWay++
+    if (inFlight >= maxTold) return
+    inFlight++
     await others(name, argument).catch(() => [])
-    underWay--
+    inFlight--
   }
   return {
     tag,

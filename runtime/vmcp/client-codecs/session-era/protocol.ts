@@ -38,7 +38,7 @@ import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, noAbilities, readInfo } from '../client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
-/** Other workers are told of cancelled requests with ids of this length, as JSON. */
+/** Cancelled requests with ids up to this length, as JSON, are passed on to other workers. */
 const maxToldId = 256
 
 export interface SessionProtocolOptions {
