@@ -120,7 +120,7 @@ async function measureCluster(): Promise<void> {
   let running = await cluster.startMetacontroller()
   await phase('all new', (start) => settled(cluster, start))
   running = await cluster.startMetacontroller()
-  await phase('Metacontroller starts again', (start) => quiet(cluster, start))
+  await phase('Metacontroller starts again', (start) => quiet(cluster, start, manifests.length))
   console.log(`${await changesTable(cluster)}\n`)
   const restMs = Number(values.rest) * 1000
   if (restMs > 0)

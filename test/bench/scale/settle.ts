@@ -20,20 +20,30 @@ export async function settled(cluster: Cluster, start: number): Promise<number> 
   }
 }
 
-/** Waits until no hook is called and nothing is written any more; resolves as `settled` does. */
-export function quiet(cluster: Cluster, start: number): Promise<number> {
+/**
+ * Waits until no hook is called and nothing is written any more, and at least `least` of it has happened: a Metacontroller
+ * that has just started reads for a while before it calls. Resolves as `settled` does.
+ */
+export function quiet(cluster: Cluster, start: number, least = 0): Promise<number> {
   return unchanged(
     start,
     async () => (await cluster.hookCalls()).total + sum(await cluster.apiRequests(), isWrite),
     'calls and writes',
+    least,
   )
 }
 
-async function unchanged(start: number, count: () => Promise<number>, what: string): Promise<number> {
+async function unchanged(
+  start: number,
+  count: () => Promise<number>,
+  what: string,
+  least = 0,
+): Promise<number> {
+  const first = least === 0 ? 0 : await count()
   let last = start
   let told = performance.now()
   let seen = -1
-  while (performance.now() - last < quietMs || seen < 0) {
+  while (performance.now() - last < quietMs || seen < first + least) {
     const now = await count()
     if (now !== seen) last = performance.now()
     seen = now
