@@ -13,6 +13,7 @@ import { pinSelf, stopAll } from './vmcp/rig.ts'
 import { flood, idle } from './vmcp/sessions.ts'
 import { progress } from './vmcp/table.ts'
 import { told } from './vmcp/told.ts'
+import { workers } from './vmcp/workers.ts'
 
 export const parts: Readonly<Record<string, () => Promise<string>>> = {
   rates,
@@ -24,6 +25,7 @@ export const parts: Readonly<Record<string, () => Promise<string>>> = {
   flood,
   replicas,
   told,
+  workers,
 }
 
 /** No part needs half of it. */

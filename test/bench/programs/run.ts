@@ -77,12 +77,7 @@ function programOf(child: ChildProcess, pid: number): Program {
   return {
     pid,
     cpuMs: () => cpuMs(pid),
-    memory() {
-      const text = readFileSync(`/proc/${pid}/status`, 'utf8')
-      const megabytes = (name: string) =>
-        Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1] ?? Number.NaN) / 1_024
-      return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
-    },
+    memory: () => memoryOf(pid),
     async stop() {
       running.delete(child)
       if (child.exitCode !== null) return
@@ -93,11 +88,20 @@ function programOf(child: ChildProcess, pid: number): Program {
   }
 }
 
+/** Resident memory in MB. */
+export function memoryOf(pid: number): { readonly now: number; readonly peak: number } {
+  const text = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const megabytes = (name: string) =>
+    Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1] ?? Number.NaN) / 1_024
+  return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
+}
+
 function environment(): NodeJS.ProcessEnv {
   return { ...process.env, NODE_ENV: 'production' }
 }
 
-function cpuMs(pid: number): number {
+/** User and system time so far, in milliseconds. */
+export function cpuMs(pid: number): number {
   return ticks(pid, 11)
 }
 
