@@ -15,6 +15,10 @@ export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: Sess
       const copy = table.peek(String(session))
       return message instanceof Uint8Array && copy?.pushOnStream(Buffer.from(message)) === true
     },
+    [sessionCalls.changed](told) {
+      const { session } = isObject(told) ? told : {}
+      table.changedElsewhere(String(session))
+    },
     [sessionCalls.ended](told) {
       const { session } = isObject(told) ? told : {}
       table.endedElsewhere(String(session))

@@ -70,6 +70,9 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   }
 }
 
+/** A message between workers that is lost counts for no longer. */
+const freshMs = 5_000
+
 class Vmcp implements VmcpServer {
   url = ''
   origin = ''
@@ -147,6 +150,7 @@ class Vmcp implements VmcpServer {
       records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
       events,
       elsewhere: worker && sessionsElsewhere(worker.link, tag),
+      freshMs: this.#storage?.isOfWorkers ? freshMs : undefined,
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)

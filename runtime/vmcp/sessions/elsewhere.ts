@@ -11,7 +11,10 @@ export interface Elsewhere {
   cancel(session: string, request: string): void
   /** Sends a message on a stream that the client has open at another worker. False: there is none. */
   push(session: string, message: Buffer): Promise<boolean>
-  ended(session: string): void
+  /** Resolves when the copies are gone. */
+  ended(session: string): Promise<void>
+  /** What the store has of the session is newer than the copies. */
+  changed(session: string): void
 }
 
 /** What workers offer to each other. */
@@ -19,6 +22,7 @@ export const sessionCalls = {
   cancel: 'session.cancel',
   push: 'session.push',
   ended: 'session.ended',
+  changed: 'session.changed',
 } as const
 
 /** Of one worker; a client that makes more of them waits for nobody, so the rest is dropped. */
@@ -39,8 +43,8 @@ export function sessionsElsewhere(
   return {
     tag,
     cancel: (session, request) => void tell(sessionCalls.cancel, { session, request }),
-    // Without it the copies end with the record, at their next request.
-    ended: (session) => void tell(sessionCalls.ended, { session }),
+    ended: (session) => tell(sessionCalls.ended, { session }),
+    changed: (session) => void tell(sessionCalls.changed, { session }),
     push: (session, message) => any(sessionCalls.push, { session, message }).catch(() => false),
   }
 }

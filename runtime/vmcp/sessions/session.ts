@@ -109,6 +109,8 @@ export class ServerSession implements ClientSession {
   readonly #questions = new Map<string, ServerRequest>()
   #waiting: Buffer[] = []
   #waitingBytes = 0
+  /** When it was last read from the shared storage. */
+  readAt = Number.NEGATIVE_INFINITY
   /** Messages on their way to a stream at another worker. */
   #pushing = 0
   #nextQuestion = 1

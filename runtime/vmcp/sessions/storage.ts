@@ -15,6 +15,8 @@ const requestStateKey = 'request-state-key'
 
 export interface SessionStorage {
   readonly store: Store
+  /** Only the workers of one primary use it. */
+  readonly isOfWorkers?: boolean
   /** Key material that all replicas share. Rejects with STORE_DOWN. */
   sharedSecret(): Promise<string>
   close(): Promise<void>
@@ -44,7 +46,7 @@ export function openSessionStorage(
 /** What the primary process holds for its workers; it leaves this machine as little as the memory of one process does. */
 function ofWorkers(shared: Store): SessionStorage {
   const store = shared.namespace('sessions:')
-  return { store, sharedSecret: () => secretIn(store), close: async () => {} }
+  return { store, isOfWorkers: true, sharedSecret: () => secretIn(store), close: async () => {} }
 }
 
 async function secretIn(store: Store): Promise<string> {

@@ -21,6 +21,11 @@ export interface TableOptions {
   /** Shared storage; undefined keeps sessions in this process only. */
   readonly records: SessionRecords | undefined
   readonly events: Events
+  /**
+   * How long a copy counts without a look into the storage, where nobody but the other workers changes it, and each of
+   * them says so. Undefined: never.
+   */
+  readonly freshMs?: number | undefined
   /** Other workers with copies of the sessions; undefined: this is the one process. */
   readonly elsewhere?: Elsewhere | undefined
   /** Called once for each session that leaves this process; `gone` is false when another replica may go on with it. */
@@ -48,6 +53,12 @@ export class SessionTable {
   /** The copy of this process, whoever asks. */
   peek(id: string): ServerSession | undefined {
     return this.#live.get(id)
+  }
+
+  /** Another worker has changed the session: the next request reads it. */
+  changedElsewhere(id: string): void {
+    const session = this.#live.get(id)
+    if (session) session.readAt = Number.NEGATIVE_INFINITY
   }
 
   /** Another worker has ended the session, with what backends have of it. */
@@ -103,6 +114,9 @@ export class SessionTable {
   }
 
   async #findShared(id: string, caller: Caller, records: SessionRecords): Promise<ServerSession | undefined> {
+    const known = this.#live.get(id)
+    if (known && this.#options.now() - known.readAt < (this.#options.freshMs ?? 0)) return known
+    const readAt = this.#options.now()
     const record = await records.read(id)
     const live = this.#live.get(id)
     if (!record) {
@@ -112,12 +126,14 @@ export class SessionTable {
     if (record.facts.owner !== caller.key) return undefined
     if (live) {
       live.adopt(record)
+      live.readAt = readAt
       return live
     }
     this.#makeRoom()
     const session = new ServerSession(record.facts, caller, this.#budget, this.#options.elsewhere)
     session.adopt(record)
     session.restored = true
+    session.readAt = readAt
     // Another request may have restored it meanwhile.
     const raced = this.#live.get(id)
     if (raced) return raced
@@ -140,13 +156,14 @@ export class SessionTable {
     const session = await this.find(id, caller)
     await this.#options.records?.remove(id)
     this.#remove(session, { gone: true })
-    this.#options.elsewhere?.ended(id)
+    await this.#options.elsewhere?.ended(id)
   }
 
   /** Keeps what changed in a session for other replicas; a store that is down is told later or not at all. */
   async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)
+      session.elsewhere?.changed(session.id)
     } catch (error) {
       this.#options.events.emit('session_unsaved', { err: error })
     }
