@@ -4,7 +4,8 @@
  * A template is valid YAML before it is rendered too, so that editors, formatters and tests can read it: an expression
  * in a string is quoted, and every other one stands behind a `#`, from which what it renders escapes by a new line.
  */
-import { Document, stringify, visit } from 'yaml'
+import { Document, visit } from 'yaml'
+import { quotedForKubectl, writeYaml } from '../../schemas/yaml/index.ts'
 import type { Json } from './settings/settings.ts'
 
 const header = '# Written by manifests/generate; change the generator, not this file.\n'
@@ -27,12 +28,12 @@ export function jsonFile(value: object): string {
 }
 
 export function yamlValue(value: Json): string {
-  return stringify(value, { lineWidth: 0, compat: 'yaml-1.1' })
+  return writeYaml(value)
 }
 
 function yamlObject(object: object): string {
   // Repeated objects are written out, not aliased.
-  const document = new Document(object, { aliasDuplicateObjects: false, compat: 'yaml-1.1' })
+  const document = new Document(object, { aliasDuplicateObjects: false, ...quotedForKubectl })
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value !== 'string' || !node.value.includes('\uE000')) return

@@ -259,12 +259,12 @@ function watch(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | 
 function warnAboutEphemeral(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
   if (ring.ephemeral.signing) {
     log.warn(
-      'NO SIGNING KEY IS CONFIGURED: one was made for this process, every token dies with it. Development only.',
+      'NO SIGNING KEY IS CONFIGURED: one was made at this start, every token dies with it. Development only.',
     )
   }
   if (ring.ephemeral.hmac) {
     log.warn(
-      'NO HMAC SECRET IS CONFIGURED: one was made for this process, codes and refresh tokens die with it. Development only.',
+      'NO HMAC SECRET IS CONFIGURED: one was made at this start, codes and refresh tokens die with it. Development only.',
     )
   }
   if (!config.consent)

@@ -38,5 +38,4 @@ export { loadProxyFile, needsVirtualServer, resolveProxyFile } from './proxy/fil
 export { readWebhookFiles } from './proxy/webhook-files.ts'
 export { deepProxyFile, requireNoOtherFlags } from './vmcp/proxy-flags.ts'
 export { virtualServerOf } from './vmcp/from-proxy.ts'
-export { quotedForKubectl, writeYaml } from './common/write-yaml.ts'
 export { readYaml, readYamlTree } from './common/yaml.ts'

@@ -43,7 +43,8 @@ export {
 } from './explain.ts'
 export { type PolicyTest, type PolicyTestRun, runPointTests, runPolicyTests } from './fixtures.ts'
 export { followTls } from './remote/tls.ts'
-export { type Flip, type Replay, replayDecisions } from './replay.ts'
+export { replayDecisions } from './replay.ts'
+export type { Flip, Replay } from './replay-tally.ts'
 export {
   makeWebhookChain,
   type WebhookChain,

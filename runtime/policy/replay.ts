@@ -15,33 +15,9 @@ import { asked, type PolicySet } from './explain.ts'
 import { policyIds } from './fixtures.ts'
 import type { InputsMode } from './inputs.ts'
 import { hintNames } from './requests.ts'
-import { type RecordedLine, recordedLine } from './recorded.ts'
+import type { RecordedLine } from './recorded.ts'
+import { type Replay, ReplayTally } from './replay-tally.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
-
-export interface Flip {
-  /** Number of the line, from 1. */
-  readonly line: number
-  readonly principal: string
-  readonly target: string
-  readonly from: 'allow' | 'deny'
-  readonly to: 'allow' | 'deny'
-  /** The policies that determine the new decision; empty when none says anything. */
-  readonly policies: readonly string[]
-}
-
-export interface Replay {
-  /** Lines with a decision. */
-  readonly decisions: number
-  /** Lines without one, or that are no JSON. */
-  readonly skipped: number
-  readonly unchanged: number
-  readonly inconclusive: number
-  /** Why lines are inconclusive: what they do not tell, with the number of lines; the most frequent first. */
-  readonly lacking: readonly (readonly [string, number])[]
-  readonly flips: readonly Flip[]
-  /** Ids of policies that determined no decision. */
-  readonly idle: readonly string[]
-}
 
 /** Sets of policies that are left out because they are uncertain, each with an authorizer of the rest. */
 const maxVariants = 32
@@ -57,54 +33,27 @@ export async function replayDecisions(
   lines: Iterable<string> | AsyncIterable<string>,
 ): Promise<Replay> {
   const asks = new Replayer({ serverName, ...config })
-  const flips: Flip[] = []
+  const tally = new ReplayTally()
   const met = new Set<string>()
-  const lacking = new Map<string, number>()
-  const counts = { decisions: 0, skipped: 0, unchanged: 0, inconclusive: 0 }
-  let number = 0
   let began = performance.now()
   for await (const text of lines) {
-    number++
-    const line = policyLine(text)
-    if (!line) {
-      if (text.trim() !== '') counts.skipped++
-      continue
-    }
-    counts.decisions++
-    const { verdict, lacks } = await asks.decide(line)
-    if (!verdict) {
-      counts.inconclusive++
-      for (const name of lacks) lacking.set(name, (lacking.get(name) ?? 0) + 1)
-    } else {
+    const line = tally.read(text)
+    if (!line) continue
+    const { verdict, lacks } = await asks.decide(forPolicies(line))
+    if (verdict) {
       for (const id of verdict.reason) met.add(id)
-      const to = isAllowed(verdict, line) ? 'allow' : 'deny'
-      if (to === line.decision) counts.unchanged++
-      else
-        flips.push({
-          line: number,
-          principal: line.principal,
-          target: line.request.id,
-          from: line.decision,
-          to,
-          policies: verdict.reason,
-        })
-    }
+      tally.decided(line, isAllowed(verdict, line) ? 'allow' : 'deny', verdict.reason)
+    } else tally.lacks(lacks)
     if (performance.now() - began < turnMs) continue
     await setImmediate()
     began = performance.now()
   }
-  return {
-    ...counts,
-    lacking: [...lacking].sort(([, a], [, b]) => b - a).slice(0, 20),
-    flips,
-    idle: policyIds(config).filter((id) => !met.has(id)),
-  }
+  return tally.result(policyIds(config).filter((id) => !met.has(id)))
 }
 
 /** What a decision point learns of a caller is not what policies read, unless all of it is recorded. */
-function policyLine(text: string): RecordedLine | undefined {
-  const line = recordedLine(text)
-  return line?.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
+function forPolicies(line: RecordedLine): RecordedLine {
+  return line.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
 }
 
 /** Tools of the gateway itself are permitted without a policy, unless one forbids them. */

@@ -1,7 +1,7 @@
 /** Public API of the store module: memory and Redis behind one small interface. */
 export { withLock } from './lock.ts'
 export { makeRecordStream, type RecordStream } from './record-stream.ts'
-export { makeMemoryStore } from './memory.ts'
+export { makeMemoryStore, type MemoryStoreOptions } from './memory.ts'
 export { makeRemoteStore, serveStore, type StoreCall } from './remote.ts'
 export { inspectRedis, type RedisFacts } from './inspect.ts'
 export { makeRedisStore, type RedisStoreConfig } from './redis.ts'

@@ -2,7 +2,7 @@
  * Calls between the primary process and a worker over the channel that Node gives them: each side offers named
  * functions, the other awaits their results. Errors of the table cross as themselves, anything else as INTERNAL.
  */
-import { type ErrorCode, errors, GatehouseError } from '../../schemas/index.ts'
+import { type ErrorCode, errors, GatehouseError, isFields } from '../../schemas/index.ts'
 
 /** What one side offers to the other, by name. */
 export type Handlers = Readonly<Record<string, (argument: unknown) => unknown>>
@@ -41,13 +41,13 @@ export function openChannel(line: Line, handlers: Handlers): WorkerChannel {
   }
 
   line.onMessage((message) => {
-    if (!isObject(message)) return
+    if (!isFields(message)) return
     const { call, reply } = message
     if (typeof call === 'number') void serve(call, String(message['name']), message['argument'])
     if (typeof reply !== 'number') return
     const entry = waiting.get(reply)
     waiting.delete(reply)
-    if (isObject(message['error'])) entry?.reject(revive(message['error']))
+    if (isFields(message['error'])) entry?.reject(revive(message['error']))
     else entry?.resolve(message['value'])
   })
   line.onEnd(() => {
@@ -86,7 +86,7 @@ async function inTime(result: Promise<unknown>, withinMs: number, forget: () => 
 
 function revive(error: Readonly<Record<string, unknown>>): GatehouseError {
   const code = String(error['code'])
-  const headers = isObject(error['headers']) ? Object.entries(error['headers']) : []
+  const headers = isFields(error['headers']) ? Object.entries(error['headers']) : []
   return new GatehouseError(isCode(code) ? code : 'INTERNAL', {
     detail: String(error['message']),
     headers: Object.fromEntries(headers.map(([name, value]) => [name, String(value)])),
@@ -95,8 +95,4 @@ function revive(error: Readonly<Record<string, unknown>>): GatehouseError {
 
 function isCode(code: string): code is ErrorCode {
   return Object.hasOwn(errors, code)
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
 }

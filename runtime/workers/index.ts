@@ -1,4 +1,4 @@
 /** Public API of the workers module: several processes that serve one port, and the one that owns them. */
-export { type Handlers, isObject, type WorkerChannel } from './channel.ts'
+export { type Handlers, type WorkerChannel } from './channel.ts'
 export { isWorker, type PrimaryLink, serveAsWorker } from './worker.ts'
 export { Workers } from './workers.ts'

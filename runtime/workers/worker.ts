@@ -1,8 +1,9 @@
 /** The side of one worker: connections that its primary hands over, calls to it, and the end when it says so. */
+import { isFields } from '../../schemas/index.ts'
 import cluster from 'node:cluster'
 import { Socket } from 'node:net'
 import type { ConnectionSource } from '../net/index.ts'
-import { type Handlers, isObject, type Line, openChannel, type WorkerChannel } from './channel.ts'
+import { type Handlers, type Line, openChannel, type WorkerChannel } from './channel.ts'
 
 /** True in a process that another one has started as its worker. */
 export const { isWorker } = cluster
@@ -48,7 +49,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
 
   async function close(argument: unknown): Promise<void> {
     if (end) return
-    end = { graceMs: isObject(argument) ? Number(argument['graceMs']) : 0 }
+    end = { graceMs: isFields(argument) ? Number(argument['graceMs']) : 0 }
     await served?.close(end)
     ended.resolve()
   }
@@ -63,7 +64,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
   line.onEnd(() => void close({ graceMs: 0 }))
   try {
     const hello = await channel.call('workers.hello')
-    const { address, port, id, secret } = isObject(hello) ? hello : {}
+    const { address, port, id, secret } = isFields(hello) ? hello : {}
     served = await start({
       channel,
       connections: handedOver(String(address), Number(port)),
@@ -93,7 +94,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
 function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
-    if (!isObject(message) || typeof message['connection'] !== 'number') return
+    if (!isFields(message) || typeof message['connection'] !== 'number') return
     // Before anything of it is read: until then it can go to another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
     // One that was closed on its way is gone.

@@ -4,13 +4,14 @@
  *
  * A worker that dies is replaced, after growing waits when it dies early.
  */
+import { isFields } from '../../schemas/index.ts'
 import cluster, { type Worker } from 'node:cluster'
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../net/index.ts'
 import { type LineFile, makeLineFile, standardErrorLines } from '../observe/index.ts'
-import { type Handlers, isObject, type Line, openChannel, type WorkerChannel } from './channel.ts'
+import { type Handlers, type Line, openChannel, type WorkerChannel } from './channel.ts'
 import { type BindAddress, Distributor, type ConnectionTaker } from './distributor.ts'
 import { forwardLines } from './whole-lines.ts'
 
@@ -140,14 +141,14 @@ export class Workers {
         'workers.any': (argument) => this.#askAny(member, argument),
         'workers.peer': (id) => this.#peerOf(String(id)),
         'workers.failed'(argument) {
-          const { message = 'a worker failed', ...fields } = isObject(argument) ? argument : {}
+          const { message = 'a worker failed', ...fields } = isFields(argument) ? argument : {}
           reject(Object.assign(new Error(String(message)), fields))
         },
       })
       const member: Member = { channel, peer: undefined, isServing: false, isAsked: false }
       this.#members.set(worker, member)
       worker.on('message', (message: unknown) => {
-        if (isObject(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
+        if (isFields(message) && typeof message['taken'] === 'number') taker?.taken(message['taken'])
       })
       worker.once('disconnect', () => taker?.gone())
       worker.once('exit', (code) => {
@@ -216,13 +217,13 @@ export class Workers {
   }
 
   async #askOthers(caller: Member, asked: unknown): Promise<readonly unknown[]> {
-    const { name, argument } = isObject(asked) ? asked : {}
+    const { name, argument } = isFields(asked) ? asked : {}
     return this.#ask(this.#othersThan(caller), String(name), argument)
   }
 
   /** Asks one after the other until one says true. */
   async #askAny(caller: Member, asked: unknown): Promise<boolean> {
-    const { name, argument } = isObject(asked) ? asked : {}
+    const { name, argument } = isFields(asked) ? asked : {}
     for (const member of this.#othersThan(caller))
       if ((await this.#ask([member], String(name), argument)).includes(true)) return true
     return false

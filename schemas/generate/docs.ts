@@ -1,5 +1,5 @@
 /** Writes the reference page of a kind: every field with type, default, bounds and rules, and what `kubectl get` shows. */
-import { stringify } from 'yaml'
+import { writeYaml } from '../yaml/index.ts'
 import { expected } from '../validation/messages.ts'
 import { apiVersion, type Bundle, category, type KindInfo, type Schema } from '../schema.ts'
 import { inlined } from './load.ts'
@@ -26,7 +26,7 @@ export function docsFile(kind: KindInfo, bundle: Bundle): string {
 function examplesOf({ kind, examples = {} }: KindInfo): string[] {
   const manifests = Object.entries(examples).flatMap(([name, spec]) => [
     '```yaml',
-    stringify({ apiVersion, kind, metadata: { name }, spec }, { lineWidth: 0, compat: 'yaml-1.1' }).trimEnd(),
+    writeYaml({ apiVersion, kind, metadata: { name }, spec }).trimEnd(),
     '```',
     '',
   ])

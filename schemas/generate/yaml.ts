@@ -4,13 +4,14 @@
  * own files. It means the same, so nothing of the schema is left out.
  */
 import { Document, isScalar, isSeq, visit } from 'yaml'
+import { quotedForKubectl } from '../yaml/index.ts'
 
 /** Width of what is written on one line, without its indentation. */
 const lineChars = 160
 
 /** Repeated objects are written out, not aliased. */
 export function compactYaml(object: object): string {
-  const document = new Document(object, { aliasDuplicateObjects: false, compat: 'yaml-1.1' })
+  const document = new Document(object, { aliasDuplicateObjects: false, ...quotedForKubectl })
   visit(document, {
     Seq(_key, node) {
       node.flow = node.items.every(isScalar) && fits(node)

@@ -8,10 +8,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AimName, reached } from './aims.ts'
 import { freePort } from '../helpers/gatehouse.ts'
+import { vmcpConfig } from '../helpers/vmcp/vmcp.ts'
 import { type Cost, medians, type Program, runToEnd, startProgram, stopPrograms } from './programs/run.ts'
 import { BenchClient, callOf, requestOf } from './vmcp/client.ts'
 import { closedLoop } from './vmcp/load.ts'
-import { type Peer, pinSelf, startBackends, stopAll } from './vmcp/rig.ts'
+import { named, type Peer, pinSelf, startBackends, stopAll } from './vmcp/rig.ts'
 import { type Cell, table } from './vmcp/table.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -99,18 +100,7 @@ async function proxy(_folder: string, backends: Peer): Promise<Cell[]> {
 async function virtualServer(folder: string, backends: Peer): Promise<Cell[]> {
   const port = await freePort()
   const file = join(folder, 'vmcp.json')
-  const config = {
-    name: 'bench',
-    groupRef: 'bench',
-    incomingAuth: { type: 'anonymous' },
-    outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' } },
-    aggregation: {
-      conflictResolution: 'prefix',
-      conflictResolutionConfig: { prefixFormat: '{workload}_' },
-    },
-    backends: backends.urls.map((url, i) => ({ name: `b${i}`, url, transport: 'streamable-http' })),
-  }
-  writeFileSync(file, JSON.stringify(config))
+  writeFileSync(file, JSON.stringify(vmcpConfig(named(backends.urls))))
   const args = ['vmcp', 'serve', '--config', file, '--port', String(port)]
   const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
   const name = '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list'

@@ -54,17 +54,19 @@ export const policy = 'permit(principal, action, resource);'
 export const authzConfig = (config: object = {}): Stored =>
   resource('MCPAuthzConfig', 'policies', { type: 'cedarv1', config: { policies: [policy], ...config } })
 
+const pointOverHttp = {
+  url: 'https://pdp.example.com',
+  timeout: 2,
+  ca_bundle_ref: { name: 'company-ca' },
+  client_certificate_secret_ref: { name: 'pdp-client' },
+  bearer_token_secret_ref: { name: 'pdp', key: 'token' },
+}
+
 export const decisionPoint = (): Stored =>
   resource('MCPAuthzConfig', 'decision-point', {
     type: 'httpv1',
     config: {
-      http: {
-        url: 'https://pdp.example.com',
-        timeout: 2,
-        ca_bundle_ref: { name: 'company-ca' },
-        client_certificate_secret_ref: { name: 'pdp-client' },
-        bearer_token_secret_ref: { name: 'pdp', key: 'token' },
-      },
+      http: pointOverHttp,
       claim_mapping: 'standard',
       context: { include_operation: true },
     },
@@ -74,13 +76,7 @@ export const authzenPoint = (): Stored =>
   resource('MCPAuthzConfig', 'authzen-point', {
     type: 'authzenv1',
     config: {
-      http: {
-        url: 'https://pdp.example.com',
-        timeout: 2,
-        ca_bundle_ref: { name: 'company-ca' },
-        client_certificate_secret_ref: { name: 'pdp-client' },
-        bearer_token_secret_ref: { name: 'pdp', key: 'token' },
-      },
+      http: pointOverHttp,
       context: { include_args: true },
     },
   })

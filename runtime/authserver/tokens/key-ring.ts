@@ -126,8 +126,12 @@ async function publish(key: SigningKey): Promise<JWK> {
   return { ...(await exportJWK(key.publicKey)), kid: key.kid, alg: key.alg, use: 'sig' }
 }
 
+function newPrivateKey(): KeyObject {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+}
+
 async function ephemeralKey(): Promise<SigningKey> {
-  return describe(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, 'ES256')
+  return describe(newPrivateKey(), 'ES256')
 }
 
 /** Key and secret that are not configured, as they cross to other processes of the same server. */
@@ -139,9 +143,8 @@ export interface EphemeralKeys {
 }
 
 export function makeEphemeralKeys(): EphemeralKeys {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   return {
-    signingKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    signingKey: newPrivateKey().export({ type: 'pkcs8', format: 'pem' }).toString(),
     hmacSecret: randomBytes(32).toString('base64'),
   }
 }

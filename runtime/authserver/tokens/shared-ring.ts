@@ -1,5 +1,5 @@
 /** Keys that nobody configured, made once for all processes of one server: what one signs, the others know. */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import { type EphemeralKeys, type KeyRing, makeEphemeralKeys, ringOf } from './key-ring.ts'
 
@@ -17,13 +17,6 @@ export async function sharedRing(shared: Store): Promise<KeyRing> {
   return ringOf(keys)
 }
 
-function isKeys(value: unknown): value is EphemeralKeys {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'signingKey' in value &&
-    typeof value.signingKey === 'string' &&
-    'hmacSecret' in value &&
-    typeof value.hmacSecret === 'string'
-  )
+function isKeys(value: unknown): value is Readonly<Record<string, unknown>> & EphemeralKeys {
+  return isFields(value) && typeof value['signingKey'] === 'string' && typeof value['hmacSecret'] === 'string'
 }

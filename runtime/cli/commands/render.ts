@@ -4,8 +4,8 @@
  * The hooks run in a cluster in memory in which every workload is taken as ready, until nothing changes: the state that
  * a healthy cluster comes to.
  */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
-import { writeYaml } from '../../config/index.ts'
 import type { LocalObject } from '../local/objects.ts'
 import { settledCluster } from '../dev/settled.ts'
 import { exitCode, print, printError } from '../output.ts'

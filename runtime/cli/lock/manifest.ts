@@ -1,8 +1,9 @@
 /** Locks as manifests: what a backend offers, written so that a reviewer sees every character. */
+import { quotedForKubectl } from '../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
 import { apiVersion, pinScheme, type ToolLockSpec } from '../../../schemas/index.ts'
-import { quotedForKubectl, readYaml } from '../../config/index.ts'
+import { readYaml } from '../../config/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { Surveyed } from '../../vmcp/index.ts'

@@ -1,9 +1,9 @@
 /** The files that a migration writes: named after their sources, and one with the Secrets that it made. */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { basename, relative } from 'node:path'
 import { statSync } from 'node:fs'
 import type { Fields } from '../../../schemas/index.ts'
 import type { FolderFile } from '../../clients/index.ts'
-import { writeYaml } from '../../config/index.ts'
 import type { Migration } from '../../migration/index.ts'
 
 const secretsFile = 'secrets.yaml'

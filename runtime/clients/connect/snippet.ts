@@ -1,8 +1,8 @@
 /**
  * What a person adds by hand instead: the entry in the client's format, its own command, and its link.
  */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { stringify as stringifyToml } from 'smol-toml'
-import { writeYaml } from '../../config/index.ts'
 import type { FileScope } from '../catalog/client-row.ts'
 import { clientRow } from '../catalog/clients.ts'
 import { type ClientConnection, connectionEntry } from './entry.ts'

@@ -1,8 +1,8 @@
 /**
  * The files of a folder of manifests: for `gatehouse dev -f`, `gatehouse validate -f` and `kubectl apply -k` alike.
  */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { writeYaml } from '../../config/index.ts'
 import type { Conversion } from './convert.ts'
 import type { ConvertedManifest } from './manifest.ts'
 

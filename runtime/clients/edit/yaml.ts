@@ -4,8 +4,8 @@
  * Only maps in block style are edited. A new member stands after the last one. Does not check the outcome: `edit.ts`
  * parses it again.
  */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { isAlias, isMap, isScalar, type Pair, type YAMLMap } from 'yaml'
-import { writeYaml } from '../../config/index.ts'
 import { yamlDocument } from '../document/document.ts'
 import { lineEndOf, lineStart, nextLine, positionOf, refusedFile } from '../document/text.ts'
 import { type TextChange, insertion, replacement } from './changes.ts'

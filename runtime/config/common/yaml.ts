@@ -9,6 +9,7 @@
  * Source: YAML 1.2.2.
  */
 import type { Violation } from '../../../schemas/index.ts'
+import { otherIntegers } from '../../../schemas/yaml/index.ts'
 import {
   type Alias,
   type Document,
@@ -20,7 +21,6 @@ import {
   isSeq,
   LineCounter,
   parseAllDocuments,
-  type ScalarTag,
   type Tags,
 } from 'yaml'
 
@@ -66,19 +66,6 @@ const kubectlScalars = {
     otherIntegers,
   ],
 } as const
-
-const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
-
-/** `0o17`, `0X1F` and `0B1`, which kubectl knows as well. */
-export const otherIntegers: ScalarTag = {
-  tag: 'tag:yaml.org,2002:int',
-  default: true,
-  test: /^[-+]?0(?:o[0-7]+|X[\da-fA-F]+|B[01]+)$/,
-  resolve(text) {
-    const [, sign, letter = '', digits = ''] = /^([-+]?)0(.)(.+)$/.exec(text) ?? []
-    return (sign === '-' ? -1 : 1) * Number.parseInt(digits, radixes[letter])
-  },
-}
 
 /** Reads all documents of a text. Never throws. */
 export function readYaml(text: string): YamlRead {

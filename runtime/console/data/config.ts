@@ -1,6 +1,6 @@
 /** The configuration in force as text. Secrets are not in it; whatever looks like one is left out all the same. */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { isFields } from '../../../schemas/index.ts'
-import { writeYaml } from '../../config/index.ts'
 import { recordedPayload } from '../../observe/index.ts'
 import type { ConfigView } from '../api.ts'
 import type { ConsoleView } from '../view.ts'

@@ -5,8 +5,8 @@
  * decision, and one that is not decided now.
  * Source: docs/guides/decision-point.md.
  */
-import { type RecordedLine, recordedLine } from '../recorded.ts'
-import type { Flip, Replay } from '../replay.ts'
+import type { RecordedLine } from '../recorded.ts'
+import { type Replay, ReplayTally } from '../replay-tally.ts'
 import type { RuntimePoint } from './explain.ts'
 import type { TriedPoint } from './inquire.ts'
 
@@ -21,40 +21,15 @@ export async function replayAtPoint(
   tried: TriedPoint | undefined,
   lines: Iterable<string> | AsyncIterable<string>,
 ): Promise<PointReplay> {
-  const counts = { decisions: 0, skipped: 0, unchanged: 0, inconclusive: 0, elsewhere: 0 }
-  const flips: Flip[] = []
-  const lacking = new Map<string, number>()
-  let number = 0
+  const tally = new ReplayTally()
   for await (const text of lines) {
-    number++
-    const line = recordedLine(text)
-    if (!line) {
-      if (text.trim() !== '') counts.skipped++
-      continue
-    }
-    counts.decisions++
-    if (!tried) {
-      counts.elsewhere++
-      continue
-    }
+    const line = tally.read(text)
+    if (!line || !tried) continue
     const outcome = await replayLine(line, tried, settings.context?.includeArgs ?? false)
-    if ('lacks' in outcome) {
-      counts.inconclusive++
-      lacking.set(outcome.lacks, (lacking.get(outcome.lacks) ?? 0) + 1)
-    } else if (outcome.to === line.decision) counts.unchanged++
-    else {
-      const { principal, request, decision: from } = line
-      flips.push({
-        line: number,
-        principal,
-        target: request.id,
-        from,
-        to: outcome.to,
-        policies: [tried.type],
-      })
-    }
+    if ('lacks' in outcome) tally.lacks([outcome.lacks])
+    else tally.decided(line, outcome.to, [tried.type])
   }
-  return { ...counts, lacking: [...lacking].sort(([, a], [, b]) => b - a), flips, idle: [] }
+  return { ...tally.result([]), elsewhere: tried ? 0 : tally.decisions }
 }
 
 async function replayLine(

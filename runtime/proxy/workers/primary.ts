@@ -4,12 +4,12 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
 import { type Listener, listenerUrl, makeDispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
-import { type Handlers, isObject, Workers } from '../../workers/index.ts'
+import { type Handlers, Workers } from '../../workers/index.ts'
 import type { TargetLogin } from '../login/login.ts'
 import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../metrics.ts'
 import { makeLogin, type MadeLogin } from '../remote.ts'
@@ -115,7 +115,7 @@ class Primary {
       refused: async (argument) => this.#refused(argument),
       'session.get': (key) => sessions.get(String(key)),
       'session.set'(argument) {
-        if (isObject(argument) && isRecord(argument['record']))
+        if (isFields(argument) && isRecord(argument['record']))
           sessions.set(String(argument['key']), argument['record'])
       },
       'session.delete': (key) => void sessions.delete(String(key)),
@@ -129,7 +129,7 @@ class Primary {
   }
 
   async #refused(argument: unknown): Promise<LoginState> {
-    if (!isObject(argument)) throw new GatehouseError('INTERNAL')
+    if (!isFields(argument)) throw new GatehouseError('INTERNAL')
     const { status, challenge, url, usedToken } = argument
     const bearer = isChallenge(challenge) ? challenge : undefined
     if (!this.#login().concerns(Number(status), bearer)) throw new GatehouseError('BACKEND_AUTH_FAILED')
@@ -164,5 +164,5 @@ class Primary {
 }
 
 function isChallenge(value: unknown): value is Challenge {
-  return isObject(value) && typeof value['scheme'] === 'string' && value['params'] instanceof Map
+  return isFields(value) && typeof value['scheme'] === 'string' && value['params'] instanceof Map
 }

@@ -2,8 +2,9 @@
  * One of several processes that serve the same port. The login, the shared sessions and the metrics are the primary's;
  * everything else is as in a single process.
  */
+import { isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
-import { isObject, serveAsWorker, type WorkerChannel } from '../../workers/index.ts'
+import { serveAsWorker, type WorkerChannel } from '../../workers/index.ts'
 import { makeProxyMetrics } from '../metrics.ts'
 import { runProxy } from '../run.ts'
 import type { RunParts } from '../run-parts.ts'
@@ -47,5 +48,5 @@ function sessionsOf(channel: WorkerChannel): SharedSessions {
 }
 
 export function isRecord(value: unknown): value is ProxiedSessionRecord {
-  return isObject(value) && typeof value['upstreamId'] === 'string'
+  return isFields(value) && typeof value['upstreamId'] === 'string'
 }

@@ -1,5 +1,6 @@
 /** What a worker does to its copies of sessions when another one asks for it. */
-import { isObject, type PrimaryLink } from '../../workers/index.ts'
+import { isFields } from '../../../schemas/index.ts'
+import { type PrimaryLink } from '../../workers/index.ts'
 import { sessionCalls } from '../sessions/elsewhere.ts'
 import type { SessionTable } from '../sessions/table.ts'
 
@@ -7,20 +8,20 @@ import type { SessionTable } from '../sessions/table.ts'
 export function offerSessions({ offer }: Pick<PrimaryLink, 'offer'>, table: SessionTable): void {
   offer({
     [sessionCalls.cancel](told) {
-      const { session, request } = isObject(told) ? told : {}
+      const { session, request } = isFields(told) ? told : {}
       table.peek(String(session))?.cancelRequest(String(request))
     },
     [sessionCalls.push](told) {
-      const { session, message } = isObject(told) ? told : {}
+      const { session, message } = isFields(told) ? told : {}
       const copy = table.peek(String(session))
       return message instanceof Uint8Array && copy?.pushOnStream(Buffer.from(message)) === true
     },
     [sessionCalls.changed](told) {
-      const { session } = isObject(told) ? told : {}
+      const { session } = isFields(told) ? told : {}
       table.changedElsewhere(String(session))
     },
     [sessionCalls.ended](told) {
-      const { session } = isObject(told) ? told : {}
+      const { session } = isFields(told) ? told : {}
       table.endedElsewhere(String(session))
     },
   })

@@ -92,7 +92,7 @@ export interface VmcpServer {
    * changes nothing when it cannot be used otherwise.
    */
   reload(config: VmcpConfig, file?: ReloadedFile): void
-  close(): Promise<void>
+  close(options?: { readonly graceMs?: number | undefined }): Promise<void>
 }
 
 /** Where the server reports what happens. */

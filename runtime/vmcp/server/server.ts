@@ -31,7 +31,7 @@ import { sessionRecords } from '../sessions/records.ts'
 import { offerSessions } from '../processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../processes/relay.ts'
 import { sessionsElsewhere } from '../sessions/elsewhere.ts'
-import { openSessionStorage, sessionRedis, type SessionStorage } from '../sessions/storage.ts'
+import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
@@ -96,7 +96,7 @@ class Vmcp implements VmcpServer {
   #reporter: Reporter | undefined
   #stopping = false
   #evictions = 0
-  #closeListener: (() => Promise<void>) | undefined
+  #closeListener: ((graceMs: number) => Promise<void>) | undefined
   readonly view: ServerView
   #timer: NodeJS.Timeout | undefined
 
@@ -121,7 +121,7 @@ class Vmcp implements VmcpServer {
       clock,
       events,
       observation,
-      store: sessionRedis(config, env) && this.#storage?.store,
+      store: this.#storage?.isOfWorkers ? undefined : this.#storage?.store,
       counters: worker?.counters,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
@@ -292,8 +292,7 @@ class Vmcp implements VmcpServer {
     })
     this.origin = listener.url
     this.url = `${listener.url}${mcpPath}`
-    const closeListener = () => listener.close({ graceMs: this.#options.graceMs ?? defaults.graceMs })
-    this.#closeListener = closeListener
+    this.#closeListener = (graceMs) => listener.close({ graceMs })
     if (worker) void worker.link.lead.then(() => this.#beginReports())
     else this.#beginReports()
     certificate?.look()
@@ -371,16 +370,13 @@ class Vmcp implements VmcpServer {
   }
 
   /** Streams end first, then calls in flight have their grace, then the rest ends. */
-  async close(): Promise<void> {
+  async close({ graceMs = this.#options.graceMs ?? defaults.graceMs } = {}): Promise<void> {
     if (this.#stopping) return
     this.#stopping = true
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
-    await Promise.all([
-      this.#closeListener?.(),
-      this.#relay?.close(this.#options.graceMs ?? defaults.graceMs),
-    ])
+    await Promise.all([this.#closeListener?.(graceMs), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()
     await this.#parts.closeGuards()

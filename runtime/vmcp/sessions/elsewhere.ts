@@ -25,24 +25,25 @@ export const sessionCalls = {
   changed: 'session.changed',
 } as const
 
-/** Of one worker; a client that makes more of them waits for nobody, so the rest is dropped. */
-const maxTold = 64
+/** Cancellations of one worker that are on their way; nobody waits for one, so what is beyond them is dropped. */
+const maxCancelling = 64
 
 /** `tag` is that of this worker. */
 export function sessionsElsewhere(
   { others, any }: Pick<PrimaryLink, 'others' | 'any'>,
   tag: string,
 ): Elsewhere {
-  let inFlight = 0
+  let cancelling = 0
   async function tell(name: string, argument: unknown): Promise<void> {
-    if (inFlight >= maxTold) return
-    inFlight++
     await others(name, argument).catch(() => [])
-    inFlight--
   }
   return {
     tag,
-    cancel: (session, request) => void tell(sessionCalls.cancel, { session, request }),
+    cancel(session, request) {
+      if (cancelling >= maxCancelling) return
+      cancelling++
+      void tell(sessionCalls.cancel, { session, request }).then(() => cancelling--)
+    },
     ended: (session) => tell(sessionCalls.ended, { session }),
     changed: (session) => void tell(sessionCalls.changed, { session }),
     push: (session, message) => any(sessionCalls.push, { session, message }).catch(() => false),

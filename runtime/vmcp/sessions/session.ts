@@ -80,6 +80,8 @@ export class ServerSession implements ClientSession {
   /** Set by `logging/setLevel`; undefined: the backend's own choice. */
   logLevel: string | undefined
   usedAt = 0
+  /** When it was last read from the shared storage. */
+  readAt = Number.NEGATIVE_INFINITY
   /** When it was opened or restored in this process. */
   openedAt = 0
   /** When the table of sessions last moved it to its end. */
@@ -109,8 +111,6 @@ export class ServerSession implements ClientSession {
   readonly #questions = new Map<string, ServerRequest>()
   #waiting: Buffer[] = []
   #waitingBytes = 0
-  /** When it was last read from the shared storage. */
-  readAt = Number.NEGATIVE_INFINITY
   /** Messages on their way to a stream at another worker. */
   #pushing = 0
   #nextQuestion = 1

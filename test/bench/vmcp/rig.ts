@@ -42,10 +42,15 @@ export function startServer(
   more: VmcpPeerOptions['more'] = {},
   options: Pick<VmcpPeerOptions, 'sessionTtlMs'> = {},
 ): Promise<Peer> {
-  const named = Array.isArray(backends)
-    ? Object.fromEntries(backends.map((url: string, i) => [`b${i}`, url]))
+  const known = Array.isArray(backends)
+    ? named(backends as readonly string[])
     : (backends as Readonly<Record<string, string>>)
-  return start('vmcp.ts', { backends: named, more, ...options }, SERVER_CORE)
+  return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE)
+}
+
+/** Backends by the names b0, b1 and so on. */
+export function named(urls: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(urls.map((url, i) => [`b${i}`, url]))
 }
 
 /** Moves this process, which makes the load, away from the core of the server. */

@@ -7,10 +7,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { descendantsOf, freePort } from '../../helpers/gatehouse.ts'
+import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 import { cpuMs, memoryOf, type Program, startProgram, stopPrograms } from '../programs/run.ts'
 import { BenchClient, callOf } from './client.ts'
 import { closedLoop } from './load.ts'
-import { startBackends } from './rig.ts'
+import { named, startBackends } from './rig.ts'
 import { progress, table } from './table.ts'
 
 const program = join(import.meta.dirname, '../../../dist/gatehouse.js')
@@ -21,15 +22,7 @@ export async function workers(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
   const backends = await startBackends()
   const file = join(folder, 'vmcp.json')
-  const config = {
-    name: 'bench',
-    groupRef: 'bench',
-    incomingAuth: { type: 'anonymous' },
-    outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' } },
-    aggregation: { conflictResolution: 'prefix' },
-    backends: backends.urls.map((url, i) => ({ name: `b${i}`, url, transport: 'streamable-http' })),
-  }
-  writeFileSync(file, JSON.stringify(config))
+  writeFileSync(file, JSON.stringify(vmcpConfig(named(backends.urls))))
   try {
     const rows = []
     for (const count of [1, 2]) rows.push(await measured(file, count))

@@ -141,7 +141,9 @@ export async function startKubeApiserver(
   function kubectl(args: readonly string[], input?: string): Ran {
     const env = { ...process.env, KUBECONFIG: kubeconfig, HOME: home }
     const ran = spawnSync('kubectl', args, { input: input ?? '', encoding: 'utf8', env, maxBuffer: 2 ** 26 })
-    return { code: ran.status ?? -1, stdout: ran.stdout, stderr: ran.stderr }
+    // One that did not run, or was ended by a signal, says nothing itself.
+    const why = ran.error?.message ?? ran.signal ?? ''
+    return { code: ran.status ?? -1, stdout: ran.stdout, stderr: `${ran.stderr}${why}` }
   }
   function must(args: readonly string[], input?: string): string {
     const { code, stdout, stderr } = kubectl(args, input)

@@ -1,4 +1,5 @@
 /** The one strict YAML reader: what it refuses, with which line, and that every file of the product is read by it. */
+import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { join } from 'node:path'
 import t from 'tap'
 import { readManifests } from '../../../runtime/cli/manifests/read.ts'
@@ -8,7 +9,6 @@ import {
   loadVmcpConfig,
   readYaml,
   readYamlTree,
-  writeYaml,
 } from '../../../runtime/config/index.ts'
 
 /** Nine levels of nine: half a thousand million items in a few hundred bytes. */

@@ -5,7 +5,7 @@
  */
 import type { CertificateFiles } from '../../../../schemas/certificate/index.ts'
 import { MergedPages, processText } from '../../../../schemas/metrics/index.ts'
-import { isSwitchedOn } from '../../../../schemas/index.ts'
+import { isSwitchedOn, isFields } from '../../../../schemas/index.ts'
 import { checkAuthServer } from '../../../authserver/index.ts'
 import {
   type Environment,
@@ -20,13 +20,7 @@ import { type AuthServerFacts, providersOnly } from '../../../incoming/index.ts'
 import type { Log } from '../../../net/index.ts'
 import { type Events, logEvents, makeEvents, openServingCertificate } from '../../../observe/index.ts'
 import type { UpstreamTokens } from '../../../outgoing/index.ts'
-import {
-  makeMemoryStore,
-  makeRemoteStore,
-  serveStore,
-  type Store,
-  type StoreCall,
-} from '../../../store/index.ts'
+import type { Store } from '../../../store/index.ts'
 import {
   checkAll,
   checkStart,
@@ -39,10 +33,11 @@ import {
   vmcpDefaults,
   type VmcpServer,
 } from '../../../vmcp/index.ts'
-import { type Handlers, isObject, isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
+import { isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { stopSignal } from '../../stop.ts'
+import { offerMemory, sharedMemory } from './shared-memory.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 import { prepareConsole } from './console.ts'
 
@@ -131,10 +126,10 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   if (isWorker) await serveWorker(options, read, told)
   else if ((operational.workers ?? 1) > 1) await servePrimary(options, read.config, told)
   else
-    await serveOne(options, read, told, async (server) => {
+    await serveOne(options, read, told, async () => {
       await stopSignal(new AbortController())
       log.info('stopping')
-      return server
+      return { graceMs }
     })
   stopLog()
   log.flush()
@@ -148,12 +143,12 @@ interface Told {
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` is settled. */
+/** Serves until `until` is settled, with the time that requests in flight have from then on. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
   { log, events, graceMs }: Told,
-  until: (server: VmcpServer) => Promise<unknown>,
+  until: (server: VmcpServer) => Promise<{ readonly graceMs: number | undefined }>,
   worker?: ServingWorker & { readonly logins: Store },
 ): Promise<void> {
   const { env, authServerFile, maxUpstreams } = options
@@ -191,14 +186,15 @@ async function serveOne(
       configChecksum: read.checksum,
       excluded: read.excluded,
     })
+    let end: { readonly graceMs: number | undefined } = { graceMs }
     try {
       const opened = await console?.open(server)
       const stopWatching = watch(options, server, events)
-      await until(server)
+      end = await until(server)
       stopWatching()
       await opened?.close()
     } finally {
-      await server.close()
+      await server.close(end)
     }
   }).finally(() => certificate?.close())
 }
@@ -210,7 +206,6 @@ async function servePrimary(
   { log, graceMs }: Told,
 ): Promise<void> {
   for (const warning of startWarnings(config)) log.warn(warning)
-  const stores = sharedStores()
   const stopped = stopSignal(new AbortController())
   const pages = new MergedPages()
   const count = config.operational.workers ?? 1
@@ -220,7 +215,7 @@ async function servePrimary(
     count,
     log,
     offers: {
-      ...stores,
+      ...offerMemory(),
       metrics: briefly(async () => {
         const texts = (await workers.ask('metrics.text')).filter(isText)
         return pages.render(
@@ -233,22 +228,6 @@ async function servePrimary(
   await stopped
   log.info('stopping')
   await workers.close(graceMs ?? vmcpDefaults.graceMs)
-}
-
-/** Of each kind its own memory, so that what fills one takes nothing from the others. */
-const sharedMemory = {
-  'store.sessions': { maxEntries: 50_000, maxBytes: 64 * 1024 * 1024 },
-  'store.counters': { maxEntries: 100_000 },
-  'store.logins': {},
-} as const
-
-function sharedStores(): Handlers {
-  return Object.fromEntries(
-    Object.entries(sharedMemory).map(([name, bounds]) => {
-      const serve = serveStore(makeMemoryStore(bounds))
-      return [name, (call: unknown) => serve(call as StoreCall)]
-    }),
-  )
 }
 
 /** How long the sum of all counts: whoever asks more often has no more of it. */
@@ -264,11 +243,8 @@ function briefly<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 function isText(value: unknown): value is { readonly id: string; readonly text: string } {
-  return isObject(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
+  return isFields(value) && typeof value['id'] === 'string' && typeof value['text'] === 'string'
 }
-
-/** The primary answers at once; one that does not is as good as gone. */
-const storeMs = 10_000
 
 /** One of the processes that serve, until its primary says otherwise. */
 async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told: Told): Promise<void> {
@@ -276,25 +252,18 @@ async function serveWorker(options: ServeCommandOptions, read: ReadConfig, told:
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()
-    const stop = Promise.withResolvers<void>()
-    const until = (server: VmcpServer): Promise<void> => {
+    const stop = Promise.withResolvers<{ readonly graceMs: number }>()
+    const until = (server: VmcpServer) => {
       started.resolve(server)
       return stop.promise
     }
-    const shared = (name: keyof typeof sharedMemory) =>
-      makeRemoteStore((call) => link.channel.call(name, call, { withinMs: storeMs }))
-    const served = serveOne(options, read, told, until, {
-      link,
-      sessions: shared('store.sessions'),
-      counters: shared('store.counters'),
-      logins: shared('store.logins'),
-    })
+    const served = serveOne(options, read, told, until, { link, ...sharedMemory(link.channel) })
     served.catch(started.reject)
     const { relayPort } = await started.promise
     return {
       peer: relayPort,
-      async close() {
-        stop.resolve()
+      async close(end) {
+        stop.resolve(end)
         await served
       },
     }

@@ -2,9 +2,10 @@
  * Configurations made from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode of
  * `vmcp serve --group`, which runs without a file and therefore only on this machine.
  */
+import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { renameSync, writeFileSync } from 'node:fs'
 import { GatehouseError, byText } from '../../../../schemas/index.ts'
-import { parseVmcpConfig, type VmcpConfig, writeYaml } from '../../../config/index.ts'
+import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 
 const hint =

@@ -4,10 +4,11 @@
  * Only the document with the lock is written again, in the form that `gatehouse lock` writes; comments in it stay. The
  * outcome is read again: it must hold the same documents but for the change, else the edit is refused. Pure.
  */
+import { quotedForKubectl } from '../../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isMap, isNode, isSeq } from 'yaml'
 import { GatehouseError, hiddenInText, isFields } from '../../../../schemas/index.ts'
-import { quotedForKubectl, readYaml, readYamlTree } from '../../../config/index.ts'
+import { readYaml, readYamlTree } from '../../../config/index.ts'
 import { yamlText } from '../manifest.ts'
 import { type Change, changed, type Steps } from './change.ts'
 
