@@ -8,7 +8,14 @@
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
-import { listen, type Log, makeOriginGuard, type OriginGuard, silentLog } from '../../net/index.ts'
+import {
+  type Listener,
+  listen,
+  type Log,
+  makeOriginGuard,
+  type OriginGuard,
+  silentLog,
+} from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
@@ -96,7 +103,7 @@ class Vmcp implements VmcpServer {
   #reporter: Reporter | undefined
   #stopping = false
   #evictions = 0
-  #closeListener: ((graceMs: number) => Promise<void>) | undefined
+  #listener: Listener | undefined
   readonly view: ServerView
   #timer: NodeJS.Timeout | undefined
 
@@ -292,7 +299,7 @@ class Vmcp implements VmcpServer {
     })
     this.origin = listener.url
     this.url = `${listener.url}${mcpPath}`
-    this.#closeListener = (graceMs) => listener.close({ graceMs })
+    this.#listener = listener
     if (worker) void worker.link.lead.then(() => this.#beginReports())
     else this.#beginReports()
     certificate?.look()
@@ -376,7 +383,7 @@ class Vmcp implements VmcpServer {
     clearInterval(this.#timer)
     this.#engine.stop()
     this.#edges.close()
-    await Promise.all([this.#closeListener?.(graceMs), this.#relay?.close(graceMs)])
+    await Promise.all([this.#listener?.close({ graceMs }), this.#relay?.close(graceMs)])
     await this.#reporter?.close()
     this.#sessions.close()
     await this.#parts.closeGuards()
