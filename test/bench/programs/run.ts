@@ -35,16 +35,28 @@ export function runToEnd(args: readonly string[], rounds = 7): Cost {
   return medians(costs)
 }
 
+export interface StartOptions {
+  /** Another program than Node. */
+  readonly command?: string | undefined
+  /** Variables beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>
+  /** The only core that it may use. */
+  readonly core?: number
+}
+
 /**
- * Starts Node with these arguments and asks `ready` until it resolves with true. Resolves with the program and what it
- * cost until then; rejects when it ends before, or takes more than half a minute.
+ * Starts Node, or another command, with these arguments and asks `ready` until it resolves with true. Resolves with the
+ * program and what it cost until then; rejects when it ends before, or takes more than half a minute.
  */
 export async function startProgram(
   args: readonly string[],
   ready: () => Promise<boolean>,
+  { command = process.execPath, env = {}, core }: StartOptions = {},
 ): Promise<{ readonly program: Program; readonly cost: Cost }> {
   const began = performance.now()
-  const child = spawn(process.execPath, args, { env: environment(), stdio: ['ignore', 'ignore', 'pipe'] })
+  const [file, ...all] =
+    core === undefined ? [command, ...args] : ['taskset', '-c', String(core), command, ...args]
+  const child = spawn(file, all, { env: { ...environment(), ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
   running.add(child)
   let errors = ''
   child.stderr.on('data', (chunk: Buffer) => {

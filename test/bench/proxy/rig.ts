@@ -8,6 +8,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -205,7 +206,9 @@ function cpuMicros(pid: number): number {
 async function reachable(port: number): Promise<void> {
   for (let attempt = 0; attempt < 200; attempt++) {
     try {
-      await (await fetch(`http://127.0.0.1:${port}/`)).arrayBuffer()
+      const socket = connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      socket.destroy()
       return
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 20))
