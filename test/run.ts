@@ -4,7 +4,7 @@
  * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
  * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments
  * are handed to tap (globs, --jobs); without any, all tests run on the built programs, those that need a Kubernetes control
- * plane last, and a few files that failed once more (unsteady.ts). With GATEHOUSE_TEST_KUBE=build the control plane is built
+ * plane or Helm last, and a few files that failed once more (unsteady.ts). With GATEHOUSE_TEST_KUBE=build both are built
  * meanwhile, at low priority, where this machine has Go and none yet.
  * Exit code 1 when anything failed, or when nothing ran.
  */
@@ -53,10 +53,10 @@ process.exitCode = sum('failed') === 0 ? 0 : 1
 async function runAll(): Promise<Counts[]> {
   const build = buildControlPlane()
   const files = execFileSync('tap', ['list'], { encoding: 'utf8' }).trim().split('\n')
-  const needsControlPlane = (file: string) => readFileSync(file, 'utf8').includes('helpers/kube/apiserver')
-  const first = await runSteady(files.filter((file) => !needsControlPlane(file)))
+  const needsBuilt = (file: string) => /helpers\/kube\/(?:apiserver|helm)\b/.test(readFileSync(file, 'utf8'))
+  const first = await runSteady(files.filter((file) => !needsBuilt(file)))
   await build?.end()
-  return [first, await runSteady(files.filter(needsControlPlane))]
+  return [first, await runSteady(files.filter(needsBuilt))]
 }
 
 function buildControlPlane(): { end(): Promise<void> } | undefined {

@@ -1,8 +1,9 @@
 /**
  * Kubernetes Events that a sync calls for. A hook cannot return an Event, so the server writes it through the API after
- * the response has gone out: best effort, never on the response path, never twice.
+ * the response has gone out: best effort, never on the response path, never twice at a time.
  *
- * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done.
+ * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done. The API
+ * server forgets an Event after an hour: what lasts, or comes back with the same words, is then written anew.
  * Source: docs/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -27,22 +28,78 @@ export type EventWriter = (event: KubeObject) => Promise<void>
 
 /** Names of events that were written; a restart forgets them, which costs one refused create each. */
 const maxRemembered = 10_000
+/** A little longer than the hour (`--event-ttl` of the API server), or the attempt would meet the one that is about to go. */
+const rememberedMs = 65 * 60_000
+
+/** A few thousand objects can need an Event at once, and an API server can be slow. */
+const maxWriting = 16
+const maxWaiting = 1_000
 
 export function eventSink(write: EventWriter, log: HookLog, now: () => Date): EventSink {
-  const written = new Set<string>()
-  return {
-    emit(event) {
-      const object = eventObject(event, now)
-      const key = `${object.metadata.namespace}/${object.metadata.name}`
-      if (written.has(key)) return
-      if (written.size >= maxRemembered) written.clear()
-      written.add(key)
-      write(object).catch((error: unknown) => {
-        written.delete(key)
-        log('warn', 'an event could not be written', { object: key, err: reasonOf(error) })
-      })
-    },
+  const sink = new Events(write, log, now)
+  return { emit: (event) => sink.emit(event) }
+}
+
+class Events {
+  readonly #write: EventWriter
+  readonly #log: HookLog
+  readonly #now: () => Date
+  /** When each was written. */
+  readonly #written = new Map<string, number>()
+  #waiting: KubeObject[] = []
+  #writing = 0
+  #dropped = 0
+
+  constructor(write: EventWriter, log: HookLog, now: () => Date) {
+    this.#write = write
+    this.#log = log
+    this.#now = now
   }
+
+  emit(event: HookEvent): void {
+    const object = eventObject(event, this.#now)
+    const key = keyOf(object)
+    const at = this.#now().getTime()
+    if (at - (this.#written.get(key) ?? -Infinity) < rememberedMs) return
+    if (this.#waiting.length >= maxWaiting) {
+      // The next sync of its parent calls for it again.
+      this.#dropped += 1
+      return
+    }
+    if (this.#written.size >= maxRemembered) this.#written.clear()
+    this.#written.set(key, at)
+    this.#waiting.push(object)
+    this.#next()
+  }
+
+  #next(): void {
+    while (this.#writing < maxWriting) {
+      const object = this.#waiting.shift()
+      if (!object) return
+      void this.#writeOne(object)
+    }
+  }
+
+  async #writeOne(object: KubeObject): Promise<void> {
+    const key = keyOf(object)
+    this.#writing += 1
+    try {
+      await this.#write(object)
+    } catch (error) {
+      this.#written.delete(key)
+      this.#log('warn', 'an event could not be written', { object: key, err: reasonOf(error) })
+    }
+    this.#writing -= 1
+    if (this.#waiting.length === 0 && this.#dropped > 0) {
+      this.#log('warn', 'events were put off: too many at once', { count: this.#dropped })
+      this.#dropped = 0
+    }
+    this.#next()
+  }
+}
+
+function keyOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace}/${metadata.name}`
 }
 
 /** Only of errors of ours the text is known to repeat nothing. */

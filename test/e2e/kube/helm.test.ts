@@ -19,32 +19,6 @@ const chart = join(manifestsFolder, 'chart')
 const quickstart = join(manifestsFolder, 'examples/quickstart')
 const missing = helmMissing() || installationMissing()
 
-/** A Metacontroller without a label selector, as its own manifests have it. No pod of it comes up: its account is missing. */
-const shared = {
-  apiVersion: 'apps/v1',
-  kind: 'StatefulSet',
-  metadata: { name: 'metacontroller', namespace: 'controllers' },
-  spec: {
-    replicas: 1,
-    serviceName: '',
-    selector: { matchLabels: { app: 'metacontroller' } },
-    template: {
-      metadata: { labels: { app: 'metacontroller' } },
-      spec: {
-        serviceAccountName: 'nobody',
-        containers: [
-          {
-            name: 'metacontroller',
-            image: 'ghcr.io/metacontroller/metacontroller:v4.17.2',
-            command: ['/usr/bin/metacontroller'],
-            args: ['--zap-log-level=4'],
-          },
-        ],
-      },
-    },
-  },
-}
-
 function ownedBy(kube: KubeApiserver): readonly string[] {
   const kinds =
     'clusterroles,clusterrolebindings,validatingwebhookconfigurations,compositecontrollers,deployments,jobs,cronjobs,services,secrets,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,pods'
@@ -76,22 +50,6 @@ async function scenario(t: Test): Promise<void> {
       status.availableReplicas === spec.replicas
     )
   }
-
-  await t.test(
-    'without any Metacontroller and with none of our own: refused, in one clear sentence',
-    async (t) => {
-      const { code, stderr } = release(
-        'install',
-        '--create-namespace',
-        '--set',
-        'metacontroller.enabled=false',
-      )
-      t.equal(code, 1)
-      t.match(stderr, 'this cluster has no Metacontroller')
-      t.match(stderr, 'leave metacontroller.enabled at true')
-      t.notMatch(kube.must(['get', 'crds', '-o', 'name']), 'gatehouse.dev', 'nothing was made')
-    },
-  )
 
   await t.test('helm install alone: everything is available', async (t) => {
     const { code, stdout, stderr } = release('install', '--create-namespace', '--wait', '--timeout', '5m')
@@ -150,55 +108,6 @@ async function scenario(t: Test): Promise<void> {
     const url = () => kube.get(['mcpserver', 'hello']).status.url
     await until('the new domain in a status', () => String(url()).includes('.svc.cluster.internal'), cluster)
   })
-
-  await t.test('helm upgrade: brings definitions up to date', async (t) => {
-    const crd = 'mcpgroups.gatehouse.dev'
-    const described = () => kube.get(['crd', crd]).spec.versions[0].schema.openAPIV3Schema.description
-    const text = described()
-    const old = [{ op: 'replace', path: '/spec/versions/0/schema/openAPIV3Schema/description', value: 'old' }]
-    kube.must(['patch', 'crd', crd, '--type=json', '-p', JSON.stringify(old)])
-    t.equal(described(), 'old')
-    const { code, stderr } = release('upgrade')
-    t.equal(code, 0, stderr)
-    t.equal(described(), text)
-  })
-
-  await t.test(
-    'a Metacontroller that would take our controllers too: refused, with the values to set',
-    async (t) => {
-      kube.must(['create', 'namespace', 'controllers'])
-      kube.must(['apply', '-f', '-'], JSON.stringify(shared))
-      const { code, stderr } = release('upgrade')
-      t.equal(code, 1)
-      t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
-      t.match(stderr, '--set metacontroller.enabled=false --set metacontroller.namespace=controllers')
-      const args = shared.spec.template.spec.containers.map((one) => ({
-        ...one,
-        args: ['--target-label-selector=team=other'],
-      }))
-      const patch = { spec: { template: { spec: { containers: args } } } }
-      kube.must([
-        'patch',
-        'statefulset',
-        'metacontroller',
-        '-n',
-        'controllers',
-        '--type=merge',
-        '-p',
-        JSON.stringify(patch),
-      ])
-      t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
-    },
-  )
-
-  await t.test(
-    'integrations.gatewayAPI without the Gateway API: refused, before a controller fails over it',
-    async (t) => {
-      const { code, stderr } = release('upgrade', '--set', 'integrations.gatewayAPI=true')
-      t.equal(code, 1)
-      t.match(stderr, 'does not know the kind HTTPRoute')
-    },
-  )
 
   await t.test('helm uninstall: definitions and objects stay, the rest goes', async (t) => {
     const { code, stderr } = helm(['uninstall', 'gatehouse', '-n', system, '--wait'], kube)

@@ -1,6 +1,6 @@
 /**
- * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones; and
- * the definitions of the Gateway API.
+ * The programs of a Kubernetes control plane that tests use: etcd, kube-apiserver and kube-controller-manager, real ones; the
+ * definitions of the Gateway API; and Helm.
  *
  *   node test/helpers/kube/assets.ts          says where they are
  *   node test/helpers/kube/assets.ts build    builds them once, with Go, from the published modules, into the user's
@@ -17,6 +17,7 @@ import {
   mkdtempSync,
   readdirSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { homedir } from 'node:os'
@@ -25,6 +26,7 @@ import { join, resolve } from 'node:path'
 const kubernetes = '1.36.3'
 const etcd = '3.6.8'
 const gatewayApi = '1.6.3'
+const helm = '3.21.4'
 
 export interface KubeAssets {
   readonly etcd: string
@@ -61,9 +63,19 @@ export function findGatewayDefinitions(): string | undefined {
   return existsSync(folder) ? folder : undefined
 }
 
+function helmPath(): string {
+  return join(cacheFolder(), `helm-${helm}`)
+}
+
+/** The Helm that was built here; undefined when there is none. */
+export function findBuiltHelm(): string | undefined {
+  return existsSync(helmPath()) ? helmPath() : undefined
+}
+
 /** Whether there is nothing left to build. */
 export function isEverythingBuilt(): boolean {
-  return findKubeAssets()?.controllerManager !== undefined && findGatewayDefinitions() !== undefined
+  const control = findKubeAssets()?.controllerManager
+  return [control, findGatewayDefinitions(), findBuiltHelm()].every((path) => path !== undefined)
 }
 
 /** What a test says when it is skipped for want of them. */
@@ -75,6 +87,9 @@ export const controllerManagerMissing =
 
 export const gatewayDefinitionsMissing =
   'no definitions of the Gateway API: run `node test/helpers/kube/assets.ts build` (needs Go)'
+
+export const helmAbsent =
+  'no helm: set HELM, have it in PATH, or run `node test/helpers/kube/assets.ts build` (needs Go)'
 
 /** The staging modules of Kubernetes are published apart, with major version 0. */
 const staging = `
@@ -99,6 +114,17 @@ function fetchGatewayDefinitions(): void {
   const partial = mkdtempSync(join(cacheFolder(), 'gateway-api-'))
   for (const name of readdirSync(from)) copyFileSync(join(from, name), join(partial, name))
   renameSync(partial, gatewayFolder())
+}
+
+/** An ordinary module, whose program Go builds with its own versions of everything. */
+function buildHelm(): void {
+  const partial = mkdtempSync(join(cacheFolder(), 'helm-build-'))
+  const args = ['install', '-trimpath', '-ldflags', '-s -w', `helm.sh/helm/v3/cmd/helm@v${helm}`]
+  const env = { ...process.env, CGO_ENABLED: '0', GOBIN: partial }
+  const { status, error } = spawnSync('go', args, { stdio: 'inherit', env })
+  if (status === 0) renameSync(join(partial, 'helm'), helmPath())
+  rmSync(partial, { recursive: true })
+  if (status !== 0) throw new Error('go install of helm failed', { cause: error })
 }
 
 function build(folder: string): void {
@@ -147,7 +173,9 @@ if (process.argv[1] && resolve(process.argv[1]) === import.meta.filename) {
     mkdirSync(cacheFolder(), { recursive: true })
     if (!findGatewayDefinitions()) fetchGatewayDefinitions()
     if (!findKubeAssets()?.controllerManager) build(cacheFolder())
+    if (!findBuiltHelm()) buildHelm()
   }
   console.log(findKubeAssets() ?? kubeAssetsMissing)
   console.log(findGatewayDefinitions() ?? gatewayDefinitionsMissing)
+  console.log(findBuiltHelm() ?? helmAbsent)
 }

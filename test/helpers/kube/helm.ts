@@ -1,17 +1,22 @@
-/** A real Helm for tests: the program named by HELM, or the one in PATH. */
+/** A real Helm for tests: the program named by HELM, the one in PATH, or the one that assets.ts has built. */
 import { spawnSync } from 'node:child_process'
 import type { KubeApiserver, Ran } from './apiserver.ts'
+import { findBuiltHelm, helmAbsent } from './assets.ts'
 
-const program = process.env['HELM'] ?? 'helm'
+const program = process.env['HELM'] ?? (isInPath() ? 'helm' : findBuiltHelm())
+
+function isInPath(): boolean {
+  return spawnSync('helm', ['version']).status === 0
+}
 
 /** Why there is none, for `{ skip }`; false when there is. */
 export function helmMissing(): string | false {
-  const { status } = spawnSync(program, ['version'])
-  return status === 0 ? false : 'no helm in PATH, and HELM is not set'
+  return program !== undefined && spawnSync(program, ['version']).status === 0 ? false : helmAbsent
 }
 
 /** Runs it; with a cluster as its administrator. Never throws for a refusal. */
 export function helm(args: readonly string[], kube?: Pick<KubeApiserver, 'kubeconfig'>): Ran {
+  if (program === undefined) throw new Error(helmAbsent)
   const env = { ...process.env, ...(kube && { KUBECONFIG: kube.kubeconfig }) }
   const { status, stdout, stderr } = spawnSync(program, args, { env, encoding: 'utf8', maxBuffer: 2 ** 26 })
   return { code: status ?? 1, stdout, stderr }

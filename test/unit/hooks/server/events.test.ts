@@ -64,6 +64,56 @@ t.test('event: written once per server, again only after a failure', async (t) =
   t.equal(written.length, 3)
 })
 
+t.test('event: what lasts, or comes back, is told again once the API server has forgotten it', async (t) => {
+  let minute = 0
+  const written: number[] = []
+  const sink = eventSink(
+    async () => {
+      written.push(minute)
+    },
+    silent,
+    () => new Date(minute * 60_000),
+  )
+  for (; minute <= 140; minute += 5) sink.emit(event())
+  t.strictSame(written, [0, 65, 130])
+})
+
+t.test('event: thousands at once wait for a slow API server, and are bounded', async (t) => {
+  const ends: (() => void)[] = []
+  let most = 0
+  let done = 0
+  const logged: unknown[] = []
+  const sink = eventSink(
+    () =>
+      new Promise((resolve) => {
+        ends.push(() => {
+          done += 1
+          resolve()
+        })
+        most = Math.max(most, ends.length)
+      }),
+    (_level, message, fields) => logged.push([message, fields]),
+    now,
+  )
+  const all = () => {
+    for (let at = 0; at < 3_000; at += 1) sink.emit({ ...event(), message: `m${at}` })
+  }
+  const drain = async () => {
+    for (let end = ends.shift(); end; end = ends.shift()) {
+      end()
+      await new Promise(setImmediate)
+    }
+  }
+  all()
+  await drain()
+  t.equal(most, 16)
+  t.equal(done, 1_016)
+  t.strictSame(logged, [['events were put off: too many at once', { count: 1_984 }]])
+  all()
+  await drain()
+  t.equal(done, 2_032, 'those that were put off come with the next syncs')
+})
+
 t.test(
   'event: a real API server takes it, and a replay by another server changes nothing',
   { skip: kubeMissing() },
