@@ -2,6 +2,7 @@
  * An installation against a real API server: the manifests apply as the documentation says, the pods would be admitted,
  * and the certificate job does its work with the rights it has been given and no others.
  */
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import t from 'tap'
@@ -187,5 +188,49 @@ await t.test('an installation', { skip: kubeMissing() }, async (t) => {
       certificates([...args, '--kubeconfig', config, '--lifetime', '1h']),
       /--renew-before must be shorter/,
     )
+  })
+})
+
+await t.test('docs/install.md, without Helm', { skip: kubeMissing() }, async (t) => {
+  t.setTimeout(240_000)
+  const kube = await startKubeApiserver(t)
+  const [, page = ''] = readFileSync('docs/install.md', 'utf8').split('\n## Without Helm\n')
+  const commands = (/```sh\n([^]*?)```/.exec(page)?.[1] ?? '')
+    .split('\n')
+    .filter((line) => line.startsWith('kubectl '))
+    .map((line) => (line.split(' #')[0] ?? '').trim().split(/ +/).slice(1))
+
+  await t.test('its commands install everything, and doing it again changes nothing', async (t) => {
+    t.ok(commands.length >= 2)
+    for (const command of commands) {
+      const { code, stderr } = kube.kubectl(command)
+      t.equal(code, 0, `kubectl ${command.join(' ')}: ${stderr}`)
+    }
+    kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+    const { code, stdout, stderr } = kube.kubectl(commands.at(-1) ?? [])
+    t.equal(code, 0, stderr)
+    t.equal(stderr, '', 'no warnings')
+    const changed = stdout.split('\n').filter((line) => line && !line.endsWith(' unchanged'))
+    t.strictSame(changed, ['poddisruptionbudget.policy/gatehouse-hooks configured'])
+    t.equal(kube.get(['compositecontrollers']).items.length, 14)
+    t.equal(kube.kubectl(['get', 'deployment', 'gatehouse-metacontroller', '-n', namespace]).code, 0)
+  })
+
+  await t.test('the kustomization of one’s own: complete, and with the images that it names', async (t) => {
+    const folder = t.testdir({})
+    symlinkSync(process.cwd(), join(folder, 'gatehouse'))
+    const text = /```yaml\n([^]*?)```/.exec(page)?.[1] ?? ''
+    // That component needs the Prometheus operator's definitions.
+    writeFileSync(join(folder, 'kustomization.yaml'), text.replace(/^.*manifests\/monitoring\n/m, ''))
+    const made = kube.must(['kustomize', folder])
+    t.match(made, 'kind: CustomResourceDefinition')
+    t.match(made, 'image: registry.example.com/gatehouse-hooks:0.1.0')
+    t.match(made, 'value: registry.example.com/gatehouse:0.1.0')
+    t.notMatch(made, /image: ghcr\.io\/gatehouse-dev/)
+    t.match(kube.kubectl(['apply', '-k', folder]).stderr, /Job "gatehouse-certificates-.*field is immutable/s)
+    const advice = /`kubectl (-n gatehouse-system delete job [^`]+)`/.exec(page)?.[1] ?? ''
+    kube.must(advice.split(' '))
+    const { code, stderr } = kube.kubectl(['apply', '-k', folder])
+    t.equal(code, 0, stderr)
   })
 })
