@@ -41,8 +41,12 @@ const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotR
 export function problemsOf(object: Fields): readonly ObjectCondition[] {
   const found = conditionsOf(object).filter(isProblem)
   const own = found.filter(({ type }) => !progress.has(type))
+  const ready = conditionsOf(object).find(({ type }) => type === 'Ready')
   const rank = (one: ObjectCondition): number =>
-    Number(isWarning(one)) * 4 + Number(progress.has(one.type)) * 2 + Number(summaries.has(one.reason))
+    Number(isWarning(one)) * 8 +
+    Number(progress.has(one.type)) * 4 +
+    Number(isBeside(one, ready)) * 2 +
+    Number(summaries.has(one.reason))
   const sorted = [...own, ...found.filter(({ type }) => progress.has(type))].toSorted(
     (a, b) => rank(a) - rank(b),
   )
@@ -50,6 +54,12 @@ export function problemsOf(object: Fields): readonly ObjectCondition[] {
     (one, index) =>
       sorted.findIndex((other) => other.reason === one.reason) === index || !progress.has(one.type),
   )
+}
+
+/** Ready repeats what keeps the object from it, and does not wait for everything: a route, say. */
+function isBeside({ reason, message }: ObjectCondition, ready: ObjectCondition | undefined): boolean {
+  if (ready?.status !== 'False') return false
+  return ready.reason !== reason && (message === '' || !ready.message.includes(message))
 }
 
 function isProblem({ type, status, reason }: ObjectCondition): boolean {

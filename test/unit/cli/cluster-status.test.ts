@@ -67,6 +67,25 @@ const container = (state: object, more: object = {}) => ({
   },
 })
 
+t.test('state: what Ready does not wait for comes after what keeps the object from it', async (t) => {
+  const told = 'spec.tls.secretName: Secret tls: tls.crt: holds no PEM certificate'
+  const condition = (type: string, reason: string, message: string) => ({
+    type,
+    status: 'False',
+    reason,
+    message,
+  })
+  const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com is of another server')
+  const certificate = condition('TLSReady', 'TLSSecretInvalid', told)
+  for (const ready of [condition('Ready', 'TLSSecretInvalid', told), condition('Ready', 'NotReady', `${told}; and`)]) {
+    const metadata = { generation: 1 }
+    const object = { metadata, status: { observedGeneration: 1, conditions: [route, ready, certificate] } }
+    t.match(stateOf(object), { ready: 'False', reason: 'TLSSecretInvalid', message: told })
+    const reasons = problemsOf(object).map(({ reason }) => reason)
+    t.strictSame(reasons.slice(0, 2), ['TLSSecretInvalid', 'HostnameClaimed'])
+  }
+})
+
 t.test('pods: what waits, what ended, what has no node', async (t) => {
   const rows: readonly (readonly [object, object | undefined])[] = [
     [{ status: { phase: 'Succeeded' } }, undefined],

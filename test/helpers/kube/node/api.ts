@@ -1,7 +1,8 @@
 /**
  * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
  *
- * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise: the server is on this machine.
+ * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise, for the server is on this
+ * machine, but a request that met the end of an idle connection.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
@@ -60,7 +61,10 @@ export class KubeApi {
           else resolve(JSON.parse(received))
         })
       })
-      call.on('error', reject)
+      call.on('error', (error: NodeJS.ErrnoException) => {
+        if (call.reusedSocket && error.code === 'ECONNRESET') this.send(method, path, body).then(resolve, reject)
+        else reject(error)
+      })
       call.end(text)
     })
   }
@@ -82,7 +86,8 @@ export class KubeApi {
         lines.on('error', () => resolve())
         response.on('error', () => resolve())
       })
-      call.once('error', () => resolve())
+      // More than one may come: of the abort, and of the connection.
+      call.on('error', () => resolve())
       call.end()
     })
   }
