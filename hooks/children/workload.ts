@@ -81,6 +81,8 @@ export interface WorkloadState {
   readonly isComplete: boolean
   /** What a person has to do when this state lasts. */
   readonly hint: string | undefined
+  /** Of a StatefulSet: the revision that its controller has made of the present template. */
+  readonly revision: string | undefined
 }
 
 /**
@@ -102,6 +104,7 @@ export function workloadState(
     failure: isCurrent ? failureOf(status['conditions']) : undefined,
     isComplete: isCurrent && isRolledOut(status, replicas),
     hint: isCurrent && object.kind === 'StatefulSet' ? hintOf(object, replicas) : undefined,
+    revision: isCurrent && typeof status['updateRevision'] === 'string' ? status['updateRevision'] : undefined,
   }
 }
 

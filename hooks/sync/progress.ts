@@ -31,6 +31,8 @@ export interface SyncProgress {
   readonly failures: readonly SyncFailure[]
   /** One for each workload that the resource has; undefined while it does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
+  /** Why the rollout cannot go on, from elsewhere than the status of its workloads. */
+  readonly broken?: SyncFailure | undefined
 }
 
 /** Reasons of Reconciling that pass by themselves. */
@@ -41,7 +43,10 @@ const passing: ReadonlySet<string> = new Set([
 ])
 
 /** Sets both conditions. Call it after Ready: while a rollout is not done, Ready is of the generation before. */
-export function reportProgress(context: AnyContext, { failures, workloads = [] }: SyncProgress): void {
+export function reportProgress(
+  context: AnyContext,
+  { failures, workloads = [], broken }: SyncProgress,
+): void {
   const { conditions, violations } = context
   const [first] = failures
   if (first) {
@@ -51,7 +56,8 @@ export function reportProgress(context: AnyContext, { failures, workloads = [] }
     return
   }
   const stuck = stuckRollout(workloads)
-  if (stuck !== undefined) conditions.set('Stalled', 'True', 'RolloutStalled', stuck)
+  if (broken) conditions.set('Stalled', 'True', broken.reason, broken.message)
+  else if (stuck !== undefined) conditions.set('Stalled', 'True', 'RolloutStalled', stuck)
   else if (workloads.every((state) => state?.isComplete)) return
   else conditions.set('Reconciling', 'True', rolloutInProgress, progressMessage(workloads))
   conditions.keepGeneration('Ready')

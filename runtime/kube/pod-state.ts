@@ -19,6 +19,8 @@ export interface NotRunning {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
+  /** Of the template that the pod was made from; undefined without a pod. */
+  readonly revision?: string | undefined
 }
 
 export type PodState =
@@ -35,7 +37,7 @@ export async function readPodState(
   }: { readonly namespace: string; readonly pod: string; readonly container: string },
 ): Promise<PodState> {
   const { status, body } = await getObject(api, corePath(namespace, 'pods', pod))
-  if (status === 200) return podState(body, container)
+  if (status === 200) return withRevision(podState(body, container), body)
   if (status === 404) {
     return not('PodNotFound', `pod ${pod} does not exist: see the events of the StatefulSet that makes it`)
   }
@@ -54,6 +56,13 @@ export function refusalMessage(status: number, verb: string, what: string, body:
   if (status === 401)
     return `the API server does not accept the token of the proxy: ${said}: restart the proxy's pod`
   return `the API server answered ${status} to ${verb} on ${what}: ${said}`
+}
+
+/** The controller of a StatefulSet writes it on its pods. */
+function withRevision(state: PodState, pod: Fields): PodState {
+  if (!state.wrong) return state
+  const revision = textOf(fieldsOf(fieldsOf(pod['metadata'])['labels'])['controller-revision-hash'])
+  return revision === '' ? state : { wrong: { ...state.wrong, revision } }
 }
 
 function podState(pod: Fields, container: string): PodState {

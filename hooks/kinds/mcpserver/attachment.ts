@@ -6,6 +6,7 @@
  */
 import { serverNames } from '../../children/names.ts'
 import type { WorkloadState } from '../../children/workload.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
 import { jsonIn } from '../../json-bounds.ts'
 import { fieldsOf } from '../../kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
@@ -19,6 +20,8 @@ export interface ReportedAttachment {
   readonly message: string
   /** What is on its way will not help. */
   readonly needsSomebody: boolean
+  /** Of the template of the pod that it is about; undefined when it is about none. */
+  readonly revision: string | undefined
 }
 
 const maxMessage = 1_024
@@ -41,7 +44,7 @@ export function attachmentOf(context: Context): ReportedAttachment | undefined {
   if (!isAttached(context)) return undefined
   const report = context.child('ConfigMap', serverNames(context.name).report)
   const text = fieldsOf(report?.['data'])['attach.json']
-  const { attached, reason, message } = fieldsOf(typeof text === 'string' ? jsonIn(text) : undefined)
+  const { attached, reason, message, revision } = fieldsOf(typeof text === 'string' ? jsonIn(text) : undefined)
   if (typeof attached !== 'boolean' || typeof reason !== 'string' || typeof message !== 'string')
     return undefined
   if (!/^[A-Za-z]{1,64}$/.test(reason)) return undefined
@@ -50,7 +53,22 @@ export function attachmentOf(context: Context): ReportedAttachment | undefined {
     reason,
     message: message.slice(0, maxMessage),
     needsSomebody: !attached && lasting.has(reason),
+    revision: typeof revision === 'string' ? revision : undefined,
   }
+}
+
+/**
+ * Why somebody must act before the server is attached to. Undefined while a report is of a pod of an earlier template: the present
+ * one may be right.
+ */
+export function brokenAttachment(
+  context: Context,
+  [proxy, server]: readonly (WorkloadState | undefined)[],
+): SyncFailure | undefined {
+  const found = attachmentOf(context)
+  if (!found?.needsSomebody || !proxy || !server || proxy.availableReplicas > 0) return undefined
+  if (found.revision !== undefined && found.revision !== server.revision) return undefined
+  return { reason: found.reason, message: found.message }
 }
 
 /** `proxy`: without a pod of it that serves, a report that all is well is old. */

@@ -17,7 +17,7 @@ import type { SyncResponse } from '../../sync/protocol.ts'
 import { definedFields } from '../../children/defined.ts'
 import { reportProgress, stuckMessage, stuckRollout } from '../../sync/progress.ts'
 import { labelSelectorText, observedFields } from '../../sync/status.ts'
-import { attachmentOf, setAttached } from './attachment.ts'
+import { brokenAttachment, setAttached } from './attachment.ts'
 import { addressOf, externalAddressOf, type BuiltServer } from './build.ts'
 import { app } from './children.ts'
 
@@ -34,7 +34,7 @@ export function respond(context: Context, built: BuiltServer): SyncResponse {
   checkAutoscaler(context, serverNames(context.name).proxy, context.spec.autoscaling)
   setAttached(context, proxy)
   checkExposure(context, context.spec.exposure, serverNames(context.name).proxy, toldUrls(context))
-  reportProgress(context, { failures, workloads })
+  reportProgress(context, { failures, workloads, broken: brokenAttachment(context, workloads) })
   return {
     status: definedFields({
       phase,
@@ -73,13 +73,13 @@ function phaseOf(
   if (isTerminating(context.stored)) return not('Terminating', 'MCP server is being deleted')
   if (failures.length > 0) return not('Failed', failures.map((failure) => failure.message).join('; '))
   const stuck = stuckRollout(workloads)
-  const attachment = attachmentOf(context)
+  const broken = brokenAttachment(context, workloads)
   if (proxy?.replicas === 0) return not('Stopped', 'MCP server is stopped: it has no replicas')
   if (proxy && server && proxy.availableReplicas > 0 && server.availableReplicas > 0) {
     if (stuck !== undefined) return { phase: 'Degraded', message: stuckMessage(stuck), ready: true }
     return { phase: 'Ready', message: 'MCP server is running', ready: true }
   }
-  if (attachment?.needsSomebody) return not('Failed', attachment.message)
+  if (broken) return not('Failed', broken.message)
   return stuck === undefined ? not('Pending', 'MCP server is being created') : not('Failed', stuck)
 }
 

@@ -119,7 +119,8 @@ class ApiStub {
   #pod(): Fields {
     const state = this.#child ? { running: {} } : { waiting: this.waiting }
     const status = { name: 'mcp', state, restartCount: this.restarts, containerID: `stub://${this.#run}` }
-    return { metadata: { name: 'server-0', uid: this.uid }, status: { containerStatuses: [status] } }
+    const labels = { 'controller-revision-hash': 'server-one' }
+    return { metadata: { name: 'server-0', uid: this.uid, labels }, status: { containerStatuses: [status] } }
   }
 
   async close(): Promise<void> {

@@ -17,6 +17,8 @@ export interface AttachReport {
   readonly reason: string
   readonly message: string
   readonly restarts?: number | undefined
+  /** Of the template of the pod that this is about. */
+  readonly revision?: string | undefined
 }
 
 export interface AttachRecordOptions {

@@ -74,7 +74,9 @@ t.test('broken: a server that does not come back is reported to each request in 
   const session = await openSession(url)
   await stub.kill()
   stub.waiting = { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container' }
-  await until(() => JSON.parse(stub.record['attach.json'] ?? '').reason === 'CrashLoopBackOff')
+  const told = () => JSON.parse(stub.record['attach.json'] ?? '')
+  await until(() => told().reason === 'CrashLoopBackOff')
+  t.equal(told().revision, 'server-one', 'of which template the pod is')
   const { response } = await echo(session, 'never')
   t.match(
     response?.error?.message,

@@ -131,11 +131,45 @@ t.test('attached: the report of the proxy is the condition Attached', async (t) 
     t.match(state(told(wrong)), { status: 'Unknown' })
 })
 
-t.test('attached: what needs somebody is the phase Failed while no proxy serves', async (t) => {
+t.test('attached: what needs somebody is Failed and Stalled, and told in an Event', async (t) => {
   const w = world(server('files', stdio)).settle()
-  const report = { attached: false, reason: 'ImagePullBackOff', message: 'check the name of the image' }
-  w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }).settle()
-  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: report.message })
+  const revisionIs = (updateRevision: string) => {
+    const { generation } = w.get('StatefulSet', 'mcp-files-server').metadata
+    w.setStatus('StatefulSet', 'mcp-files-server', { observedGeneration: generation, updateRevision })
+  }
+  const tell = (revision?: string) => {
+    const report = { attached: false, reason: 'ImagePullBackOff', message: 'check the name of the image' }
+    const text = JSON.stringify({ ...report, revision })
+    w.setData('mcp-files-attach-status', { 'attach.json': text }).settle()
+  }
+  const stalled = () => condition(w, 'MCPServer', 'files', 'Stalled')
+  const isStalled = { status: 'True', reason: 'ImagePullBackOff', message: 'check the name of the image' }
+  const events = () => {
+    const request = w.request('MCPServer', 'files')
+    const hook = w.hooks.byKind('MCPServer')
+    return hook?.events(request, hook.sync(request)).map(({ reason }) => reason)
+  }
+  revisionIs('one')
+  tell('one')
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: 'check the name of the image' })
+  t.match(stalled(), isStalled)
+  t.equal(condition(w, 'MCPServer', 'files', 'Reconciling'), undefined)
+  t.strictSame(events(), ['ImagePullBackOff'])
+
+  w.apply(server('files', { ...stdio, image: 'example/mended:1' })).settle()
+  t.equal(stalled(), undefined, 'the new template has not been seen yet')
+  revisionIs('two')
+  w.settle()
+  t.equal(stalled(), undefined, 'the report is of a pod of the template before')
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
+  t.strictSame(events(), [])
+  tell('two')
+  t.match(stalled(), isStalled)
+
+  tell()
+  t.match(stalled(), isStalled, 'a report of no pod, or of a proxy that does not say')
+  w.ready()
+  t.equal(stalled(), undefined, 'nothing while clients are served')
 })
 
 t.test('attached: one proxy and one pod, whatever is asked for', async (t) => {
