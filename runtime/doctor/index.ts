@@ -13,7 +13,14 @@ export { type Check, walk } from './report/walk.ts'
 export { profileNamed, profiles } from './profiles/index.ts'
 export { examineCluster } from './cluster/examine.ts'
 export { at, type ClusterReader, listAt, type ObjectPath, type ReadFailure, textAt } from './cluster/read.ts'
-export { isBehind, isStale } from './cluster/resources.ts'
+export {
+  conditionsOf,
+  isBehind,
+  isProblem,
+  isStale,
+  isWarning,
+  type ResourceCondition,
+} from './cluster/resources.ts'
 export { clusterCodes } from './report/codes-cluster.ts'
 export { greet } from './probe/greeting.ts'
 export { examineGateway } from './gateway/examine.ts'

@@ -31,6 +31,24 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     return { ...ran, row: (id: string) => checks.find((each) => each.id === id) }
   }
   const apply = (object: object) => kube.must(['apply', '-f', '-'], JSON.stringify(object))
+  function deploy(name: string): void {
+    const labels = { app: name }
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'example.com/c:1' }] } }
+    const metadata = { name, namespace: 'gatehouse-system' }
+    apply({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: { selector: { matchLabels: labels }, template },
+    })
+  }
+  /** As Kubernetes has it: a Deployment of no pods is available. */
+  function become(name: string, count: number): void {
+    const conditions = [{ type: 'Available', status: 'True', reason: 'Test', message: 'test' }]
+    const status = { conditions, replicas: count, readyReplicas: count, availableReplicas: count }
+    const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status })]
+    kube.must(['patch', 'deployment', name, '-n', 'gatehouse-system', ...patch])
+  }
   async function authority(fromDays: number) {
     const { ca } = await issue({
       names: ['hooks.test'],
@@ -97,30 +115,12 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
   await t.test('the hooks: no Deployment, one that is not available, one that is', async (t) => {
     t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /there is no Deployment/ })
     kube.must(['apply', '-f', join(manifests, 'base/namespace.yaml')])
-    const labels = { app: 'hooks' }
-    const container = { name: 'hooks', image: 'example.com/hooks:1' }
-    apply({
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata: { name: 'gatehouse-hooks', namespace: 'gatehouse-system' },
-      spec: {
-        selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers: [container] } },
-      },
-    })
+    deploy('gatehouse-hooks')
     t.match((await doctor()).row('hooks'), { code: 'cluster.hooks', observed: /is not available/ })
-    const conditions = [{ type: 'Available', status: 'True', reason: 'Test', message: 'test' }]
-    kube.must([
-      'patch',
-      'deployment',
-      'gatehouse-hooks',
-      '-n',
-      'gatehouse-system',
-      '--subresource=status',
-      '--type=merge',
-      '-p',
-      JSON.stringify({ status: { conditions } }),
-    ])
+    become('gatehouse-hooks', 0)
+    const none = (await doctor()).row('hooks')
+    t.match(none, { code: 'cluster.hooks', observed: /is not available/ }, 'scaled to nothing')
+    become('gatehouse-hooks', 1)
     t.match((await doctor()).row('hooks'), { result: 'ok' })
   })
 
@@ -137,6 +137,14 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
       const well = await doctor()
       t.match(well.row('metacontroller'), { result: 'ok' })
       t.equal(well.code, 0, well.stdout)
+      deploy('gatehouse-metacontroller')
+      become('gatehouse-metacontroller', 0)
+      t.match((await doctor()).row('metacontroller'), {
+        code: 'cluster.metacontroller',
+        observed: 'Deployment gatehouse-system/gatehouse-metacontroller is not available',
+      })
+      become('gatehouse-metacontroller', 1)
+      t.match((await doctor()).row('metacontroller'), { result: 'ok' })
       const [name] = kube.must(['get', 'compositecontrollers', '-o', 'name']).split('\n')
       const url = 'https://gatehouse-hooks.gatehouse-system.svc/hooks/x/sync?rev=0.0.1'
       const patch = { spec: { hooks: { sync: { version: 'v2', webhook: { url } } } } }
@@ -150,6 +158,11 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     const { code, row } = await doctor(kube.configOf('nobody', 'default'))
     t.equal(code, 1)
     t.match(row('definitions'), { result: 'unknown', code: 'cluster.rights' })
+    const resources = '--resource=customresourcedefinitions.apiextensions.k8s.io,mcpservers.gatehouse.dev'
+    kube.must(['create', 'clusterrole', 'some', '--verb=get,list', resources])
+    kube.must(['create', 'clusterrolebinding', 'some', '--clusterrole=some', '--serviceaccount=default:nobody'])
+    const some = await doctor(kube.configOf('nobody', 'default'))
+    t.match(some.row('reconciled'), { result: 'unknown', observed: /mcpgroups.* may not be read/ })
     const other = await doctor(kube.kubeconfig, 'no-such-context')
     t.equal(other.code, 2)
     t.match(other.stderr, /no context no-such-context; known: /)

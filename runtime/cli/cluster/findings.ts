@@ -1,12 +1,20 @@
 /** What the facts about one object say, in order of cause. Pure. */
 import { workloadState } from '../../../hooks/index.ts'
 import { type Fields, isKindName } from '../../../schemas/index.ts'
-import { at, clusterCodes, listAt, textAt } from '../../doctor/index.ts'
+import {
+  at,
+  clusterCodes,
+  conditionsOf,
+  isWarning,
+  listAt,
+  type ResourceCondition,
+  textAt,
+} from '../../doctor/index.ts'
 import { eventFindings } from './events.ts'
 import { stepOf, type WhyFinding } from './finding.ts'
 import type { ObjectFacts, ReadReference, Workload } from './facts.ts'
 import { podProblem } from './pods.ts'
-import { type ObjectCondition, conditionsOf, isWarning, problemsOf, stateOf } from './state.ts'
+import { problemsOf, stateOf } from './state.ts'
 
 /** `why`: the command that asks about another object of the namespace, without the object. */
 export function findingsOf(facts: ObjectFacts, why: string, now = Date.now()): readonly WhyFinding[] {
@@ -69,12 +77,12 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
 /** What the pods and backends say themselves, below. */
 const ofPods: ReadonlySet<string> = new Set(['DeploymentFailed', 'DeploymentNotReady', 'RolloutStalled'])
 
-function isOfPods({ reason }: ObjectCondition): boolean {
+function isOfPods({ reason }: ResourceCondition): boolean {
   return ofPods.has(reason)
 }
 
 /** Ready, Reconciling and Stalled repeat the reason of another condition. */
-function isRepeated({ type, reason }: ObjectCondition, object: Fields): boolean {
+function isRepeated({ type, reason }: ResourceCondition, object: Fields): boolean {
   return (
     ['Ready', 'Reconciling', 'Stalled'].includes(type) &&
     conditionsOf(object).some(

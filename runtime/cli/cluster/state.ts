@@ -1,11 +1,16 @@
 /**
  * How one object of gatehouse.dev is doing, from its status alone: ready or not, why, and whether a rollout is in progress.
- *
- * A condition tells of a problem when the table of reasons has its reason: some conditions are good while they are False.
  */
-import { isBehind, isStale, listAt, textAt } from '../../doctor/index.ts'
+import {
+  conditionsOf,
+  isBehind,
+  isProblem,
+  isStale,
+  isWarning,
+  type ResourceCondition,
+  textAt,
+} from '../../doctor/index.ts'
 import type { Fields } from '../../../schemas/index.ts'
-import { reasonRow } from '../../../schemas/reasons/index.ts'
 
 export interface ObjectState {
   readonly ready: 'True' | 'False' | 'Unknown'
@@ -16,33 +21,17 @@ export interface ObjectState {
   readonly rollout: 'none' | 'in progress' | 'stalled'
 }
 
-export interface ObjectCondition {
-  readonly type: string
-  readonly status: string
-  readonly reason: string
-  readonly message: string
-}
-
-export function conditionsOf(object: Fields): readonly ObjectCondition[] {
-  return listAt(object, 'status', 'conditions').map((one) => ({
-    type: textAt(one, 'type') ?? '',
-    status: textAt(one, 'status') ?? 'Unknown',
-    reason: textAt(one, 'reason') ?? '',
-    message: textAt(one, 'message') ?? '',
-  }))
-}
-
 /** They sum up the others. */
 const progress: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled'])
 /** Reasons of conditions that may only sum up the others. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 /** What is wrong, the causes before what only sums them up, warnings last; each reason with its message once. */
-export function problemsOf(object: Fields): readonly ObjectCondition[] {
+export function problemsOf(object: Fields): readonly ResourceCondition[] {
   const found = conditionsOf(object).filter(isProblem)
   const own = found.filter(({ type }) => !progress.has(type))
   const ready = conditionsOf(object).find(({ type }) => type === 'Ready')
-  const rank = (one: ObjectCondition): number =>
+  const rank = (one: ResourceCondition): number =>
     Number(isWarning(one)) * 8 +
     Number(progress.has(one.type)) * 4 +
     Number(isBeside(one, ready)) * 2 +
@@ -57,22 +46,9 @@ export function problemsOf(object: Fields): readonly ObjectCondition[] {
 }
 
 /** Ready repeats what keeps the object from it, and does not wait for everything: a route, say. */
-function isBeside({ reason, message }: ObjectCondition, ready: ObjectCondition | undefined): boolean {
+function isBeside({ reason, message }: ResourceCondition, ready: ResourceCondition | undefined): boolean {
   if (ready?.status !== 'False') return false
   return ready.reason !== reason && (message === '' || !ready.message.includes(message))
-}
-
-function isProblem({ type, status, reason }: ObjectCondition): boolean {
-  if (type === 'Reconciling' || type === 'Stalled')
-    return status === 'True' && reasonRow(reason) !== undefined
-  if (reasonRow(reason) !== undefined) return true
-  return type === 'Valid' && status === 'False'
-}
-
-/** Nothing is broken, but who wrote the manifest should know. */
-export function isWarning({ status, reason, type }: ObjectCondition): boolean {
-  const row = reasonRow(reason)
-  return row?.isWarning === true || (type === 'Ready' && status === 'True')
 }
 
 export function stateOf(object: Fields, now = Date.now()): ObjectState {
@@ -81,8 +57,8 @@ export function stateOf(object: Fields, now = Date.now()): ObjectState {
   }
   if (isBehind(object)) return unobserved(object, now)
   const conditions = conditionsOf(object)
-  const named = (type: string): ObjectCondition | undefined => conditions.find((one) => one.type === type)
-  const holds = (type: string): ObjectCondition | undefined => {
+  const named = (type: string): ResourceCondition | undefined => conditions.find((one) => one.type === type)
+  const holds = (type: string): ResourceCondition | undefined => {
     const found = named(type)
     return found?.status === 'True' ? found : undefined
   }
@@ -112,6 +88,6 @@ function unobserved(object: Fields, now: number): ObjectState {
   }
 }
 
-function statusOf({ status }: ObjectCondition): ObjectState['ready'] {
+function statusOf({ status }: ResourceCondition): ObjectState['ready'] {
   return status === 'True' || status === 'False' ? status : 'Unknown'
 }

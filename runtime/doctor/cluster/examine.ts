@@ -9,8 +9,8 @@ import { listed } from '../remote/facts.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
-import { type ClusterReader, itemsOf, listAt, type ReadFailure, textAt } from './read.ts'
-import { checkConditions, checkReconciled, readResources, type ClusterResource } from './resources.ts'
+import { at, type ClusterReader, itemsOf, listAt, type ReadFailure, textAt } from './read.ts'
+import { checkConditions, checkReconciled, readResources, type ReadResources } from './resources.ts'
 
 export interface ClusterExamination {
   /** Name of the context. */
@@ -22,7 +22,7 @@ export interface ClusterExamination {
 
 interface ClusterFacts extends ClusterExamination {
   webhook?: JsonRecord
-  resources?: readonly ClusterResource[]
+  resources?: ReadResources
 }
 
 const soonMs = 14 * 86_400_000
@@ -111,11 +111,29 @@ async function checkHooks({ read, webhook }: ClusterFacts): Promise<CheckOutcome
   const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
   if (found === 'absent') return failed('cluster.hooks', `there is no Deployment ${namespace}/${name}`)
   if (typeof found === 'string') return cannotRead(found, `the Deployment ${namespace}/${name}`)
-  if (isTrue(found, 'Available')) return ok(`Deployment ${namespace}/${name} is available`)
+  if (serves(found)) return ok(`Deployment ${namespace}/${name} is available`)
   return failed('cluster.hooks', `Deployment ${namespace}/${name} is not available`)
 }
 
-async function checkMetacontroller({ read, version }: ClusterFacts): Promise<CheckOutcome> {
+/** To Kubernetes, a Deployment that was scaled to nothing is available. */
+function serves(deployment: JsonRecord): boolean {
+  const count = at(deployment, 'status', 'availableReplicas')
+  return isTrue(deployment, 'Available') && typeof count === 'number' && count > 0
+}
+
+/** The private one is where the hooks are. Nothing is known of a shared one. */
+async function stoppedMetacontroller({ read, webhook }: ClusterFacts): Promise<string | undefined> {
+  const [first] = listAt(webhook, 'webhooks')
+  const namespace = textAt(first, 'clientConfig', 'service', 'namespace')
+  if (namespace === undefined) return undefined
+  const name = 'gatehouse-metacontroller'
+  const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
+  if (typeof found === 'string' || serves(found)) return undefined
+  return `Deployment ${namespace}/${name} is not available`
+}
+
+async function checkMetacontroller(facts: ClusterFacts): Promise<CheckOutcome> {
+  const { read, version } = facts
   const group = 'metacontroller.k8s.io'
   const list = await read({ group, version: 'v1alpha1', plural: 'compositecontrollers' })
   if (list === 'absent') return failed('cluster.metacontroller', 'there is no kind CompositeController')
@@ -127,6 +145,8 @@ async function checkMetacontroller({ read, version }: ClusterFacts): Promise<Che
   const lacking = kinds.map(({ plural }) => plural).filter((plural) => !handled.has(plural))
   if (lacking.length > 0)
     return failed('cluster.metacontroller', `no CompositeController for ${listed(lacking)}`)
+  const stopped = await stoppedMetacontroller(facts)
+  if (stopped !== undefined) return failed('cluster.metacontroller', stopped)
   const urls = ours.flatMap((one) => textAt(one, 'spec', 'hooks', 'sync', 'webhook', 'url') ?? [])
   const revisions = [...new Set(urls.map((url) => /[?&]rev=([\w.+-]{1,60})/.exec(url)?.[1] ?? 'none'))]
   const isCurrent = revisions.every((revision) => revision === version)
@@ -148,7 +168,11 @@ const rows = [
       return checkReconciled(facts.resources)
     },
   ],
-  ['conditions', ['definitions'], async ({ resources = [] }: ClusterFacts) => checkConditions(resources)],
+  [
+    'conditions',
+    ['definitions'],
+    async ({ resources }: ClusterFacts) => (resources ? checkConditions(resources) : skipped('nothing was read')),
+  ],
 ] as const
 
 const checks: readonly Check<ClusterFacts>[] = rows.map(([id, needs, run]) => ({

@@ -33,8 +33,8 @@ export const clusterCodes = {
     fix: 'Look at its pods (kubectl describe, kubectl logs): without them nothing is admitted or reconciled.',
   },
   'cluster.metacontroller': {
-    expected: 'Metacontroller and a CompositeController for each kind',
-    fix: 'Install Metacontroller, then apply the installation again (kubectl apply -k manifests).',
+    expected: 'Metacontroller, available, and a CompositeController for each kind',
+    fix: 'Install Metacontroller, then apply the installation again (kubectl apply -k manifests). One that does not run: look at its pod.',
   },
   'cluster.revision': {
     expected: 'hook URLs of this version of gatehouse',
@@ -45,7 +45,7 @@ export const clusterCodes = {
     fix: 'Nobody reconciles: look at the log of Metacontroller and restart it, which it also needs after changes of definitions.',
   },
   'cluster.condition': {
-    expected: 'no condition is False',
+    expected: 'no condition tells of a problem',
     fix: 'gatehouse cluster why KIND/NAME names the cause and the next step; the troubleshooting guide explains each reason.',
   },
 } as const

@@ -6,6 +6,7 @@ import {
   type ClusterResource,
 } from '../../../runtime/doctor/cluster/resources.ts'
 
+const all = (...resources: readonly ClusterResource[]) => ({ resources, unread: [] })
 const now = Date.parse('2026-11-22T12:00:00Z')
 
 function resource(
@@ -34,23 +35,38 @@ function resource(
 
 t.test('a generation that nobody has observed for a minute', async (t) => {
   const longAgo = '2026-11-22T11:00:00Z'
-  t.match(checkReconciled([resource('done', 2, longAgo)], now), { result: 'ok' })
-  t.match(checkReconciled([resource('fresh', 1, '2026-11-22T11:59:30Z')], now), { result: 'ok' })
-  t.match(checkReconciled([resource('stale', 1, longAgo), resource('never', undefined, longAgo)], now), {
+  t.match(checkReconciled(all(resource('done', 2, longAgo)), now), { result: 'ok' })
+  t.match(checkReconciled(all(resource('fresh', 1, '2026-11-22T11:59:30Z')), now), { result: 'ok' })
+  t.match(checkReconciled(all(resource('stale', 1, longAgo), resource('never', undefined, longAgo)), now), {
     code: 'cluster.stale',
     observed: 'MCPServer team/stale, MCPServer team/never',
   })
 })
 
-t.test('conditions that are False are named with their reason', async (t) => {
+t.test('conditions that tell of a problem are named with their reason', async (t) => {
   const conditions = [
-    { type: 'Ready', status: 'True', reason: 'Ready' },
-    { type: 'Valid', status: 'False', reason: 'GroupNotFound' },
+    { type: 'GroupRefValidated', status: 'False', reason: 'GroupRefNotFound' },
+    { type: 'Ready', status: 'False', reason: 'NotReady' },
+    // Good while they are False, or only to know.
+    { type: 'SessionStorageWarning', status: 'False', reason: 'SessionStorageWarningNotApplicable' },
+    { type: 'ScalingLimited', status: 'False', reason: 'NotLimited' },
   ]
-  t.match(checkConditions([resource('x', 2, '2026-11-22T11:00:00Z', { conditions })]), {
+  t.match(checkConditions(all(resource('x', 2, '2026-11-22T11:00:00Z', { conditions }))), {
     result: 'warning',
     code: 'cluster.condition',
-    observed: 'MCPServer team/x: Valid is False (GroupNotFound)',
+    observed:
+      'MCPServer team/x: GroupRefValidated is False (GroupRefNotFound), MCPServer team/x: Ready is False (NotReady)',
   })
-  t.match(checkConditions([]), { result: 'ok' })
+  const fine = resource('y', 2, '2026-11-22T11:00:00Z', { conditions: conditions.slice(2) })
+  t.match(checkConditions(all(fine)), { result: 'ok' })
+  t.match(checkConditions(all()), { result: 'ok' })
+})
+
+t.test('kinds that could not be read are unknown, and never fine', async (t) => {
+  const read = { resources: [], unread: ['mcpservers', 'mcpgroups'] }
+  const unknown = { result: 'unknown', code: 'cluster.rights', observed: 'mcpservers, mcpgroups may not be read' }
+  t.match(checkReconciled(read), unknown)
+  t.match(checkConditions(read), unknown)
+  const stale = { ...read, resources: [resource('stale', 1, '2026-11-22T11:00:00Z')] }
+  t.match(checkReconciled(stale, now), { code: 'cluster.stale' })
 })
