@@ -104,7 +104,8 @@ export function workloadState(
     failure: isCurrent ? failureOf(status['conditions']) : undefined,
     isComplete: isCurrent && isRolledOut(status, replicas),
     hint: isCurrent && object.kind === 'StatefulSet' ? hintOf(object, replicas) : undefined,
-    revision: isCurrent && typeof status['updateRevision'] === 'string' ? status['updateRevision'] : undefined,
+    revision:
+      isCurrent && typeof status['updateRevision'] === 'string' ? status['updateRevision'] : undefined,
   }
 }
 

@@ -160,7 +160,13 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.match(row('definitions'), { result: 'unknown', code: 'cluster.rights' })
     const resources = '--resource=customresourcedefinitions.apiextensions.k8s.io,mcpservers.gatehouse.dev'
     kube.must(['create', 'clusterrole', 'some', '--verb=get,list', resources])
-    kube.must(['create', 'clusterrolebinding', 'some', '--clusterrole=some', '--serviceaccount=default:nobody'])
+    kube.must([
+      'create',
+      'clusterrolebinding',
+      'some',
+      '--clusterrole=some',
+      '--serviceaccount=default:nobody',
+    ])
     const some = await doctor(kube.configOf('nobody', 'default'))
     t.match(some.row('reconciled'), { result: 'unknown', observed: /mcpgroups.* may not be read/ })
     const other = await doctor(kube.kubeconfig, 'no-such-context')

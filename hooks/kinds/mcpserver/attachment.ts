@@ -44,7 +44,9 @@ export function attachmentOf(context: Context): ReportedAttachment | undefined {
   if (!isAttached(context)) return undefined
   const report = context.child('ConfigMap', serverNames(context.name).report)
   const text = fieldsOf(report?.['data'])['attach.json']
-  const { attached, reason, message, revision } = fieldsOf(typeof text === 'string' ? jsonIn(text) : undefined)
+  const { attached, reason, message, revision } = fieldsOf(
+    typeof text === 'string' ? jsonIn(text) : undefined,
+  )
   if (typeof attached !== 'boolean' || typeof reason !== 'string' || typeof message !== 'string')
     return undefined
   if (!/^[A-Za-z]{1,64}$/.test(reason)) return undefined

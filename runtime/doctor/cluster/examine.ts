@@ -171,7 +171,8 @@ const rows = [
   [
     'conditions',
     ['definitions'],
-    async ({ resources }: ClusterFacts) => (resources ? checkConditions(resources) : skipped('nothing was read')),
+    async ({ resources }: ClusterFacts) =>
+      resources ? checkConditions(resources) : skipped('nothing was read'),
   ],
 ] as const
 

@@ -110,7 +110,10 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
   await t.test('helm upgrade: keeps the certificate and the trust in it', async (t) => {
     const secret = ['secret', 'gatehouse-hooks-tls', '-n', system]
     const webhook = ['validatingwebhookconfiguration', 'gatehouse-hooks']
-    const data = { 'tls.crt': Buffer.from('a').toString('base64'), 'tls.key': Buffer.from('b').toString('base64') }
+    const data = {
+      'tls.crt': Buffer.from('a').toString('base64'),
+      'tls.key': Buffer.from('b').toString('base64'),
+    }
     kube.must(['patch', ...secret, '--type=merge', '-p', JSON.stringify({ data })])
     const { ca } = await makeAuthority()
     const cert = Buffer.from(ca).toString('base64')
@@ -123,20 +126,28 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     t.equal(kube.get(['deployment', 'gatehouse-hooks', '-n', system]).spec.replicas, 3)
   })
 
-  await t.test('a Metacontroller that would take our controllers too: refused, with what to set', async (t) => {
-    kube.must(['create', 'namespace', 'controllers'])
-    kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--zap-log-level=4'])))
-    const { code, stderr } = release('upgrade')
-    t.equal(code, 1)
-    t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
-    t.match(stderr, '--set metacontroller.enabled=false --set metacontroller.namespace=controllers')
-    kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--target-label-selector=team=other'])))
-    t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
-  })
+  await t.test(
+    'a Metacontroller that would take our controllers too: refused, with what to set',
+    async (t) => {
+      kube.must(['create', 'namespace', 'controllers'])
+      kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--zap-log-level=4'])))
+      const { code, stderr } = release('upgrade')
+      t.equal(code, 1)
+      t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
+      t.match(stderr, '--set metacontroller.enabled=false --set metacontroller.namespace=controllers')
+      kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--target-label-selector=team=other'])))
+      t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
+    },
+  )
 
   await t.test('helm uninstall: definitions and objects stay, the rest goes; and back again', async (t) => {
     kube.must(['delete', 'validatingwebhookconfiguration', 'gatehouse-hooks'])
-    const group = { apiVersion: 'gatehouse.dev/v1beta1', kind: 'MCPGroup', metadata: { name: 'tools' }, spec: {} }
+    const group = {
+      apiVersion: 'gatehouse.dev/v1beta1',
+      kind: 'MCPGroup',
+      metadata: { name: 'tools' },
+      spec: {},
+    }
     kube.must(['apply', '-f', '-'], JSON.stringify(group))
     const { code, stderr } = release('uninstall')
     t.equal(code, 0, stderr)

@@ -234,17 +234,25 @@ await t.test('docs/install.md, without Helm', { skip: kubeMissing() }, async (t)
     t.equal(code, 0, stderr)
   })
 
-  await t.test('the namespace that went first: what is left refuses changes, until it is removed', async (t) => {
-    const metadata = { name: 'tools', namespace: 'default' }
-    const group = JSON.stringify({ apiVersion: 'gatehouse.dev/v1beta1', kind: 'MCPGroup', metadata, spec: {} })
-    kube.must(['delete', 'service', 'gatehouse-hooks', '-n', namespace])
-    t.match(kube.kubectl(['apply', '-f', '-'], group).stderr, 'failed calling webhook')
-    const [, removal = ''] = page.split('Did the namespace go first?')
-    const command = /```sh\nkubectl ([^\n]+)/.exec(removal)?.[1] ?? ''
-    kube.must(command.split(' '))
-    kube.must(['apply', '-f', '-'], group)
-    kube.must(['delete', 'mcpgroup', 'tools', '-n', 'default'])
-    const kinds = 'validatingwebhookconfiguration,compositecontrollers,clusterroles,clusterrolebindings'
-    t.notMatch(kube.must(['get', kinds, '-o', 'name']), 'gatehouse')
-  })
+  await t.test(
+    'the namespace that went first: what is left refuses changes, until it is removed',
+    async (t) => {
+      const metadata = { name: 'tools', namespace: 'default' }
+      const group = JSON.stringify({
+        apiVersion: 'gatehouse.dev/v1beta1',
+        kind: 'MCPGroup',
+        metadata,
+        spec: {},
+      })
+      kube.must(['delete', 'service', 'gatehouse-hooks', '-n', namespace])
+      t.match(kube.kubectl(['apply', '-f', '-'], group).stderr, 'failed calling webhook')
+      const [, removal = ''] = page.split('Did the namespace go first?')
+      const command = /```sh\nkubectl ([^\n]+)/.exec(removal)?.[1] ?? ''
+      kube.must(command.split(' '))
+      kube.must(['apply', '-f', '-'], group)
+      kube.must(['delete', 'mcpgroup', 'tools', '-n', 'default'])
+      const kinds = 'validatingwebhookconfiguration,compositecontrollers,clusterroles,clusterrolebindings'
+      t.notMatch(kube.must(['get', kinds, '-o', 'name']), 'gatehouse')
+    },
+  )
 })

@@ -77,7 +77,10 @@ t.test('state: what Ready does not wait for comes after what keeps the object fr
   })
   const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com is of another server')
   const certificate = condition('TLSReady', 'TLSSecretInvalid', told)
-  for (const ready of [condition('Ready', 'TLSSecretInvalid', told), condition('Ready', 'NotReady', `${told}; and`)]) {
+  for (const ready of [
+    condition('Ready', 'TLSSecretInvalid', told),
+    condition('Ready', 'NotReady', `${told}; and`),
+  ]) {
     const metadata = { generation: 1 }
     const object = { metadata, status: { observedGeneration: 1, conditions: [route, ready, certificate] } }
     t.match(stateOf(object), { ready: 'False', reason: 'TLSSecretInvalid', message: told })

@@ -64,7 +64,11 @@ t.test('conditions that tell of a problem are named with their reason', async (t
 
 t.test('kinds that could not be read are unknown, and never fine', async (t) => {
   const read = { resources: [], unread: ['mcpservers', 'mcpgroups'] }
-  const unknown = { result: 'unknown', code: 'cluster.rights', observed: 'mcpservers, mcpgroups may not be read' }
+  const unknown = {
+    result: 'unknown',
+    code: 'cluster.rights',
+    observed: 'mcpservers, mcpgroups may not be read',
+  }
   t.match(checkReconciled(read), unknown)
   t.match(checkConditions(read), unknown)
   const stale = { ...read, resources: [resource('stale', 1, '2026-11-22T11:00:00Z')] }

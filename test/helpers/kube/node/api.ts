@@ -62,7 +62,8 @@ export class KubeApi {
         })
       })
       call.on('error', (error: NodeJS.ErrnoException) => {
-        if (call.reusedSocket && error.code === 'ECONNRESET') this.send(method, path, body).then(resolve, reject)
+        if (call.reusedSocket && error.code === 'ECONNRESET')
+          this.send(method, path, body).then(resolve, reject)
         else reject(error)
       })
       call.end(text)
