@@ -1,8 +1,7 @@
 /**
  * What the node helper asks of the API server: single requests, and stores of objects that follow a watch.
  *
- * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise, for the server is on this
- * machine, but a request that met the end of an idle connection.
+ * A watch that ends is begun again with a list, as often as it takes. Nothing is retried otherwise: the server is on this machine.
  */
 import { readFileSync } from 'node:fs'
 import { Agent, request, type RequestOptions } from 'node:https'
@@ -61,11 +60,7 @@ export class KubeApi {
           else resolve(JSON.parse(received))
         })
       })
-      call.on('error', (error: NodeJS.ErrnoException) => {
-        if (call.reusedSocket && error.code === 'ECONNRESET')
-          this.send(method, path, body).then(resolve, reject)
-        else reject(error)
-      })
+      call.on('error', reject)
       call.end(text)
     })
   }
