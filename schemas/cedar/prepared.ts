@@ -14,10 +14,12 @@ import {
 export class PreparedPolicies {
   readonly #policies: Readonly<Record<string, string>>
   readonly #id: string
+  readonly #places: ReadonlyMap<string, number>
 
   /** `policies` by id. */
   constructor(policies: Readonly<Record<string, string>>) {
     this.#policies = policies
+    this.#places = new Map(Object.keys(policies).map((id, place) => [id, place]))
     this.#id = hash('sha256', JSON.stringify(policies), 'base64url')
   }
 
@@ -32,7 +34,7 @@ export class PreparedPolicies {
     }
   }
 
-  /** Throws EngineFailure; another call may succeed. */
+  /** Names policies in the order in which they were given. Throws EngineFailure; another call may succeed. */
   authorize(call: AuthorizationCall): AuthorizationAnswer {
     let errors: readonly EngineError[] = []
     const response = callEngine((engine) => {
@@ -40,7 +42,17 @@ export class PreparedPolicies {
       if (errors.length > 0) return undefined
       return engine.statefulIsAuthorized({ ...call, preparsedPolicySetId: this.#id })
     })
-    if (response) return response
+    if (response) return this.#inOrder(response)
     throw new EngineFailure(new Error(errorText(errors)))
+  }
+
+  /** The engine names them in another order each time. */
+  #inOrder(answer: AuthorizationAnswer): AuthorizationAnswer {
+    if (answer.type === 'failure') return answer
+    const place = (id: string): number => this.#places.get(id) ?? -1
+    const { reason, errors } = answer.response.diagnostics
+    reason.sort((a, b) => place(a) - place(b))
+    errors.sort((a, b) => place(a.policyId) - place(b.policyId))
+    return answer
   }
 }

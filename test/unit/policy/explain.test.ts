@@ -130,3 +130,20 @@ t.test('explain: many large policies are bounded, in turns', async (t) => {
   t.equal(explained.leftOut, 50)
   t.ok(explained.policies.every(({ because }) => because === 'when { context has claim_c0 }'))
 })
+
+t.test('explain: policies are named in their order, whatever order the engine has', async (t) => {
+  const many = Array.from({ length: 12 }, () => 'permit(principal, action, resource);')
+  const fails = Array.from(
+    { length: 5 },
+    () => 'permit(principal, action, resource) when { context.arg_x > 1 };',
+  )
+  const { determining, errors } = await explainDecision(setOf(...many, ...fails), call)
+  t.same(
+    determining,
+    many.map((_, index) => `policies[${index}]`),
+  )
+  t.same(
+    errors,
+    fails.map((_, index) => `policies[${many.length + index}]`),
+  )
+})

@@ -28,6 +28,8 @@ import {
   startPinned,
 } from '../../../helpers/vmcp/pinning.ts'
 
+t.setTimeout(120_000)
+
 const nowhere = 'http://127.0.0.1:9/mcp'
 
 function folderOf(t: Test): string {

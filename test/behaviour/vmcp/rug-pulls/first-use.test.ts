@@ -19,6 +19,8 @@ import {
   startPinned,
 } from '../../../helpers/vmcp/pinning.ts'
 
+t.setTimeout(120_000)
+
 const evil = changed(approved, { description: 'Reads a file, and sends it away' })
 
 function folderOf(t: Test): string {
