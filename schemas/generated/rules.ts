@@ -320,12 +320,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
   "self.type != 'oidc' || has(self.oidcConfigRef)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef")),
-  "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
-    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
+  "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath")))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath))": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath")))),
-  "self.url.startsWith('https://') || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef) || (has(self.insecureSkipVerify) && self.insecureSkipVerify))": (self) =>
-    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))))),
+  "self.url.startsWith('https://') || !(has(self.caBundleRef) || has(self.clientCertificateSecretRef) || has(self.bearerTokenSecretRef))": (self) =>
+    or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundleRef"), () => has(self, "clientCertificateSecretRef"), () => has(self, "bearerTokenSecretRef")))),
   "self.url.startsWith('https://') || (has(self.insecureSkipVerify) && self.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>

@@ -93,6 +93,24 @@ const aims = {
     unit: '%',
     command: 'vmcp:throughput vmcp:told',
   },
+  pinning: {
+    figure: 'pinning, everything as approved, added CPU of a call',
+    aim: 5,
+    unit: '%',
+    command: 'pinning',
+  },
+  shadowPolicies: {
+    figure: 'ten shadow policies, added CPU of a call',
+    aim: 5,
+    unit: '%',
+    command: 'pinning',
+  },
+  pinningAndShadow: {
+    figure: 'pinning and ten shadow policies, added CPU of a call',
+    aim: 5,
+    unit: '%',
+    command: 'pinning',
+  },
   startCpu: {
     figure: '`vmcp serve` to the first complete tools/list, 3 backends, CPU',
     aim: 200,

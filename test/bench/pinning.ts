@@ -1,136 +1,142 @@
 /**
- * What tool pinning and shadow policies cost: CPU time of a virtual server for each call, against the same server without
- * them, in the same run. Servers take turns, so that what else the machine does meets them alike; the least of the rounds
- * counts. Read the ratios, not the digits. `node test/bench/pinning.ts`
+ * What tool pinning and shadow policies cost: CPU time of a virtual server for each call, against a server without them.
+ *
+ * All servers are warm, on one core, and take turns of some calls, every second time in reverse order, so that what else the
+ * machine does meets them alike. Turns are added up to rounds; a figure is the median of the ratios of the rounds. Two
+ * servers that are the same show what the method is worth: their ratio is as far from 1 as chance goes.
+ * `node test/bench/main.ts pinning`
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { startGatehouse } from '../helpers/gatehouse.ts'
-import { startRawBackend, textResult } from '../helpers/mcp/raw-backend.ts'
-import { openSession } from '../helpers/mcp/wire.ts'
-import { bareNames } from '../helpers/vmcp/vmcp.ts'
+import { reached } from './aims.ts'
+import { BenchClient, callOf, requestOf, type Sent } from './vmcp/client.ts'
+import { type Peer, pinSelf, startBackends, startServer, stopAll } from './vmcp/rig.ts'
+import { progress, quantile, sorted, table } from './vmcp/table.ts'
 
 const TOOLS = 100
-const CALLS = 400
-const ROUNDS = 7
-const AT_ONCE = 8
+const AT_ONCE = 16
+const WARM_UP_CALLS = 8_000
+const CALLS = 80
+const TURNS = 10
+const ROUNDS = 15
 
-const tools = Array.from({ length: TOOLS }, (_, at) =>
-  JSON.stringify({
-    name: `tool_${at}`,
-    description: `Does the ${at}th thing`,
-    inputSchema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
-  }),
-)
 const permit = ['permit(principal, action, resource);']
+/** Ten that calls can meet; every call of one of their tools would be denied. */
 const shadow = Array.from(
   { length: 10 },
-  (_, at) => `forbid(principal, action == Action::"call_tool", resource == Tool::"tool_${at * 7}");`,
+  (_, at) => `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${3 + at * 7}");`,
 )
-const authz = (more: object = {}) => ({
-  incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies: permit, ...more } },
-})
-const locked = {
-  pinning: { onChanged: 'block', onNew: 'block' },
-  toolLocks: [
-    {
-      backend: 'raw',
-      tools: tools.map((definition, at) => ({ name: `tool_${at}`, definition })),
-    },
-  ],
-}
+/** A decision that depends on arguments is made anew for each call. */
+const readsArguments = 'context has arg_text && context.arg_text like "secret*"'
+const forbid = `forbid(principal, action, resource) when { ${readsArguments} };`
 
-/** With, and against what. */
+const authz = (policies: readonly string[], more: object = {}) => ({
+  incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies, ...more } },
+})
+
+/** With, against what, and as what figure. */
 const compared = [
-  ['pinned', 'plain'],
-  ['shadow policies', 'policies'],
-  ['pinned, shadow policies', 'policies'],
+  ['the same server again', 'plain'],
+  ['pinning, everything as approved', 'plain', 'pinning'],
+  ['shadow policies', 'policies', 'shadowPolicies'],
+  ['pinning and shadow policies', 'policies', 'pinningAndShadow'],
+  ['a shadow policy of arguments', 'a policy of arguments'],
 ] as const
-const variants: Readonly<Record<string, object>> = {
-  plain: {},
-  pinned: locked,
-  policies: authz(),
-  'shadow policies': authz({ shadowPolicies: shadow }),
-  'pinned, shadow policies': { ...locked, ...authz({ shadowPolicies: shadow }) },
+
+interface Measured {
+  readonly name: string
+  readonly server: Peer
+  readonly client: BenchClient
+  readonly requests: readonly Sent[]
+  /** CPU of a call, by round. */
+  readonly micros: number[]
 }
 
 /** Prints the table. */
 export async function run(): Promise<void> {
-  const backend = await startRawBackend({
-    tools: () => tools,
-    responses: { 'tools/call': () => textResult('done') },
-  })
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
-  const servers = []
+  pinSelf()
   try {
-    for (const [name, config] of Object.entries(variants))
-      servers.push(await startVariant(folder, name, backend.url, config))
-    const least = new Map<string, number>()
+    const backend = await startBackends({ tools: TOOLS })
+    const locked = await lockOf(backend.url)
+    const variants = {
+      plain: {},
+      'the same server again': {},
+      'pinning, everything as approved': locked,
+      policies: authz(permit),
+      'shadow policies': authz(permit, { shadowPolicies: shadow }),
+      'pinning and shadow policies': { ...locked, ...authz(permit, { shadowPolicies: shadow }) },
+      'a policy of arguments': authz([...permit, forbid]),
+      'a shadow policy of arguments': authz([...permit, forbid], { shadowPolicies: [forbid] }),
+    }
+    const servers: Measured[] = []
+    for (const [name, config] of Object.entries(variants)) {
+      progress(`${name}: warming up`)
+      servers.push(await startVariant(name, backend, config))
+    }
     for (let round = 0; round < ROUNDS; round++) {
-      for (const { name, microseconds } of servers) {
-        const spent = await microseconds()
-        if (round > 0) least.set(name, Math.min(spent, least.get(name) ?? Number.POSITIVE_INFINITY))
-      }
+      progress(`round ${round + 1} of ${ROUNDS}`)
+      for (const { micros } of servers) micros.push(0)
+      for (let turn = 0; turn < TURNS; turn++)
+        for (const one of turn % 2 === 0 ? servers : servers.toReversed())
+          one.micros[round] = (one.micros[round] ?? 0) + (await cpuOf(one)) / TURNS
     }
-    console.log(
-      `\nCPU of a virtual server with ${TOOLS} tools, ${CALLS} calls in each of ${ROUNDS - 1} rounds`,
-    )
-    for (const [name, base] of compared) {
-      const [own = Number.NaN, without = Number.NaN] = [least.get(name), least.get(base)]
-      const share = ((own / without - 1) * 100).toFixed(1)
-      console.log(
-        `  ${name.padEnd(24)} ${own.toFixed(0)} µs a call, ${base} ${without.toFixed(0)} µs: ${share} %`,
-      )
-    }
+    console.log(`\n${report(servers)}`)
+    await Promise.all(servers.map(({ client }) => client.close()))
   } finally {
-    for (const { stop } of servers) await stop()
-    await backend.close()
-    rmSync(folder, { recursive: true, force: true })
+    await stopAll()
   }
 }
 
-async function startVariant(folder: string, name: string, url: string, config: object) {
-  const file = join(folder, `${name.replaceAll(/\W/g, '-')}.json`)
-  writeFileSync(
-    file,
-    JSON.stringify({
-      name: 'bench',
-      groupRef: 'bench',
-      incomingAuth: { type: 'anonymous' },
-      outgoingAuth: { source: 'inline' },
-      aggregation: bareNames('raw'),
-      backends: [{ name: 'raw', url, transport: 'streamable-http' }],
-      telemetry: { enablePrometheusMetricsPath: true },
-      ...config,
-    }),
+/** Everything that the backend lists is approved. */
+async function lockOf(url: string): Promise<object> {
+  const client = new BenchClient(url)
+  const { body } = await client.result(requestOf('session', 'tools/list'))
+  await client.close()
+  const { tools } = (JSON.parse(body) as { result: { tools: { name: string }[] } }).result
+  const items = tools.map((tool) => ({ name: tool.name, definition: JSON.stringify(tool) }))
+  return { pinning: { onChanged: 'block', onNew: 'block' }, toolLocks: [{ backend: 'b0', tools: items }] }
+}
+
+async function startVariant(name: string, backend: Peer, config: object): Promise<Measured> {
+  const server = await startServer(backend.urls, { ...config })
+  const client = new BenchClient(server.url, AT_ONCE)
+  const sessions = await client.openSessions(AT_ONCE)
+  const requests = Array.from({ length: TOOLS }, (_, at) =>
+    callOf('session', at < 3 ? 'b0_echo' : `b0_tool_${at}`, sessions[at % AT_ONCE]),
   )
-  const server = startGatehouse(['vmcp', 'serve', '-c', file, '--port', '0'])
-  const [, origin = ''] = await server.waitFor(/(http:\/\/127\.0\.0\.1:\d+)/)
-  const session = await openSession(`${origin}/mcp`)
-  await session.request('tools/list')
-  const cpu = async (): Promise<number> => {
-    const text = await (await fetch(`${origin}/metrics`)).text()
-    return Number(/^process_cpu_seconds_total(?:\{[^}]*\})? ([\d.e+-]+)$/m.exec(text)?.[1]) * 1e6
+  const measured = { name, server, client, requests, micros: [] }
+  await callAll(measured, WARM_UP_CALLS)
+  return measured
+}
+
+async function callAll({ client, requests }: Measured, calls: number): Promise<void> {
+  let next = 0
+  const caller = async (): Promise<void> => {
+    while (next < calls) {
+      const request = requests[next++ % TOOLS]
+      if (request) await client.result(request)
+    }
   }
-  return {
-    name,
-    /** For one call. */
-    async microseconds(): Promise<number> {
-      const before = await cpu()
-      let left = CALLS
-      const client = async (): Promise<void> => {
-        while (left-- > 0) {
-          const params = { name: `tool_${left % TOOLS}`, arguments: { text: 'x' } }
-          const { response } = await session.request('tools/call', params)
-          if (!response?.result) throw new Error(`${name}: a call failed`)
-        }
-      }
-      await Promise.all(Array.from({ length: AT_ONCE }, client))
-      return ((await cpu()) - before) / CALLS
-    },
-    stop: () => server.interrupt(),
-  }
+  await Promise.all(Array.from({ length: AT_ONCE }, caller))
+}
+
+/** Of a call, in one turn. */
+async function cpuOf(measured: Measured): Promise<number> {
+  const spent = async (): Promise<number> => (await measured.server.memory({ settle: false })).cpuMicros
+  const before = await spent()
+  await callAll(measured, CALLS)
+  return ((await spent()) - before) / CALLS
+}
+
+function report(servers: readonly Measured[]): string {
+  const micros = (name: string): readonly number[] => servers.find((one) => one.name === name)?.micros ?? []
+  const rows = compared.map(([name, base, aim]) => {
+    const [own, without] = [micros(name), micros(base)]
+    const ratios = sorted(own.map((one, round) => one / (without[round] ?? Number.NaN)))
+    const median = quantile(ratios, 0.5)
+    if (aim) reached(aim, (median - 1) * 100)
+    const middle = `${quantile(ratios, 0.25).toFixed(3)} to ${quantile(ratios, 0.75).toFixed(3)}`
+    return [name, quantile(sorted(own), 0.5), base, quantile(sorted(without), 0.5), median.toFixed(3), middle]
+  })
+  return table(['with', 'CPU µs/call', 'against', 'CPU µs/call', '**ratio**', 'middle half of rounds'], rows)
 }
 
 if (import.meta.main) await run()

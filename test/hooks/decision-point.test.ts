@@ -64,6 +64,8 @@ t.test('what is wrong is named in the spelling that was used, all at once', (t) 
     authzConfigViolations(shared(config)).map(({ path }) => path)
   t.same(paths(pdp), [])
   t.same(paths({ http: { url, timeout: 30, insecure_skip_verify: true }, claim_mapping: 'mpe' }), [])
+  const plain = { url: 'http://localhost:9000', insecure_skip_verify: true }
+  t.same(paths({ http: plain, claim_mapping: 'mpe' }), [], 'without https there is nothing to verify')
   t.same(paths({}), ['spec.config.claim_mapping', 'spec.config.http'])
   t.same(paths({ http: {}, claim_mapping: 'other', extra: 1 }), [
     'spec.config.claim_mapping',

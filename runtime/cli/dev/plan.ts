@@ -27,6 +27,8 @@ export interface ProcessPlan {
   readonly readyPath: string | undefined
   /** Set when the command speaks MCP on stdin and stdout and must be bridged to HTTP on `port`. */
   readonly stdio: boolean
+  /** How such a command is offered. */
+  readonly bridgeMode: 'streamable-http' | 'sse'
   /** Where the web console of this server is opened, with its launch token; undefined when it has none. */
   readonly consoleUrl: string | undefined
   /** Changes when the process must be started again; a changed file alone does not. */
@@ -84,6 +86,7 @@ export async function planOf(
     consoleUrl: console?.url,
     port,
     isEntrance: parent.kind === 'VirtualMCPServer',
+    bridgeMode: parent.spec?.['proxyMode'] === 'sse' ? ('sse' as const) : ('streamable-http' as const),
     readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
   }
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }

@@ -20,6 +20,8 @@ export interface ProbeAnswer {
   readonly contexts: number
   /** Spent on collecting garbage so far, milliseconds. */
   readonly collectedMs: number
+  /** CPU time of all threads so far, microseconds. */
+  readonly cpuMicros: number
 }
 
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
@@ -41,6 +43,7 @@ async function response(collect: boolean): Promise<ProbeAnswer> {
   }
   const after = collect ? process.memoryUsage() : undefined
   const handles: Record<string, number> = {}
+  const { user, system } = process.cpuUsage()
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
   return {
     ...before,
@@ -49,6 +52,7 @@ async function response(collect: boolean): Promise<ProbeAnswer> {
     handles,
     contexts: getHeapStatistics().number_of_native_contexts,
     collectedMs,
+    cpuMicros: user + system,
   }
 }
 

@@ -121,11 +121,12 @@ export class ProcessRunner {
 
   /** A server on stdin and stdout: the bridge starts it, for each session one, and again when it ends. */
   async #runBridge(): Promise<string> {
-    const { env, port } = this.plan
+    const { env, port, bridgeMode: mode } = this.plan
     const { argv, cwd } = this.#command()
     try {
       this.#bridge = await startStdioBridge({
         command: argv,
+        mode,
         env,
         cwd,
         host: '127.0.0.1',

@@ -47,6 +47,7 @@ await t.test('thread: one that fails is started again on its port, and the reaso
       isEntrance: false,
       readyPath: '/',
       stdio: false,
+      bridgeMode: 'streamable-http',
       consoleUrl: undefined,
       fingerprint: '',
     },
