@@ -9,7 +9,7 @@ import { below, formatViolations, type KindName, nearest, type Violation } from 
 import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../kube.ts'
 import { allKindHooks } from '../registry.ts'
 import { foreign, secretFindings, secretReferences, type Unchecked } from './among-secrets.ts'
-import { unknownBackendsOf, unknownWebhookBackends } from './backend-names.ts'
+import { unknownBackendsOf, unknownPolicyBackends, unknownWebhookBackends } from './backend-names.ts'
 import { groupMembers } from './members.ts'
 
 export interface ReferenceFindings {
@@ -47,7 +47,12 @@ export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => Refe
     const secrets = secretFindings(object['spec'], given)
     return {
       violations: [...named, ...secrets.violations, ...names],
-      warnings: [...warnings, ...webhookWarnings(object, given), ...secrets.warnings],
+      warnings: [
+        ...warnings,
+        ...webhookWarnings(object, given),
+        ...policyWarnings(object, given),
+        ...secrets.warnings,
+      ],
       unchecked: secrets.unchecked,
     }
   }
@@ -140,6 +145,13 @@ function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeO
   const find = (name: string) => configs.find(({ metadata }) => metadata.name === name)
   const unknown = unknownWebhookBackends(fieldsOf(server['spec'])['webhookConfigRef'], names, find)
   return unknown.map((violation) => formatViolations([violation]))
+}
+
+/** Warnings, because a policy may be about a backend that is still to come. */
+function policyWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
+  const known = server['kind'] === 'VirtualMCPServer' ? knownBackends(server, given) : []
+  if (known.length === 0) return []
+  return unknownPolicyBackends(fieldsOf(server['spec']), known).map((one) => formatViolations([one]))
 }
 
 /** None where no member of the group is given: all of them may be on the cluster. */

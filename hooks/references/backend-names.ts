@@ -6,6 +6,7 @@ import {
   unknownBackends,
   type WorkflowDefinition,
 } from '../../schemas/index.ts'
+import { namedOrigins } from '../../schemas/cedar/index.ts'
 import { fieldsOf, type KubeObject, listOf } from '../kube.ts'
 
 type NamingConfig = Pick<
@@ -18,6 +19,7 @@ type NamingConfig = Pick<
 /** The parts of the spec that name backends; may be of any state. */
 interface NamingSpec {
   readonly outgoingAuth?: unknown
+  readonly incomingAuth?: unknown
   readonly config?: NamingConfig | null | undefined
 }
 
@@ -46,7 +48,7 @@ export function unknownWebhookBackends(
 
 /** One violation for each name that is not among `known`. Workflows that `find` does not know are not checked. */
 export function unknownBackendsOf(
-  { outgoingAuth, config }: NamingSpec,
+  { outgoingAuth, incomingAuth, config }: NamingSpec,
   known: readonly string[],
   find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
@@ -56,12 +58,32 @@ export function unknownBackendsOf(
   const definitions = definitionsOf(compositeToolRefs, find)
   return [
     ...unknownBackends({ outgoingAuth }, known, 'spec'),
+    ...unknownPolicyBackends({ incomingAuth }, known),
     ...unknownBackends(
       { aggregation, operational, compositeTools, definitions, quotas, costs, guardrails },
       known,
       'spec.config',
     ),
   ]
+}
+
+/** The same of the server's own policies. Those of an MCPAuthzConfig are shared: they may be about other servers. */
+export function unknownPolicyBackends(
+  { incomingAuth }: Pick<NamingSpec, 'incomingAuth'>,
+  known: readonly string[],
+): readonly UnknownBackend[] {
+  const inline = fieldsOf(fieldsOf(fieldsOf(incomingAuth)['authzConfig'])['inline'])
+  const texts = (member: string) => listOf(inline[member]).filter((text) => typeof text === 'string')
+  const { entitiesJson } = inline
+  const origins = namedOrigins(
+    {
+      policies: texts('policies'),
+      shadowPolicies: texts('shadowPolicies'),
+      ...(typeof entitiesJson === 'string' && { entitiesJson }),
+    },
+    'spec.incomingAuth.authzConfig.inline',
+  )
+  return unknownBackends({ origins }, known)
 }
 
 function definitionsOf(references: unknown, find: FindDefinition): readonly WorkflowDefinition[] {

@@ -18,6 +18,8 @@ export interface NamingSettings {
   readonly costs?: unknown
   /** Workflows that are defined in other documents. */
   readonly definitions?: readonly WorkflowDefinition[]
+  /** What policies name, which `namedOrigins` reads. */
+  readonly origins?: readonly NamedPlace[]
   /** Webhooks that are defined in another document. */
   readonly webhookConfig?: WebhookDefinition | undefined
 }
@@ -85,9 +87,13 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
   }
 }
 
-interface Named {
+/** The name of a backend, and where it stands. */
+export interface NamedPlace {
   readonly path: string
   readonly name: string
+}
+
+interface Named extends NamedPlace {
   /** The place in another document. */
   readonly within?: string
 }
@@ -117,6 +123,7 @@ function namesIn(settings: NamingSettings, parent: string): readonly Named[] {
     ...ruleNames(settings.guardrails, at('guardrails')),
     ...ruleNames(settings.webhooks, at('webhooks')),
     ...sharedNames(settings.webhookConfig),
+    ...(settings.origins ?? []).map(({ path, name }) => ({ path, name })),
   ]
 }
 

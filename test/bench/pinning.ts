@@ -24,7 +24,7 @@ const shadow = Array.from(
   { length: 10 },
   (_, at) => `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${3 + at * 7}");`,
 )
-/** A decision that depends on arguments is made anew for each call. */
+/** A decision that depends on arguments is made again for each call. */
 const readsArguments = 'context has arg_text && context.arg_text like "secret*"'
 const forbid = `forbid(principal, action, resource) when { ${readsArguments} };`
 

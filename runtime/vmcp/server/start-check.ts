@@ -2,7 +2,7 @@
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
  */
-import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
+import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {
   formatViolations,
   GatehouseError,
@@ -65,6 +65,7 @@ export function checkAll(
     ...backendViolations(config, parts, excluded),
     ...nameProblems(config, excluded),
     ...stepProblems(config, excluded),
+    ...policyProblems(config, excluded),
     ...workflowsBeyond(config.compositeTools),
   ]
   if (problems.length > 0) throw invalidConfig(problems)
@@ -97,6 +98,16 @@ function stepProblems(
   const { prefixFormat } = conflictResolutionConfig
   const naming = { conflictResolution, conflictResolutionConfig: { prefixFormat } }
   return unknownNames({ aggregation: naming, compositeTools }, [...(backends ?? []), ...excluded])
+}
+
+/** Backends in policies. A running server says nothing of them: policies may be those of several servers. */
+function policyProblems(
+  { incomingAuth: { authz }, backends }: VmcpConfig,
+  excluded: readonly ExcludedBackend[],
+): readonly string[] {
+  if (authz?.type !== 'cedar') return []
+  const origins = namedOrigins(authz, 'incomingAuth.authz')
+  return unknownNames({ origins }, [...(backends ?? []), ...excluded])
 }
 
 function unknownNames(

@@ -1,9 +1,10 @@
 /**
- * Tools that quotas, costs, guardrails and webhooks name and no backend offers: with a misspelled name, or that which clients see,
- * nothing is counted, masked or asked about.
+ * Tools that quotas, costs, guardrails, webhooks and policies name and no backend offers: with a misspelled name, or that which
+ * clients see, nothing is counted, masked, asked about or forbidden.
  *
  * Says nothing about a backend whose lists are not known yet, and looks a moment after lists changed, once for a burst.
  */
+import { namedOrigins } from '../../../schemas/cedar/index.ts'
 import { below, formatViolations, type Guardrails, type RuntimeWebhook } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -18,7 +19,10 @@ export interface UnmatchedParts {
   readonly members: () => ReadonlyMap<string, Member>
 }
 
-type Naming = Pick<VmcpConfig, 'quotas' | 'costs' | 'guardrails' | 'webhooks' | 'compositeTools'>
+type Naming = Pick<
+  VmcpConfig,
+  'quotas' | 'costs' | 'guardrails' | 'webhooks' | 'compositeTools' | 'incomingAuth'
+>
 
 interface NamedTool {
   readonly path: string
@@ -79,6 +83,7 @@ function namedTools({
   guardrails,
   webhooks,
   compositeTools = [],
+  incomingAuth,
 }: Naming): readonly NamedTool[] {
   const matched = quotas.flatMap(({ match }, i) =>
     match?.tool === undefined
@@ -108,8 +113,16 @@ function namedTools({
   return [
     ...matched,
     ...priced,
+    ...namedByPolicies(incomingAuth),
     ...guarded.filter(({ backends, tool }) => backends !== undefined || !workflows.has(tool)),
   ]
+}
+
+function namedByPolicies({ authz }: VmcpConfig['incomingAuth']): readonly NamedTool[] {
+  if (authz?.type !== 'cedar') return []
+  return namedOrigins(authz, 'incomingAuth.authz').flatMap(({ path, name, tool }) =>
+    tool === undefined ? [] : [{ path, backends: [name], tool }],
+  )
 }
 
 type GuardrailRule = Pick<NonNullable<Guardrails['redact' | 'sizes' | 'mark']>[number], 'match' | 'except'>
