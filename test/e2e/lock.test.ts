@@ -168,3 +168,47 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
   )
   t.match(await gatehouse('lock', '-f', path), { code: 2, err: /give --url files=URL/ })
 })
+
+t.test('what fits into no lock is not written, and what is left out is told', async (t) => {
+  const path = folder(t)
+  const named = (name: string, description = 'x') => changed(other, { name, description })
+  const backend = await startChanging(
+    t,
+    Array.from({ length: 1001 }, (_, at) => named(`tool_${at}`)),
+  )
+  const flags = ['--url', `files=${backend.url}`]
+  t.match(await gatehouse('lock', ...flags, '-o', path), {
+    code: 2,
+    out: '',
+    err: /files: no lock is written: spec\.tools: expected at most 1000 items/,
+  })
+  t.match(await gatehouse('lock', '--url', `../up=${backend.url}`, '-o', path), {
+    code: 2,
+    err: /\.\.\/up: no lock is written: .*name/,
+  })
+  t.strictSame(readdirSync(path), [])
+  backend.tools = [approved, named('big', 'x'.repeat(1_100_000))]
+  t.match(await gatehouse('lock', ...flags, '-o', path), {
+    code: 0,
+    out: /files\.lock\.yaml: 1 tools/,
+    err: /tool without a name of backend files is left out: it is larger than/,
+  })
+  const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
+  const two = join(path, 'two.yaml')
+  const second = lock.replace('name: files\n', 'name: more\n').replaceAll('read', 'write')
+  writeFileSync(two, second)
+  t.match(await gatehouse('lock', ...flags, '-f', path, '-o', path), {
+    code: 2,
+    err: /files: no lock is written: there are 2 locks of it/,
+  })
+  t.equal(readFileSync(join(path, 'files.lock.yaml'), 'utf8'), lock, 'the first stays as it was')
+})
+
+t.test('names of a backend cannot write into a terminal', async (t) => {
+  let lists = 0
+  const tool = () => changed(other, { name: 'a\u001b[31mred\u202e', description: `list ${lists++}` })
+  const backend = await startChanging(t, [], { responses: { 'tools/list': () => `{"tools":[${tool()}]}` } })
+  const { code, err } = await gatehouse('lock', '--url', `files=${backend.url}`)
+  t.equal(code, 0)
+  t.match(err, 'files: a\\u{1b}[31mred\\u{202e} differs between two lists (text)')
+})

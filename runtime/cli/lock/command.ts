@@ -3,7 +3,7 @@
  *
  * Lists each backend twice before it writes: what differs between two lists varies by itself, and no lock can hold it.
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { apiVersion, formatViolations, invalidConfig } from '../../../schemas/index.ts'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -27,6 +27,7 @@ import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
 import { exitCode, print, printError } from '../output.ts'
 import { readToken } from '../token-file.ts'
+import { visibleText } from '../../observe/index.ts'
 import { version } from '../version.ts'
 import { collect } from '../commands/validate.ts'
 
@@ -114,8 +115,8 @@ async function lock(options: Options): Promise<number> {
   const listed = pairs(targets, seen)
   if (options.check) return check(listed, locks, options.format, unlisted)
   await warnOfVarying(listed, await survey())
-  write(listed, locks, options.output)
-  return unlisted.length > 0 ? exitCode.usage : exitCode.ok
+  const isWritten = write(listed, locks, options.output)
+  return unlisted.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
 }
 
 type Pair = readonly [LockTarget, NonNullable<Surveyed['listing']>]
@@ -149,18 +150,30 @@ async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]
     const { drift } = await checkBackend(target, second, [lockSpec(target, offeredIn(listing), undefined)])
     for (const { name, parts } of drift)
       printError(
-        `${target.name}: ${name || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants of MCPToolLock`,
+        `${target.name}: ${visibleText(name) || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants of MCPToolLock`,
       )
   }
 }
 
-function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: string | undefined): void {
+/** False: something could not be written, which is told. */
+function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: string | undefined): boolean {
   if (folder !== undefined) mkdirSync(folder, { recursive: true })
+  let isWritten = true
   for (const [target, listing] of listed) {
-    const own = locks.find(
+    tellLeftOut(listing)
+    const own = locks.filter(
       ({ backendRef }) => backendRef.name === target.name && backendRef.kind === target.kind,
     )
-    const spec = lockSpec(target, offeredIn(listing), own)
+    const spec = lockSpec(target, offeredIn(listing), own[0])
+    const problem =
+      own.length > 1
+        ? `there are ${own.length} locks of it, and one would be written over them: make one of them, or give none`
+        : unfit(target, spec)
+    if (problem !== undefined) {
+      printError(`${target.name}: no lock is written: ${problem}`)
+      isWritten = false
+      continue
+    }
     const text = manifestText(target, spec)
     const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
     const told = `${listing.tools.length} tools, about ${tokens} tokens in a list`
@@ -171,4 +184,16 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
       print(`${path}: ${told}`)
     }
   }
+  return isWritten
+}
+
+/** Why no reader would take it: more than a lock holds, or the name of no backend. */
+function unfit({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
+  const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
+  return violations.length > 0 ? formatViolations(violations) : undefined
+}
+
+/** What no server of ours would offer is in no lock either. */
+function tellLeftOut({ violations }: Pair[1]): void {
+  for (const { message } of violations.problems) printError(visibleText(message))
 }
