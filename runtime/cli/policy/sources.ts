@@ -84,11 +84,22 @@ export async function readServers(paths: readonly string[], option = '-f'): Prom
   })
 }
 
+/** Members of `authz` that decide something, and those beside them that are of no matter here. */
+const textMembers = ['entitiesJson', 'groupEntityType', 'groupClaimName', 'roleClaimName'] as const
+const otherMembers = ['name', 'type', 'primaryUpstreamProvider', 'shadowPolicies', 'shadowReplaces']
+
+/** Throws INVALID_CONFIG for what would be overlooked: a member in another spelling, or of another type. */
 function policiesIn(document: Fields, serverName: string, source: string): PolicySource {
   const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName } = document
   const texts = Array.isArray(policies) ? policies : []
   if (texts.length === 0 || !texts.every((text) => typeof text === 'string'))
     throw invalidConfig(`${source}: policies must be a list of at least one text`)
+  const known = ['policies', ...textMembers, ...otherMembers]
+  const unknown = Object.keys(document).find((member) => !known.includes(member))
+  if (unknown !== undefined)
+    throw invalidConfig(`${source}: ${unknown}: is not known beside policies; known are ${known.join(', ')}`)
+  const wrong = textMembers.find((member) => document[member] !== undefined && !isText(document[member]))
+  if (wrong !== undefined) throw invalidConfig(`${source}: ${wrong}: must be a text`)
   const set = {
     serverName,
     policies: texts,
@@ -108,6 +119,10 @@ function readText(path: string): string {
   }
 }
 
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
 function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
+  return isText(value) ? value : undefined
 }

@@ -55,6 +55,29 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
     t.match(broken.stderr, message)
 })
 
+t.test('a document of policies: what would be overlooked is refused', async (t) => {
+  const entities = '[{"uid":{"type":"ServiceGroup","id":"ops"},"attrs":{},"parents":[]}]'
+  const rows: readonly (readonly [string, RegExp])[] = [
+    [
+      `entities_json: '${entities}'`,
+      /p\.yaml: entities_json: is not known beside policies; known are policies, /,
+    ],
+    [`entitiesJson: ${entities}`, /p\.yaml: entitiesJson: must be a text/],
+    ['groupEntityTyp: Team', /p\.yaml: groupEntityTyp: is not known/],
+  ]
+  for (const [line, stderr] of rows) {
+    const folder = t.testdir({ 'p.yaml': `${policies}${line}\n` })
+    t.match(await runGatehouse(['policy', 'explain', '-p', join(folder, 'p.yaml'), '--tool', 'x']), {
+      code: 2,
+      stderr,
+    })
+  }
+  const folder = t.testdir({
+    'p.yaml': `${policies}name: front\nentitiesJson: '${entities}'\nshadowPolicies: []\n`,
+  })
+  t.equal((await runGatehouse(['policy', 'explain', '-p', join(folder, 'p.yaml'), '--tool', 'x'])).code, 1)
+})
+
 t.test('standard input: read once, and for one option alone', async (t) => {
   const readFrom = (path: string) => [
     'policy',
