@@ -6,10 +6,10 @@
  * scopes as a list for policies written for it.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { SignJWT } from 'jose'
 import type { Grant } from '../storage/records.ts'
 import type { KeyRing } from './key-ring.ts'
 import { hashed } from './opaque.ts'
+import { signJwt } from './signature.ts'
 
 export interface AccessTokenRequest {
   readonly grant: Grant
@@ -22,7 +22,7 @@ export interface AccessTokenRequest {
 
 export async function signAccessToken(keys: KeyRing, request: AccessTokenRequest): Promise<string> {
   const { grant, scopes, audience, issuer, nowSec, lifeSec } = request
-  return new SignJWT({
+  return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
     sub: grant.userId,
     aud: [...audience],
@@ -36,8 +36,6 @@ export async function signAccessToken(keys: KeyRing, request: AccessTokenRequest
     tsid: grant.sessionId,
     gid: hashed(grant.grantId),
   })
-    .setProtectedHeader({ alg: keys.signing.alg, kid: keys.signing.kid, typ: 'at+jwt' })
-    .sign(keys.signing.privateKey)
 }
 
 export interface IdTokenRequest {
@@ -54,7 +52,7 @@ export interface IdTokenRequest {
 
 export async function signIdToken(keys: KeyRing, request: IdTokenRequest): Promise<string> {
   const { grant, scopes, nowSec } = request
-  return new SignJWT({
+  return signJwt(keys.signing, 'JWT', {
     iss: request.issuer,
     sub: grant.userId,
     aud: grant.clientId,
@@ -65,8 +63,6 @@ export async function signIdToken(keys: KeyRing, request: IdTokenRequest): Promi
     ...(request.nonce === undefined ? {} : { nonce: request.nonce }),
     ...personal(scopes, request),
   })
-    .setProtectedHeader({ alg: keys.signing.alg, kid: keys.signing.kid, typ: 'JWT' })
-    .sign(keys.signing.privateKey)
 }
 
 /** Claims that a scope opens (OpenID Connect Core section 5.4). */
