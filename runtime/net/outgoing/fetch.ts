@@ -9,7 +9,7 @@
 import { ModuleError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../addresses.ts'
 import { type DispatcherOptions, makeDispatcher } from './dispatcher.ts'
-import { Pieces } from '../pieces.ts'
+import { requestWhole, type WholeResponse } from './whole-response.ts'
 
 /** What callers may pass; a subset of the standard RequestInit that both jose and oauth4webapi satisfy. */
 export interface FetchInit {
@@ -58,24 +58,18 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     const timeout = AbortSignal.timeout(timeoutMs)
     const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
     const method = init.method?.toUpperCase() ?? 'GET'
+    const { body, headers } = outgoing(init)
     let url = new URL(input)
-    // A bundle has the exports of a CommonJS module in `default` only.
-    const { fetch } = (await import('undici/lib/web/fetch/index.js')).default
+    const tooLarge = () =>
+      new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`)
     try {
       for (let hops = 0; ; hops++) {
         checkUrl(url, options.allowHttp ?? false)
-        const response = await fetch(url.href, {
-          method,
-          headers: init.headers ? [...new Headers(init.headers)] : [],
-          body: init.body ?? null,
-          signal,
-          redirect: 'manual',
-          dispatcher,
-        })
+        const request = { url, method, headers, body, signal, maxBytes, tooLarge }
+        const response = await requestWhole(dispatcher, request)
         const next =
           hops < maxRedirects && (method === 'GET' || method === 'HEAD') ? target(response, url) : undefined
-        if (!next) return await complete(response, maxBytes)
-        await response.body?.cancel()
+        if (!next) return standard(response)
         url = next
       }
     } catch (error) {
@@ -88,14 +82,27 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
   return Object.assign(send, { close: () => dispatcher.close() })
 }
 
+/** Body and headers as they go out. */
+function outgoing({ body = null, headers }: FetchInit): {
+  readonly body: string | Uint8Array | null
+  readonly headers: Readonly<Record<string, string>>
+} {
+  const given = Object.fromEntries(new Headers(headers))
+  const defaults = { accept: '*/*', 'accept-encoding': 'gzip, deflate', 'user-agent': 'undici' }
+  if (body === null || body instanceof Uint8Array) return { body, headers: { ...defaults, ...given } }
+  if (typeof body !== 'string' && !(body instanceof URLSearchParams))
+    throw new TypeError('a stream cannot be sent')
+  const type = typeof body === 'string' ? 'text/plain' : 'application/x-www-form-urlencoded'
+  return {
+    body: body.toString(),
+    headers: { ...defaults, 'content-type': `${type};charset=UTF-8`, ...given },
+  }
+}
+
 /** Where a redirect may lead: same authority, never from https to http. */
-function target(
-  response: { status: number; headers: { get(name: string): string | null } },
-  from: URL,
-): URL | undefined {
-  if (![301, 302, 307, 308].includes(response.status)) return undefined
-  const location = response.headers.get('location')
-  if (location === null || !URL.canParse(location, from.href)) return undefined
+function target({ status, headers: { location } }: WholeResponse, from: URL): URL | undefined {
+  if (![301, 302, 307, 308].includes(status)) return undefined
+  if (location === undefined || !URL.canParse(location, from.href)) return undefined
   const to = new URL(location, from)
   const downgrade = from.protocol === 'https:' && to.protocol !== 'https:'
   return to.host === from.host && !downgrade && /^https?:$/.test(to.protocol) ? to : undefined
@@ -110,23 +117,12 @@ function checkUrl(url: URL, allowHttp: boolean): void {
   throw new FetchRefusedError('URL_REFUSED', `${url.protocol}//${url.host} must be https`)
 }
 
-/** Reads the whole response and returns it as a standard Response. */
-async function complete(response: Awaited<ReturnType<typeof fetch>>, maxBytes: number): Promise<Response> {
-  const pieces = new Pieces()
-  if (response.body) {
-    for await (const part of response.body as AsyncIterable<Uint8Array>) {
-      pieces.add(Buffer.from(part.buffer, part.byteOffset, part.length))
-      // Leaving the loop cancels the body.
-      if (pieces.size > maxBytes)
-        throw new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`)
-    }
-  }
-  const headers = new Headers([...response.headers])
-  headers.delete('content-encoding')
-  headers.delete('content-length')
-  const bodiless = response.status === 204 || response.status === 205 || response.status === 304
-  return new Response(bodiless ? null : Buffer.concat(pieces.take(), pieces.size), {
-    status: response.status,
-    headers,
-  })
+function standard({ status, headers, body }: WholeResponse): Response {
+  const fields = new Headers()
+  for (const [name, value = ''] of Object.entries(headers))
+    for (const one of Array.isArray(value) ? value : [value]) fields.append(name, one)
+  fields.delete('content-encoding')
+  fields.delete('content-length')
+  const bodiless = status === 204 || status === 205 || status === 304
+  return new Response(bodiless ? null : new Uint8Array(body), { status, headers: fields })
 }

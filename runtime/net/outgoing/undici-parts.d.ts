@@ -18,8 +18,3 @@ declare module 'undici/lib/api/index.js' {
 declare module 'undici/lib/core/connect.js' {
   export { buildConnector as default } from 'undici'
 }
-declare module 'undici/lib/web/fetch/index.js' {
-  import type { fetch } from 'undici'
-  const web: { readonly fetch: typeof fetch }
-  export default web
-}

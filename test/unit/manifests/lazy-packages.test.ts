@@ -31,18 +31,6 @@ const uses: Readonly<Record<string, { readonly text: string; readonly prints: Re
       console.log(JSON.stringify(request.headers))`,
     prints: /AWS4-HMAC-SHA256 Credential=a\//,
   },
-  'undici/lib/web/fetch/index.js': {
-    text: `
-      import { createServer } from 'node:http'
-      import { makeFetch } from ${from('runtime/net/index.ts')}
-      const server = createServer((_, response) => response.end('served')).listen(0, '127.0.0.1', async () => {
-        const fetch = makeFetch({ allowHttp: true })
-        console.log(await (await fetch('http://127.0.0.1:' + server.address().port + '/')).text())
-        await fetch.close()
-        server.close()
-      })`,
-    prints: /^served$/m,
-  },
 }
 
 for (const [name, { text, prints }] of Object.entries(uses)) {

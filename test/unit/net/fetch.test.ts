@@ -1,19 +1,39 @@
 /** The document fetch: SSRF guard over literals and lookups, redirects, size and time limits, jose and oauth4webapi. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import * as jose from 'jose'
 import * as oauth from 'oauth4webapi'
 import t from 'tap'
 import { makeFetch, type Fetch } from '../../../runtime/net/index.ts'
 
+const plain = Buffer.from('document '.repeat(100))
+const codings: Readonly<Record<string, readonly [string, Buffer]>> = {
+  '/gzip': ['gzip', gzipSync(plain)],
+  '/deflate': ['deflate', deflateSync(plain)],
+  '/raw-deflate': ['deflate', deflateRawSync(plain)],
+  '/br': ['br', brotliCompressSync(plain)],
+  '/twice': ['deflate, GZIP', gzipSync(deflateSync(plain))],
+  '/early-end': ['gzip', gzipSync(plain).subarray(0, -8)],
+  '/broken': ['gzip', plain],
+  '/other': ['other', plain],
+}
+
 const server = createServer((req, res) => {
   const url = new URL(req.url ?? '/', 'http://x')
+  const coded = codings[url.pathname]
+  if (coded) {
+    const [coding, body] = coded
+    res.writeHead(200, { 'Content-Encoding': coding, 'Content-Length': body.length }).end(body)
+    return
+  }
   if (url.pathname === '/redirect') res.writeHead(302, { Location: '/ok' }).end()
   else if (url.pathname === '/away') res.writeHead(302, { Location: 'http://localhost:1/ok' }).end()
   else if (url.pathname === '/loop') res.writeHead(302, { Location: '/loop' }).end()
   else if (url.pathname === '/big') res.end('x'.repeat(5000))
   else if (url.pathname === '/silent') res.writeHead(200).write('a')
   else if (url.pathname === '/none') res.writeHead(204).end()
+  else if (url.pathname === '/headers') res.end(JSON.stringify(req.headers))
   else if (url.pathname === '/.well-known/openid-configuration') {
     res.setHeader('content-type', 'application/json')
     res.end(
@@ -148,6 +168,48 @@ await t.test('fetch: a response beyond the cap or the time limit is refused', as
   const roomy = makeFetch({ maxBytes: 5000 })
   t.equal((await (await roomy(`${base}/big`)).text()).length, 5000)
   await roomy.close()
+})
+
+await t.test('fetch: a coded response is decoded, and counts as large as it is then', async (t) => {
+  const fetch = makeFetch()
+  for (const path of Object.keys(codings).filter((name) => name !== '/broken')) {
+    const response = await fetch(base + path)
+    t.equal(await response.text(), plain.toString(), path)
+    if (path !== '/other') t.equal(response.headers.get('content-length'), null, path)
+  }
+  await t.rejects(fetch(`${base}/broken`), TypeError)
+  await fetch.close()
+  const small = makeFetch({ maxBytes: plain.length - 1 })
+  for (const path of ['/gzip', '/raw-deflate', '/br', '/twice'])
+    t.equal(await reason(small, base + path), 'ANSWER_TOO_LARGE', path)
+  await small.close()
+})
+
+await t.test('fetch: a body says what it is, unless the caller says it', async (t) => {
+  const fetch = makeFetch()
+  const sent = async (init: Parameters<Fetch>[1]): Promise<Record<string, string>> =>
+    (await (await fetch(`${base}/headers`, init)).json()) as Record<string, string>
+  const typeOf = async (init: Parameters<Fetch>[1]) =>
+    (await sent({ method: 'POST', ...init }))['content-type']
+  t.equal(await typeOf({ body: 'a' }), 'text/plain;charset=UTF-8')
+  t.equal(await typeOf({ body: new URLSearchParams({ a: 'b' }) }), 'application/x-www-form-urlencoded;charset=UTF-8')
+  t.equal(await typeOf({ body: '{}', headers: { 'Content-Type': 'application/json' } }), 'application/json')
+  t.equal(await typeOf({ body: new Uint8Array(3) }), undefined)
+  const headers = await sent({ headers: new Headers({ Accept: 'application/json' }) })
+  t.equal(headers['accept'], 'application/json')
+  t.ok(headers['user-agent'], 'some servers refuse requests without')
+  await fetch.close()
+})
+
+await t.test('fetch: the caller ends it with a reason, before and while it runs', async (t) => {
+  const fetch = makeFetch()
+  const ending = new AbortController()
+  const running = fetch(`${base}/silent`, { signal: ending.signal })
+  const early = fetch(`${base}/ok`, { signal: AbortSignal.abort(new Error('too late')) })
+  await t.rejects(early, { message: 'too late' })
+  setTimeout(() => ending.abort(new Error('no longer wanted')), 20)
+  await t.rejects(running, { message: 'no longer wanted' })
+  await fetch.close()
 })
 
 await t.test('fetch: it serves as customFetch of oauth4webapi and jose', async (t) => {
