@@ -96,7 +96,7 @@ async function response(exchange: Exchange, endpoint: Endpoint, context: AuthSer
   const source = context.addressOf(exchange)
   const emit: AuthServerContext['emit'] = (event) => context.emit({ ...event, source })
   try {
-    await handler(exchange, { ...context, emit })
+    await handler(exchange, { ...context, emit, addressOf: () => source })
   } catch (error) {
     refuse(exchange, endpoint, error, context)
   }

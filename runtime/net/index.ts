@@ -10,7 +10,7 @@ export {
   type DispatchHandler,
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
-export { addressBehindProxies, notePeerAddress, peerAddress } from './forwarded-for.ts'
+export { addressBehindProxies, notePeerAddress, peerAddress } from './listener/forwarded-for.ts'
 export { Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'
@@ -36,4 +36,5 @@ export { pipeline, type Stage } from './pipeline.ts'
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
 export { guardedLookup, type LookupAll, type TlsMaterial } from './outgoing/connector.ts'
 export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'
+export { randomBuffer } from './random.ts'
 export { abortable, atMost, pause, reasonOf } from './waiting.ts'

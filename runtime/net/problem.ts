@@ -55,7 +55,7 @@ export function sendBody(
   status: number,
   contentType: string,
   body: string | Buffer,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Readonly<Record<string, string | string[]>> = {},
 ): void {
   if (res.headersSent || res.writableEnded) {
     if (!res.writableFinished) res.destroy()

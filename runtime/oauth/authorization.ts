@@ -4,7 +4,8 @@
  * Stateless: the caller keeps state, verifier and nonce between the two. Source: RFC 6749 section 4.1, RFC 7636,
  * RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
+import { randomBuffer } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
@@ -18,18 +19,18 @@ export interface LoginSecrets {
 }
 
 export function makeLoginSecrets(): LoginSecrets {
-  const codeVerifier = randomBytes(32).toString('base64url')
+  const codeVerifier = randomBuffer(32).toString('base64url')
   return {
-    state: randomBytes(16).toString('base64url'),
+    state: randomBuffer(16).toString('base64url'),
     codeVerifier,
     codeChallenge: s256(codeVerifier),
-    nonce: randomBytes(16).toString('base64url'),
+    nonce: randomBuffer(16).toString('base64url'),
   }
 }
 
 /** The S256 challenge of a verifier (RFC 7636 section 4.2). */
 export function s256(verifier: string): string {
-  return createHash('sha256').update(verifier, 'ascii').digest('base64url')
+  return hash('sha256', verifier, 'base64url')
 }
 
 export interface AuthorizationRequest {
@@ -89,8 +90,8 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
   const given = params.getAll('state')
   const [value] = given
   if (given.length !== 1 || value === undefined) return false
-  const a = createHash('sha256').update(value).digest()
-  const b = createHash('sha256').update(state).digest()
+  const a = hash('sha256', value, 'buffer')
+  const b = hash('sha256', state, 'buffer')
   return timingSafeEqual(a, b)
 }
 

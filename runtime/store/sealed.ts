@@ -10,14 +10,8 @@
  * Does not hide key names (callers hash what is secret in them), sizes, or lifetimes. Buckets and counters are not encrypted.
  * Source: NIST SP 800-38D; RFC 5869.
  */
-import {
-  createCipheriv,
-  createDecipheriv,
-  createSecretKey,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto'
+import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
+import { randomBuffer } from '../net/index.ts'
 import type { StoreEntry, Store } from './store.ts'
 
 export interface SealedStore extends Store {
@@ -95,10 +89,12 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     const [secret] = secrets()
     if (!secret) throw new Error('no secret to seal with')
     const using = keyOf(secret)
-    const nonce = randomBytes(12)
+    const nonce = randomBuffer(12)
     const cipher = createCipheriv('aes-256-gcm', using.key, nonce)
     cipher.setAAD(Buffer.from(prefix + key))
-    const text = Buffer.concat([cipher.update(value, 'utf8'), cipher.final()])
+    const text = cipher.update(value, 'utf8')
+    // Gives nothing, in GCM: it ends the tag.
+    cipher.final()
     return `${version}.${using.id}.${Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url')}`
   }
 
@@ -121,7 +117,9 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     decipher.setAAD(Buffer.from(prefix + key))
     decipher.setAuthTag(bytes.subarray(-16))
     try {
-      const text = Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()])
+      const text = decipher.update(bytes.subarray(12, -16))
+      // Throws when it is not what was sealed; only now may the text be used.
+      decipher.final()
       return { value: text.toString('utf8'), sealedBy: id }
     } catch {
       return 'tampered'

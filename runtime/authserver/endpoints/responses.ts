@@ -9,7 +9,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Exchange, sendBody } from '../../net/index.ts'
 import { OAuthError } from './oauth-error.ts'
 
-type Headers = Readonly<Record<string, string | readonly string[]>>
+type Headers = Readonly<Record<string, string | string[]>>
 
 const noStore = { 'Cache-Control': 'no-store', Pragma: 'no-cache' } as const
 
@@ -22,13 +22,7 @@ const pageHeaders = {
 } as const
 
 function send(exchange: Exchange, status: number, type: string, body: string, headers: Headers): void {
-  const { res } = exchange
-  const single: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === 'string') single[name] = value
-    else if (!res.headersSent) res.setHeader(name, value)
-  }
-  sendBody(res, status, type, body, single)
+  sendBody(exchange.res, status, type, body, headers)
 }
 
 /** Metadata that anyone may read and keep for an hour. */
@@ -46,9 +40,7 @@ export function sendPrivate(exchange: Exchange, status: number, body: unknown, h
 export function sendEmpty(exchange: Exchange, status: number, headers: Headers = {}): void {
   const { res } = exchange
   if (res.headersSent) return
-  for (const [name, value] of Object.entries({ ...noStore, ...headers })) res.setHeader(name, value)
-  if (status !== 204) res.setHeader('Content-Length', 0)
-  res.writeHead(status)
+  res.writeHead(status, { ...noStore, ...(status === 204 ? {} : { 'Content-Length': 0 }), ...headers })
   res.end()
 }
 

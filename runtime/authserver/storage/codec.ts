@@ -4,6 +4,7 @@
  * A record written by another version of this server must never be half understood, so there is no coercion.
  * Does no I/O.
  */
+import { isFields } from '../../../schemas/index.ts'
 
 /** Returns the value when it has the shape, else undefined. */
 export type RecordShape<T> = (value: unknown) => T | undefined
@@ -47,15 +48,18 @@ export type Of<M> = {
 
 /** An object with these members; others are dropped. */
 export function record<const M extends Members>(members: M): RecordShape<Of<M>> {
+  const each = Object.entries(members).map(([name, member]) => ({
+    name,
+    optional: typeof member !== 'function',
+    shape: typeof member === 'function' ? member : member.optional,
+  }))
   return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-    const source = new Map<string, unknown>(Object.entries(value))
+    if (!isFields(value)) return undefined
     const out: Record<string, unknown> = {}
-    for (const [name, member] of Object.entries(members)) {
-      const given = source.get(name)
-      const optional = typeof member !== 'function'
+    for (const { name, optional, shape } of each) {
+      const given = Object.hasOwn(value, name) ? value[name] : undefined
       if (optional && given === undefined) continue
-      const read = (optional ? member.optional : member)(given)
+      const read = shape(given)
       if (read === undefined) return undefined
       out[name] = read
     }

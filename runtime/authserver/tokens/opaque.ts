@@ -8,17 +8,18 @@
  * keeping tokens anywhere.
  * Source: docs/specification/external-auth.md (hmacSecretRefs); RFC 6749 section 10.10; RFC 9700 section 4.14.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { randomBuffer } from '../../net/index.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** 256 random bits, base64url. */
 export function randomId(bytes = 32): string {
-  return randomBytes(bytes).toString('base64url')
+  return randomBuffer(bytes).toString('base64url')
 }
 
 /** SHA-256, base64url: the form in which secrets become store keys. */
 export function hashed(value: string): string {
-  return createHash('sha256').update(value).digest('base64url')
+  return hash('sha256', value, 'base64url')
 }
 
 const codeForm = /^gh_ac_([\w-]{43})\.([\w-]{43})$/

@@ -87,7 +87,7 @@ function outgoing({ body = null, headers }: FetchInit): {
   readonly body: string | Uint8Array | null
   readonly headers: Readonly<Record<string, string>>
 } {
-  const given = Object.fromEntries(new Headers(headers))
+  const given = Object.fromEntries(headers instanceof Headers ? headers : new Headers(headers))
   const defaults = { accept: '*/*', 'accept-encoding': 'gzip, deflate', 'user-agent': 'undici' }
   if (body === null || body instanceof Uint8Array) return { body, headers: { ...defaults, ...given } }
   if (typeof body !== 'string' && !(body instanceof URLSearchParams))

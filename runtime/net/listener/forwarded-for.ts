@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import { unbracket } from './addresses.ts'
+import { unbracket } from '../addresses.ts'
 
 const maxHops = 32
 
