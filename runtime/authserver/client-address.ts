@@ -3,6 +3,7 @@
  * operator named.
  */
 import { BlockList, isIP } from 'node:net'
+import { LRUCache } from 'lru-cache'
 import { parseNetwork } from '../config/index.ts'
 import { addressBehindProxies, type Exchange, peerAddress } from '../net/index.ts'
 
@@ -14,8 +15,15 @@ export function makeAddressOf(trusted: readonly string[]): (exchange: Exchange) 
     const network = parseNetwork(text)
     if (network) proxies.addSubnet(network.address, network.bits, network.family)
   }
-  const isProxy = (address: string): boolean =>
-    isIP(address) !== 0 && proxies.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+  const known = new LRUCache<string, boolean>({ max: 1_000 })
+  const isProxy = (address: string): boolean => {
+    const found = known.get(address)
+    if (found !== undefined) return found
+    const family = isIP(address)
+    const trusts = family !== 0 && proxies.check(address, family === 4 ? 'ipv4' : 'ipv6')
+    known.set(address, trusts)
+    return trusts
+  }
   return ({ req }) => {
     const peer = peerAddress(req)
     return isProxy(peer) ? addressBehindProxies(req, isProxy) : peer

@@ -85,14 +85,13 @@ export function makeRoutes(context: AuthServerContext): (path: string) => Stage<
 
 async function response(exchange: Exchange, endpoint: Endpoint, context: AuthServerContext): Promise<void> {
   const { req, res } = exchange
-  const allow = allowed(endpoint)
   if (endpoint.for === 'clients') {
     res.setHeader('Access-Control-Allow-Origin', '*')
     res.setHeader('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After')
-    if (req.method === 'OPTIONS') return preflight(exchange, allow)
+    if (req.method === 'OPTIONS') return preflight(exchange, allowed(endpoint))
   }
   const handler = handlerFor(endpoint, req.method)
-  if (!handler) return sendEmpty(exchange, 405, { Allow: allow.join(', ') })
+  if (!handler) return sendEmpty(exchange, 405, { Allow: allowed(endpoint).join(', ') })
   const source = context.addressOf(exchange)
   const emit: AuthServerContext['emit'] = (event) => context.emit({ ...event, source })
   try {
