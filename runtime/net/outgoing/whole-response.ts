@@ -120,8 +120,9 @@ async function decoded(
   response: WholeResponse,
   { maxBytes, tooLarge }: Pick<WholeRequest, 'maxBytes' | 'tooLarge'>,
 ): Promise<WholeResponse> {
-  const { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } =
-    await import('node:zlib')
+  const { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } = await import(
+    'node:zlib'
+  )
   // Servers are seen to end a stream early.
   const options = { maxOutputLength: maxBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')

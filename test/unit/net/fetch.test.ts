@@ -192,7 +192,10 @@ await t.test('fetch: a body says what it is, unless the caller says it', async (
   const typeOf = async (init: Parameters<Fetch>[1]) =>
     (await sent({ method: 'POST', ...init }))['content-type']
   t.equal(await typeOf({ body: 'a' }), 'text/plain;charset=UTF-8')
-  t.equal(await typeOf({ body: new URLSearchParams({ a: 'b' }) }), 'application/x-www-form-urlencoded;charset=UTF-8')
+  t.equal(
+    await typeOf({ body: new URLSearchParams({ a: 'b' }) }),
+    'application/x-www-form-urlencoded;charset=UTF-8',
+  )
   t.equal(await typeOf({ body: '{}', headers: { 'Content-Type': 'application/json' } }), 'application/json')
   t.equal(await typeOf({ body: new Uint8Array(3) }), undefined)
   const headers = await sent({ headers: new Headers({ Accept: 'application/json' }) })
