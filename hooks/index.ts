@@ -1,4 +1,7 @@
-/** Public API of the hooks half: for the command line, the generator of manifests, and tests. */
+/**
+ * Public API of the hooks half: for the command line, the generator of manifests, and tests. The server is entered by
+ * `hooks/server/index.ts`: a program that asks hooks in its own process is without it, and without Express.
+ */
 export {
   type AdmissionReview,
   allowDelete,
@@ -9,14 +12,10 @@ export {
 export { referenceCheck, referencesOf, type SpecReference } from './references/among.ts'
 export { memberKinds } from './references/members.ts'
 export { workloadState } from './children/workload.ts'
-export { type EventSink, eventSink, type HookEvent } from './server/events.ts'
 export type { KubeObject } from './kube.ts'
-export { makeLog, type HookLog } from './server/log.ts'
-export { HookMetrics } from './server/metrics.ts'
 export type { CustomizeResponse, RelatedRule, SyncResponse } from './sync/protocol.ts'
 export type { ChildKind, RelatedKind } from './kind-hooks.ts'
 export { type HookEntry, type HookRegistry, makeHooks } from './bound-hooks.ts'
-export { hooksApp, type ServerOptions } from './server/server.ts'
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './settings.ts'
 export type { ClusterResponse, ResourcePath, ApiServer } from './api-server.ts'
 

@@ -19,8 +19,7 @@ export interface SigningRules {
 /** Sets authorization, x-amz-date and x-amz-security-token. */
 export async function signRequest(request: OutgoingRequest, rules: SigningRules): Promise<void> {
   const { accessKeyId, secretAccessKey, sessionToken, region, service } = rules
-  // Loaded with the first request that is signed.
-  const { SignatureV4 } = (await import('@smithy/signature-v4')).default
+  const { SignatureV4 } = await import('./signature.ts')
   const signer = new SignatureV4({
     credentials: { accessKeyId, secretAccessKey, ...(sessionToken === '' ? {} : { sessionToken }) },
     region,
