@@ -78,7 +78,7 @@ export {
   type RuntimeResult,
   validateManifest,
   validateRuntime,
-  validateStatus,
   withDefaults,
 } from './validation/validate.ts'
+export { validateStatus } from './validation/status.ts'
 export { byText } from './text-order.ts'

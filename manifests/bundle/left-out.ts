@@ -3,6 +3,7 @@
  * of the two programs. A part that is needed after all fails the build ("No matching export") or the tests of what is built.
  */
 import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
 import { type Plugin, transform } from 'esbuild'
 
@@ -35,6 +36,16 @@ const redisCommands = `
     clusterSlots: require('./CLUSTER_SLOTS').default,
   }`
 
+/** Of each command it has a table (70 KB) that says where a cluster carries it out; these are the ones that `runtime/store` sends. */
+export const redisWords: readonly string[] =
+  'DEL EVAL EVALSHA EXPIRE GET GETDEL INFO PEXPIRE PING SCAN SET TIME XADD XRANGE'.split(' ')
+
+function redisMetadata(path: string): string {
+  const { COMMAND_METADATA: all } = createRequire(path)(path)
+  const std = Object.fromEntries(redisWords.map((word) => [word.toLowerCase(), all.std[word.toLowerCase()]]))
+  return `exports.COMMAND_METADATA = ${JSON.stringify({ std })}`
+}
+
 const namespace = 'stand-in'
 
 export const leftOut: Plugin = {
@@ -59,6 +70,13 @@ export const leftOut: Plugin = {
       contents: redisCommands,
       loader: 'js',
     }))
+    build.onLoad(
+      { filter: /\/@redis\/client\/dist\/lib\/command-metadata\/command-metadata-data\.js$/ },
+      ({ path }) => ({
+        contents: redisMetadata(path),
+        loader: 'js',
+      }),
+    )
     // Nobody reads a generated validator in a stack trace. In the repository its names stay, so that a change shows as one.
     build.onLoad({ filter: /\/schemas\/generated\/[a-z-]+\.js$/ }, async ({ path }) => {
       const { code } = await transform(await readFile(path, 'utf8'), { minify: true, legalComments: 'none' })

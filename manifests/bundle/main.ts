@@ -6,6 +6,7 @@
  *   runtime/, hooks/                   the two programs, in chunks that are loaded when a command needs them
  *   cedar/                             the policy engine: its script reads the WebAssembly beside it
  *   console/                           the pages of the web console, for browsers
+ *   maps/                              where the programs' lines come from, for manifests/bundle/trace.ts; not shipped
  *   schemas/                           JSON Schemas of manifests and configuration files, for editors
  *   *.cdx.json, *.NOTICES.txt          what is inside each program, and under which licence
  *
@@ -13,12 +14,12 @@
  */
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join, relative, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { bundleConsole } from './console.ts'
-import { bundleOptions, bundleParts } from './options.ts'
 import { noticesOf, packagesOf, sbomOf } from './packages.ts'
+import { type Program, programOptions, programs } from './programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'dist' } } })
@@ -31,41 +32,6 @@ interface Manifest {
 const manifest: Manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const nodeFloor = Number(/\d+/.exec(manifest.engines.node)?.[0])
 
-interface Program {
-  readonly name: string
-  /** Folder of its chunks. */
-  readonly folder: string
-  /** File name without ending -> source: what the launchers load, worker threads and parts. */
-  readonly entries: Readonly<Record<string, string>>
-  /** File name of a launcher -> what it loads. */
-  readonly launchers: Readonly<Record<string, string>>
-  /** Serves the pages of the console, whose packages it names then. */
-  readonly servesConsole?: true
-}
-
-const programs: readonly Program[] = [
-  {
-    name: 'gatehouse',
-    folder: 'runtime',
-    entries: {
-      main: 'runtime/cli/main.ts',
-      kubectl: 'runtime/cli/cluster/plugin.ts',
-      'script-worker': 'runtime/vmcp/codemode/worker.ts',
-      'workflow-worker': 'runtime/vmcp/workflows/evaluation/worker.ts',
-      'lock-worker': 'runtime/cli/lock/worker.ts',
-      ...bundleParts,
-    },
-    launchers: { gatehouse: 'main', 'kubectl-gatehouse': 'kubectl' },
-    servesConsole: true,
-  },
-  {
-    name: 'gatehouse-hooks',
-    folder: 'hooks',
-    entries: { main: 'hooks/server/main.ts', 'hooks-worker': 'hooks/server/worker.ts', ...bundleParts },
-    launchers: { 'gatehouse-hooks': 'main' },
-  },
-]
-
 rmSync(out, { recursive: true, force: true })
 const engine = copyEngine()
 const pages = await bundleConsole(root, join(out, 'console'))
@@ -77,16 +43,20 @@ writeFileSync(
 )
 
 async function bundle(program: Program): Promise<void> {
-  const { metafile } = await build({
-    ...bundleOptions,
+  const { metafile, outputFiles } = await build({
+    ...programOptions(program),
     absWorkingDir: root,
-    entryPoints: { ...program.entries },
     outdir: join(out, program.folder),
-    chunkNames: '[name]-[hash]',
-    splitting: true,
-    logLevel: 'warning',
     metafile: true,
+    sourcemap: 'external',
+    sourcesContent: false,
+    write: false,
   })
+  for (const { path, contents } of outputFiles) {
+    const to = path.endsWith('.map') ? join(out, 'maps', program.folder, basename(path)) : path
+    mkdirSync(dirname(to), { recursive: true })
+    writeFileSync(to, contents)
+  }
   const shipped = Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
   const paths = shipped.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([path]) => path)
   const packages = packagesOf(root, [...paths, engine, ...(program.servesConsole ? pages.inputs : [])])

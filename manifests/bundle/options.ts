@@ -1,6 +1,7 @@
 /** How sources become what is shipped: the esbuild options of every bundle, used by the build and by tests of bundles. */
 import type { BuildOptions } from 'esbuild'
 import { builtins } from './builtins.ts'
+import { errorNames } from './error-names.ts'
 import { leftOut } from './left-out.ts'
 
 export const bundleOptions = {
@@ -8,9 +9,8 @@ export const bundleOptions = {
   platform: 'node',
   target: 'node24',
   format: 'esm',
-  // Names stay, so that stack traces can be read.
-  minifyWhitespace: true,
-  minifySyntax: true,
+  // Short names are a quarter of what is loaded. `manifests/bundle/trace.ts` gives a stack trace its names back.
+  minify: true,
   // Licences travel in one file instead.
   legalComments: 'none',
   // The policy engine reads its WebAssembly beside its own file; package.json says where that is.
@@ -21,7 +21,7 @@ export const bundleOptions = {
     // Of a CommonJS package everything stays, and of those that it requires: 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',
   },
-  plugins: [leftOut, builtins],
+  plugins: [leftOut, builtins, errorNames],
   // What undici asks for its own build in Node: without its second parser, an experiment.
   define: { esbuildDetection: 'true' },
 } as const satisfies BuildOptions

@@ -29,7 +29,7 @@ const owned = ['schemas/generated', 'manifests/crds', 'docs/kinds', 'docs/runboo
 /** Path relative to the repository root -> content. */
 async function generate(): Promise<Map<string, string>> {
   const bundle = loadBundle(join(root, 'schemas'))
-  const { js, dts } = await validatorFiles(bundle)
+  const validators = await validatorFiles(bundle)
   const meta = await metaSchemaFiles()
   return new Map([
     ...bundle.kinds.map((kind): [string, string] => [
@@ -53,8 +53,7 @@ async function generate(): Promise<Map<string, string>> {
     ['schemas/generated/input.ts', inputFile(bundle)],
     ['schemas/generated/meta-schema.js', meta.js],
     ['schemas/generated/meta-schema.d.ts', meta.dts],
-    ['schemas/generated/validators.js', js],
-    ['schemas/generated/validators.d.ts', dts],
+    ...validators.map(([name, text]): [string, string] => [`schemas/generated/${name}`, text]),
   ])
 }
 

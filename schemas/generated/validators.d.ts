@@ -2,33 +2,19 @@
 import type { SchemaError } from '../schema.ts'
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 export declare const EmbeddingServer: Validator
-export declare const EmbeddingServerStatus: Validator
 export declare const MCPAuthzConfig: Validator
-export declare const MCPAuthzConfigStatus: Validator
 export declare const MCPExternalAuthConfig: Validator
-export declare const MCPExternalAuthConfigStatus: Validator
 export declare const MCPGroup: Validator
-export declare const MCPGroupStatus: Validator
 export declare const MCPOIDCConfig: Validator
-export declare const MCPOIDCConfigStatus: Validator
 export declare const MCPRemoteProxy: Validator
-export declare const MCPRemoteProxyStatus: Validator
 export declare const MCPServer: Validator
-export declare const MCPServerStatus: Validator
 export declare const MCPServerEntry: Validator
-export declare const MCPServerEntryStatus: Validator
 export declare const MCPTelemetryConfig: Validator
-export declare const MCPTelemetryConfigStatus: Validator
 export declare const MCPToolConfig: Validator
-export declare const MCPToolConfigStatus: Validator
 export declare const MCPToolLock: Validator
-export declare const MCPToolLockStatus: Validator
 export declare const MCPWebhookConfig: Validator
-export declare const MCPWebhookConfigStatus: Validator
 export declare const VirtualMCPCompositeToolDefinition: Validator
-export declare const VirtualMCPCompositeToolDefinitionStatus: Validator
 export declare const VirtualMCPServer: Validator
-export declare const VirtualMCPServerStatus: Validator
 export declare const AuthServerFile: Validator
 export declare const ProxyFile: Validator
 export declare const VmcpFile: Validator

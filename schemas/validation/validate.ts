@@ -1,26 +1,23 @@
 /**
- * Checks documents: manifests of every kind, the status that hooks make, and the files that the runtime reads.
+ * Checks documents: manifests of every kind, and the files that the runtime reads.
  *
  * Order as in the API server: defaults, then the schema, then rules. All errors at once. The same code serves the
  * admission webhook, the command line and the tests. Does no I/O and looks at no other object.
  */
 import { isFields } from './fields.ts'
 import { bundle, definition } from './bundle.ts'
+import { checker } from './checker.ts'
 import { filled } from './defaults.ts'
 import type { Kinds, RuntimeFiles } from '../generated/types.ts'
 import * as compiled from '../generated/validators.js'
 import { isKindName, type KindName, kinds } from '../kinds.ts'
-import { violationsOf } from './messages.ts'
 import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
-import { checkRules } from './rules.ts'
 import { apiVersion } from '../schema.ts'
 import { manifestSize, runtimeSize, sizeViolation } from './size.ts'
 
-type Validator = (typeof compiled)[keyof typeof compiled]
-
 export type RuntimeName = keyof RuntimeFiles
 
-const validators: Readonly<Record<string, Validator>> = compiled
+const check = checker(compiled)
 
 /** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
@@ -29,14 +26,6 @@ export function validateManifest(doc: unknown): readonly Violation[] {
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return kind
   return check(kind, filled(definition(kind), withoutStatus(doc)))
-}
-
-/** Problems of a status that hooks made for `kind`; paths begin with `status`. */
-export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
-  return check(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
-    path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
-    message,
-  }))
 }
 
 /**
@@ -82,15 +71,6 @@ function isWithout<N extends RuntimeName>(
 /** As far as types go: an invalid document may still miss what its type promises. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
-}
-
-function check(name: string, document: unknown): Violation[] {
-  const validate = validators[name]
-  if (!validate) throw new Error(`no validator is called ${name}`)
-  const schema = definition(name)
-  const violations = validate(document) ? [] : violationsOf(schema, document, validate.errors ?? [])
-  const all = [...violations, ...checkRules(schema, document, '', violations)]
-  return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
 }
 
 /** What only the API server and the hooks write: as large as it is. */

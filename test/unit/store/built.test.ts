@@ -25,7 +25,9 @@ t.test('redis store: its tests pass with the client as it is built', { skip: mis
     metafile: true,
     logLevel: 'warning',
   })
-  const commands = Object.keys(metafile.inputs).filter((path) => /@redis\/client\/.*\/commands\/GET\.js$/.test(path))
+  const commands = Object.keys(metafile.inputs).filter((path) =>
+    /@redis\/client\/.*\/commands\/GET\.js$/.test(path),
+  )
   t.strictSame(commands, [], 'what nobody sends is left out')
   for (const name of files) {
     const { stdout } = await promisify(execFile)(process.execPath, [join(outdir, `${name}.test.js`)], {

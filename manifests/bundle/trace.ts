@@ -1,0 +1,32 @@
+/**
+ * Gives a stack trace of a built program its sources and names back: `node manifests/bundle/trace.ts < trace.txt`, after a build of
+ * the same commit, which gives the same files. Programs have short names, and no source maps with them.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { SourceMap } from 'node:module'
+import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+
+const maps = resolve(import.meta.dirname, '../../dist/maps')
+/** Where a frame points to: a file of a program, line and column. */
+const place = /(?:file:\/\/)?[^\s()]*\/((?:runtime|hooks)\/[\w.-]+\.js):(\d+):(\d+)/g
+
+const read = new Map<string, SourceMap | undefined>()
+
+function mapOf(file: string): SourceMap | undefined {
+  const path = join(maps, `${file}.map`)
+  if (!read.has(file))
+    read.set(file, existsSync(path) ? new SourceMap(JSON.parse(readFileSync(path, 'utf8'))) : undefined)
+  return read.get(file)
+}
+
+const trace = await text(process.stdin)
+process.stdout.write(
+  trace.replaceAll(place, (found, file: string, line: string, column: string) => {
+    const origin = mapOf(file)?.findOrigin(Number(line), Number(column))
+    if (origin === undefined || !('fileName' in origin)) return found
+    const { fileName, lineNumber, columnNumber, name } = origin
+    const source = fileName.replace(/^(?:\.\.\/)+/, '')
+    return `${source}:${lineNumber}:${columnNumber}${name === undefined ? '' : ` ${name}`}`
+  }),
+)

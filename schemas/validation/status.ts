@@ -1,0 +1,17 @@
+/** Checks the status that hooks make. No program does: it is what tests hold hooks to. */
+import type { KindName } from '../kinds.ts'
+import * as compiled from '../generated/status-validators.js'
+import { definition } from './bundle.ts'
+import { checker } from './checker.ts'
+import { filled } from './defaults.ts'
+import type { Violation } from './violations.ts'
+
+const check = checker(compiled)
+
+/** Problems of a status that hooks made for `kind`; paths begin with `status`. */
+export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
+  return check(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
+    path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,
+    message,
+  }))
+}
