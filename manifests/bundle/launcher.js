@@ -25,7 +25,17 @@ const { setFlagsFromString } = process.getBuiltinModule('node:v8')
 
 // The HTTP parser of undici is WebAssembly. Compiled a second time, by the optimizing compiler, it takes 1 µs less for each
 // response, and the compilation takes 100 ms and 14 MB that never come back. schemas/cedar/engine.ts allows it again.
-for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
+const flags = ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']
+// Servers start without the optimizing compilers, which schemas/process/ lets loose when there is work.
+const [, , word = ''] = process.argv
+const serves = program === 'gatehouse-hooks' ? word === '' || word.startsWith('-') : /^(?:proxy|relay|vmcp)$/.test(word)
+if (serves) flags.push('--no-opt', '--no-maglev')
+function setFlags() {
+  for (const flag of flags) setFlagsFromString(flag)
+}
+setFlags()
+// Compiled code is kept when the process ends, for the flags of that moment; it is to be good for the next start.
+process.on('exit', setFlags)
 
 // A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached;
 // a home folder that is missing on purpose (HOME=/nonexistent) is never created.
