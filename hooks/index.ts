@@ -1,6 +1,6 @@
 /**
- * Public API of the hooks half: for the command line, the generator of manifests, and tests. The server is entered by
- * `hooks/server/index.ts`: a program that asks hooks in its own process is without it, and without Express.
+ * Public API of the hooks half: for the command line, the generator of manifests, and tests. The server (`hooks/server/`) is not
+ * among it: a program that asks hooks in its own process is without Express.
  */
 export {
   type AdmissionReview,

@@ -34,7 +34,7 @@ function setFlags() {
   for (const flag of flags) setFlagsFromString(flag)
 }
 setFlags()
-// Compiled code is kept when the process ends, for the flags of that moment; it is to be good for the next start.
+// Compiled code is stored when the process ends, for the flags of that moment; it is to be good for the next start.
 process.on('exit', setFlags)
 
 // A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached;

@@ -19,7 +19,7 @@ import { parseArgs } from 'node:util'
 import { build } from 'esbuild'
 import { bundleConsole } from './console.ts'
 import { noticesOf, packagesOf, sbomOf } from './packages.ts'
-import { type Program, programOptions, programs } from './programs.ts'
+import { type BuiltProgram, programOptions, programs } from './programs.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const { values } = parseArgs({ options: { out: { type: 'string', default: 'dist' } } })
@@ -42,7 +42,7 @@ writeFileSync(
   `${JSON.stringify({ type: 'module', imports: { '#cedar': './cedar/cedar_wasm.cjs' } }, null, 2)}\n`,
 )
 
-async function bundle(program: Program): Promise<void> {
+async function bundle(program: BuiltProgram): Promise<void> {
   const { metafile, outputFiles } = await build({
     ...programOptions(program),
     absWorkingDir: root,

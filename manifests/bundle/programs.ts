@@ -2,7 +2,7 @@
 import type { BuildOptions } from 'esbuild'
 import { bundleOptions, bundleParts } from './options.ts'
 
-export interface Program {
+export interface BuiltProgram {
   readonly name: string
   /** Folder of its chunks. */
   readonly folder: string
@@ -14,7 +14,7 @@ export interface Program {
   readonly servesConsole?: true
 }
 
-export const programs: readonly Program[] = [
+export const programs: readonly BuiltProgram[] = [
   {
     name: 'gatehouse',
     folder: 'runtime',
@@ -38,7 +38,7 @@ export const programs: readonly Program[] = [
 ]
 
 /** How a program is bundled; where to is up to the caller. */
-export function programOptions({ entries }: Program) {
+export function programOptions({ entries }: BuiltProgram) {
   return {
     ...bundleOptions,
     entryPoints: { ...entries },

@@ -2,8 +2,8 @@
 import type { KindName } from '../kinds.ts'
 import * as compiled from '../generated/status-validators.js'
 import { definition } from './bundle.ts'
-import { checker } from './checker.ts'
 import { filled } from './defaults.ts'
+import { checker } from './validate.ts'
 import type { Violation } from './violations.ts'
 
 const check = checker(compiled)

@@ -6,18 +6,33 @@
  */
 import { isFields } from './fields.ts'
 import { bundle, definition } from './bundle.ts'
-import { checker } from './checker.ts'
+import { violationsOf } from './messages.ts'
+import { checkRules } from './rules.ts'
 import { filled } from './defaults.ts'
 import type { Kinds, RuntimeFiles } from '../generated/types.ts'
 import * as compiled from '../generated/validators.js'
 import { isKindName, type KindName, kinds } from '../kinds.ts'
 import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
-import { apiVersion } from '../schema.ts'
+import { apiVersion, type SchemaError } from '../schema.ts'
 import { manifestSize, runtimeSize, sizeViolation } from './size.ts'
 
 export type RuntimeName = keyof RuntimeFiles
 
 const check = checker(compiled)
+
+type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
+
+/** A check of documents, their defaults filled in, with the compiled validators of some definitions. It throws for the name of another. */
+export function checker(validators: Readonly<Record<string, Validator>>) {
+  return (name: string, document: unknown): Violation[] => {
+    const validate = validators[name]
+    if (!validate) throw new Error(`no validator is called ${name}`)
+    const schema = definition(name)
+    const violations = validate(document) ? [] : violationsOf(schema, document, validate.errors ?? [])
+    const all = [...violations, ...checkRules(schema, document, '', violations)]
+    return all.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+  }
+}
 
 /** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {

@@ -3,10 +3,12 @@
  * the tests of the store from its sources say nothing of the program.
  */
 import { execFile } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import t from 'tap'
+import { redisWords } from '../../../manifests/bundle/left-out.ts'
 import { bundleOptions } from '../../../manifests/bundle/options.ts'
 import { missingRedisTls } from '../../helpers/redis.ts'
 
@@ -36,4 +38,27 @@ t.test('redis store: its tests pass with the client as it is built', { skip: mis
     })
     t.match(stdout, /^# \{ total: \d+, pass: \d+ \}$/m, name)
   }
+})
+
+/** What else stands in capitals: options of commands, and codes of errors. */
+const others: ReadonlySet<string> = new Set([
+  'COUNT',
+  'KEEPTTL',
+  'MATCH',
+  'MAXLEN',
+  'NOSCRIPT',
+  'NX',
+  'OOM',
+  'PTTL',
+  'PX',
+  'XX',
+])
+
+t.test('redis store: the bundler knows every command that is sent', (t) => {
+  const root = resolve(import.meta.dirname, '../../..')
+  const words = globSync('runtime/store/*.ts', { cwd: root }).flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(/'([A-Z]{2,})'/g)].map(([, word = '']) => word),
+  )
+  t.strictSame([...new Set(words)].filter((word) => !others.has(word)).sort(), [...redisWords].sort())
+  t.end()
 })
