@@ -5,6 +5,7 @@
  * (pages, items, a cursor that comes again) is refused, so that no backend can fill the memory.
  */
 import { setImmediate } from 'node:timers/promises'
+import { type Fields, isFields } from '../../../schemas/index.ts'
 import {
   emptyObject,
   inTurns,
@@ -18,9 +19,10 @@ import type { Sender } from '../backends/session-era/channel.ts'
 import type { BackendConnection, Request, ServerInfo } from '../backends/connection.ts'
 import { withinLimit } from '../backends/transport/send.ts'
 import type { Outcome } from '../pipeline/operation.ts'
-import { checkItem } from './items/check.ts'
+import { checkItem, plainItem, type UnusableItem, type UsableItem } from './items/check.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
 import { callableTool } from './items/mirrored.ts'
+import { plainValue } from './items/plain.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinRules } from './pinning/parts.ts'
 import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
@@ -39,6 +41,8 @@ export interface Listing {
   readonly instructionsPin?: PinDigests
 }
 
+/** What is larger is read in turns. */
+const maxPlainPage = 256 * 1024
 /** After so long other work has a turn. */
 const turnMs = 5
 const maxPages = 1_000
@@ -121,8 +125,9 @@ async function readAll(options: ListOptions, list: List, violations: ErrorCollec
   for (let page = 0; page < maxPages; page++) {
     const result = await readPage(options, method, cursor)
     if (!result) return []
-    await collect(result, list, items, violations, options.pins)
-    cursor = result.text('nextCursor')
+    const { elements, nextCursor } = plainPage(result, list) ?? (await pageOf(result, list))
+    await collect(elements, list, items, violations, options.pins)
+    cursor = nextCursor
     if (cursor === undefined) return [...items.values()]
     if (cursor.length > maxCursor)
       throw protocolError(`${method} has a cursor of more than ${maxCursor} characters`)
@@ -137,7 +142,7 @@ async function readPage(
   options: ListOptions,
   method: string,
   cursor: string | undefined,
-): Promise<JsonObject | undefined> {
+): Promise<Buffer | undefined> {
   const { connection, sender, signal, timeoutMs, capabilities } = options
   const request = {
     method,
@@ -151,30 +156,58 @@ async function readPage(
   const outcome = await options.measured(request, async (traced) =>
     withinLimit({}, method, await connection.request(traced)),
   )
-  if (outcome.kind === 'result') return new JsonObject(outcome.result)
+  if (outcome.kind === 'result') return outcome.result
   if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
     return undefined
   throw protocolError(`${method} was refused`)
 }
 
+interface Page {
+  readonly elements: readonly ListElement[]
+  readonly nextCursor: string | undefined
+}
+
+/** An item of a page: its bytes, or its value where plainValue has read the page. */
+type ListElement = Buffer | Fields
+
+/** A page that plainValue reads; undefined for any other. */
+function plainPage(result: Buffer, { member }: List): Page | undefined {
+  const value = plainValue(result, maxPlainPage)
+  if (!isFields(value)) return undefined
+  const { [member]: list, nextCursor } = value
+  if (!Array.isArray(list) || list.length > maxItems || !list.every(isFields)) return undefined
+  return { elements: list, nextCursor: typeof nextCursor === 'string' ? nextCursor : undefined }
+}
+
+async function pageOf(bytes: Buffer, { member }: List): Promise<Page> {
+  const result = new JsonObject(bytes)
+  const list = result.raw(member)
+  if (list?.[0] !== 0x5b) throw protocolError(`${member} is no list`)
+  return { elements: await elementsOf(list, member), nextCursor: result.text('nextCursor') }
+}
+
 async function collect(
-  result: JsonObject,
+  elements: readonly ListElement[],
   { kind, member }: List,
   items: Map<string, CatalogItem>,
   violations: ErrorCollector,
   pins: PinRules | undefined,
 ): Promise<void> {
-  const list = result.raw(member)
-  if (list?.[0] !== 0x5b) throw protocolError(`${member} is no list`)
   let began = performance.now()
-  for (const json of await elementsOf(list, member)) {
-    const item = add(kind, json, items, violations)
+  for (const element of elements) {
+    const item = add(kind, checked(kind, element), items, violations)
     if (item && pins && kind !== 'resources') await addPin(kind, item, items, violations, pins)
     if (items.size > maxItems) throw protocolError(`more than ${maxItems} ${member}`)
     if (performance.now() - began < turnMs) continue
     await setImmediate()
     began = performance.now()
   }
+}
+
+/** An item that was checked, in bytes of its own: a small one does not keep a large response in memory. */
+function checked(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
+  const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
+  return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
 }
 
 /** At most as many as a list may have: each costs more memory than text. */
@@ -191,20 +224,17 @@ async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
 /** The item, when it is one more. */
 function add(
   kind: ItemKind,
-  json: Buffer,
+  checked: UsableItem | UnusableItem,
   items: Map<string, CatalogItem>,
   violations: ErrorCollector,
 ): CatalogItem | undefined {
-  const checked = checkItem(kind, json)
   const { key } = checked
   if ('failure' in checked) violations.leftOut(kind, key, checked.failure)
   else if (items.has(checked.key)) violations.leftOut(kind, key, 'another one has the same name')
   else {
     if (checked.repaired.length > 0) violations.repaired(kind, checked.key, checked.repaired)
-    // A copy, so that one small item does not keep a large response in memory.
-    const { sessionJson } = checked
-    const own = { key: checked.key, json: Buffer.from(checked.json) }
-    const item = sessionJson ? { ...own, sessionJson } : own
+    const { json, sessionJson } = checked
+    const item = sessionJson ? { key: checked.key, json, sessionJson } : { key: checked.key, json }
     items.set(checked.key, item)
     return item
   }

@@ -7,6 +7,7 @@
  * keeps its bytes.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
+import { isFields } from '../../../../schemas/index.ts'
 import { isNull, JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { ItemKind } from '../types.ts'
 import {
@@ -16,14 +17,16 @@ import {
   list,
   number,
   oneOf,
+  type MemberRules,
+  membersFit,
   type Repairs,
-  type ItemRule,
   shape,
   text,
   time,
   wholeList,
 } from './rules.ts'
-import { inputForms, outputForms } from './schemas.ts'
+import { plainValue } from './plain.ts'
+import { inputForms, isPlainInput, isPlainOutput, outputForms } from './schemas.ts'
 
 /** No client could use what is larger, and looking at it would keep others waiting. */
 const maxItemBytes = 1024 * 1024
@@ -47,13 +50,11 @@ export interface UnusableItem {
   readonly failure: string
 }
 
-type Rules = readonly (readonly [string, ItemRule])[]
-
 const icon = shape({
   members: { src: text, mimeType: text, sizes: list(text), theme: oneOf('light', 'dark') },
   required: ['src'],
 })
-const described: Rules = [
+const described: MemberRules = [
   ['title', text],
   ['description', text],
   ['icons', list(icon)],
@@ -81,7 +82,7 @@ const promptArgument = shape({
 })
 
 /** Optional members of each kind; one that cannot be used is taken out. */
-const optionalRules: Readonly<Record<ItemKind, Rules>> = {
+const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   tools: [
     ...described,
     ['annotations', toolAnnotations],
@@ -108,6 +109,29 @@ const requiredMembers: Readonly<Record<ItemKind, readonly string[]>> = {
 const promptArguments = wholeList(promptArgument)
 
 export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
+  return plainItem(kind, json, plainValue(json)) ?? checkBytes(kind, json)
+}
+
+/**
+ * An item that all clients take as it stands; undefined: it has to be looked at closer. `value` is that of `json`, as
+ * plainValue has it.
+ */
+export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableItem | undefined {
+  if (!isFields(value)) return undefined
+  const names = requiredMembers[kind]
+  if (!names.every((name) => typeof value[name] === 'string' && value[name] !== '')) return undefined
+  if (!membersFit(value, optionalRules[kind]) || !(isPlain[kind]?.(value) ?? true)) return undefined
+  return { key: String(value[names[0] ?? '']), json, repaired: [] }
+}
+
+/** What only one kind has, as in specialRules. */
+const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
+  tools: ({ inputSchema, outputSchema }) =>
+    isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
+  prompts: (item) => item['arguments'] === undefined || promptArguments.fits(item['arguments']),
+}
+
+function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
     if (json[0] !== 0x7b) return { key, failure: 'it is no object' }
@@ -161,7 +185,7 @@ function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {
 function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   const given = item.raw('arguments')
   if (!given) return undefined
-  const usable = promptArguments(given)
+  const usable = promptArguments.usable(given)
   if (!usable && !isNull(given)) return 'arguments must be a list of arguments with names'
   if (usable !== given) repairs['arguments'] = usable
   return undefined

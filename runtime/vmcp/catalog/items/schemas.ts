@@ -7,9 +7,10 @@
  * work with is left out for them.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
+import { isFields } from '../../../../schemas/index.ts'
 import { isNull, JsonObject, openArray, openObject } from '../../../mcp/index.ts'
 import { isCompilable } from './compilable.ts'
-import { changesTo, type ItemRule, text, wholeList } from './rules.ts'
+import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
 /** A schema for stateless clients, and for those of sessions; undefined: of no use for them. */
 export interface SchemaForms {
@@ -34,7 +35,7 @@ export function inputForms(raw: Buffer | undefined): SchemaForms {
 export function outputForms(raw: Buffer | undefined): SchemaForms {
   if (raw?.[0] !== openObject) return noForms
   const object = new JsonObject(raw)
-  const changes = changesTo(object, [['$schema', text]])
+  const changes = changesTo(object, dialect)
   const stateless = Object.keys(changes).length === 0 ? raw : object.with(changes)
   const typed = typedObject(stateless, usableMembers)
   const session = typed && typedObject(typed, sessionMembers)
@@ -43,57 +44,80 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** A property whose schema is null is one of which nothing is said. */
-const property: ItemRule = (raw) => {
-  switch (raw[0]) {
-    case openObject:
-    case openArray:
-    case 0x74:
-    case 0x66:
-      return raw
-    default:
-      return isNull(raw) ? anything : undefined
-  }
+/** True when both forms of a schema of arguments are the schema itself. Holds for values without endless numbers. */
+export function isPlainInput(value: unknown): boolean {
+  return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }
 
-const sessionProperty: ItemRule = (raw) =>
-  raw[0] === 0x74 ? anything : raw[0] === 0x66 ? matchesNothing : raw
+/** The same of a schema of results. */
+export function isPlainOutput(value: unknown): boolean {
+  return isPlainInput(value) && isCompilable(value)
+}
+
+/** A property whose schema is null is one of which nothing is said. */
+const property: ItemRule = {
+  usable(raw) {
+    switch (raw[0]) {
+      case openObject:
+      case openArray:
+      case 0x74:
+      case 0x66:
+        return raw
+      default:
+        return isNull(raw) ? anything : undefined
+    }
+  },
+  fits: (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
+}
+
+const sessionProperty: ItemRule = {
+  usable: (raw) => (raw[0] === 0x74 ? anything : raw[0] === 0x66 ? matchesNothing : raw),
+  fits: (value) => typeof value !== 'boolean',
+}
 
 /** Every member of an object by one rule; undefined as soon as one has no meaning. */
 function members(rule: ItemRule): ItemRule {
-  return (raw) => {
-    if (raw[0] !== openObject) return undefined
-    const object = new JsonObject(raw)
-    const changes = changesTo(
-      object,
-      object.names().map((name) => [name, rule] as const),
-    )
-    if (Object.values(changes).includes(undefined)) return undefined
-    return Object.keys(changes).length === 0 ? raw : object.with(changes)
+  return {
+    usable(raw) {
+      if (raw[0] !== openObject) return undefined
+      const object = new JsonObject(raw)
+      const changes = changesTo(
+        object,
+        object.names().map((name) => [name, rule] as const),
+      )
+      if (Object.values(changes).includes(undefined)) return undefined
+      return Object.keys(changes).length === 0 ? raw : object.with(changes)
+    },
+    fits: (value) => isFields(value) && Object.values(value).every(rule.fits),
   }
 }
 
-type SchemaRules = readonly (readonly [string, ItemRule])[]
+/** `object`, also as one of several types: arguments and structured results are objects in any case. */
+const objectType: ItemRule = {
+  usable(raw) {
+    if (raw.equals(objectTypeJson)) return raw
+    const types: unknown = JSON.parse(raw.toString())
+    return types === 'object' || (Array.isArray(types) && types.includes('object'))
+      ? objectTypeJson
+      : undefined
+  },
+  fits: (value) => value === 'object',
+}
 
-const usableMembers: SchemaRules = [
+const dialect: MemberRules = [['$schema', text]]
+const usableMembers: MemberRules = [
   ['type', objectType],
   ['properties', members(property)],
   ['required', wholeList(text)],
 ]
-const sessionMembers: SchemaRules = [['properties', members(sessionProperty)]]
-
-/** `object`, also as one of several types: arguments and structured results are objects in any case. */
-function objectType(raw: Buffer): Buffer | undefined {
-  if (raw.equals(objectTypeJson)) return raw
-  const types: unknown = JSON.parse(raw.toString())
-  return types === 'object' || (Array.isArray(types) && types.includes('object')) ? objectTypeJson : undefined
-}
+const sessionMembers: MemberRules = [['properties', members(sessionProperty)]]
+const plainRules: MemberRules = [...dialect, ...usableMembers, ...sessionMembers]
 
 /** The schema with `type: object`; undefined when it is of no use. A null member of it counts as absent. */
-function typedObject(raw: Buffer, rules: SchemaRules): Buffer | undefined {
+function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   if (raw[0] !== openObject) return undefined
   const object = new JsonObject(raw)
-  const changes = changesTo(object, [['$schema', text], ...rules])
+  const changes = changesTo(object, [...dialect, ...rules])
   for (const [name] of rules) {
     const own = object.raw(name)
     const unusable = Object.hasOwn(changes, name) && changes[name] === undefined

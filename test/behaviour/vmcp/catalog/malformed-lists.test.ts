@@ -44,16 +44,25 @@ const LISTS = {
   },
 }
 
-const options = {
-  capabilities: '{"tools":{},"resources":{},"prompts":{}}',
-  responses: Object.fromEntries(
-    Object.entries(LISTS).map(([method, list]) => [method, () => JSON.stringify(list)]),
-  ),
+/** `spaces`: how deep members are indented. */
+function listing({ spaces }: { readonly spaces: number }) {
+  return {
+    capabilities: '{"tools":{},"resources":{},"prompts":{}}',
+    responses: Object.fromEntries(
+      Object.entries(LISTS).map(([method, list]) => [method, () => JSON.stringify(list, undefined, spaces)]),
+    ),
+  }
 }
+const options = listing({ spaces: 0 })
 
-for (const kind of ['sdk1', 'sdk2-session', 'sdk2-stateless'] as ClientKind[]) {
-  t.test(`${kind} reads every list beside a backend with malformed items`, async (t) => {
-    const [bad, good] = await Promise.all([startRawBackend(options), startRawBackend()])
+for (const [kind, spaces] of [
+  ['sdk1', 0],
+  ['sdk2-session', 0],
+  ['sdk2-stateless', 0],
+  ['sdk2-stateless', 1],
+] as [ClientKind, number][]) {
+  t.test(`${kind} reads every list beside a backend with malformed items, ${spaces} spaces`, async (t) => {
+    const [bad, good] = await Promise.all([startRawBackend(listing({ spaces })), startRawBackend()])
     const vmcp = await startTestVmcp({ bad: bad.url, good: good.url })
     const client = await connect(kind, vmcp.url)
     t.teardown(() => Promise.all([client.close(), vmcp.close(), bad.close(), good.close()]))

@@ -1,8 +1,10 @@
 /** Single items of lists: what is repaired, what is left out, and what keeps its bytes. */
+import { deepStrictEqual } from 'node:assert'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv'
 import t from 'tap'
 import { checkItem } from '../../../../runtime/vmcp/catalog/items/check.ts'
 import { ErrorCollector, noErrors } from '../../../../runtime/vmcp/catalog/items/errors.ts'
+import { plainValue } from '../../../../runtime/vmcp/catalog/items/plain.ts'
 import type { ItemKind } from '../../../../runtime/vmcp/catalog/types.ts'
 
 interface Checked {
@@ -12,9 +14,16 @@ interface Checked {
   readonly failure?: string
 }
 
+/** What is made of an item, which must not depend on how it is written: its value is looked at, or its bytes. */
 function check(kind: ItemKind, item: unknown): Checked {
-  const json = Buffer.from(typeof item === 'string' ? item : JSON.stringify(item))
-  const checked = checkItem(kind, json)
+  if (typeof item === 'string') return checkText(kind, item)
+  const checked = checkText(kind, JSON.stringify(item))
+  deepStrictEqual(checkText(kind, JSON.stringify(item, undefined, 1)), checked)
+  return checked
+}
+
+function checkText(kind: ItemKind, text: string): Checked {
+  const checked = checkItem(kind, Buffer.from(text))
   if ('failure' in checked) return { failure: checked.failure }
   return {
     item: JSON.parse(checked.json.toString()),
@@ -42,6 +51,69 @@ t.test('well-formed items keep their bytes, whatever else they carry', async (t)
     const bytes = Buffer.from(json)
     t.match(checkItem(kind, bytes), { json: bytes, repaired: [], sessionJson: undefined }, kind)
   }
+})
+
+t.test('an item is read from its value as from its bytes', async (t) => {
+  const values = [
+    null,
+    true,
+    7,
+    -1,
+    0.5,
+    'x',
+    '',
+    'light',
+    'any',
+    'required',
+    'object',
+    '2025-02-28T10:00:00Z',
+    '2025-02-30T10:00:00Z',
+  ]
+  const nested = values.flatMap((value) => [value, [value], { type: value }, { name: value }, { src: value }])
+  const deeper = nested.flatMap((value) => [
+    value,
+    [value],
+    { type: 'object', properties: value },
+    { type: 'object', properties: { a: value } },
+    { type: 'object', required: value },
+    { type: 'object', $schema: value },
+    { title: value, readOnlyHint: value },
+    { audience: value, priority: value, lastModified: value },
+    [{ src: 's', theme: value, sizes: value }],
+    { taskSupport: value },
+  ])
+  const whole = {
+    tools: { ...TOOL, description: 'd' },
+    resources: { uri: 'u', name: 'n' },
+    templates: { uriTemplate: 'u', name: 'n' },
+    prompts: { name: 'n' },
+  }
+  const members =
+    'name uri uriTemplate title description icons _meta annotations execution inputSchema outputSchema size mimeType arguments'
+  for (const [kind, item] of Object.entries(whole) as [ItemKind, object][]) {
+    for (const member of members.split(' '))
+      for (const value of deeper) check(kind, { ...item, [member]: value })
+  }
+  t.ok(deeper.length > 500)
+})
+
+t.test('what can be written in another way is read byte by byte', async (t) => {
+  const one = { name: 't', list: [1, -0.5, 1e21, 'é', '\ud800', '\n'], own: { __proto__: null, a: {} } }
+  t.same(plainValue(Buffer.from(JSON.stringify(one))), one)
+  for (const text of [
+    '{"a":1,"a":1}',
+    '{"a":{"b":1,"b":1}}',
+    '{"a": 1}',
+    '{"a":1.0}',
+    '{"a":-0}',
+    '{"a":1e400}',
+    '{"a":12345678901234567891}',
+    '{"a":"\\u0041"}',
+    '{"b":1,"1":1}',
+    '{"a":1',
+  ])
+    t.equal(plainValue(Buffer.from(text)), undefined, text)
+  t.equal(plainValue(Buffer.from(JSON.stringify('x'.repeat(65_536)))), undefined, 'too long')
 })
 
 t.test('null counts as absent', async (t) => {
