@@ -8,6 +8,7 @@ import { visibleText } from '../../observe/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Listing } from './listing.ts'
 import { type Aliases, aliasesOf } from './names/aliases.ts'
+import { joinedItems } from './pages.ts'
 import { resolvePrompts } from './prompts.ts'
 import { resolveTools } from './tools.ts'
 import {
@@ -157,10 +158,9 @@ function sortedByKey<E extends { readonly key: string }>(entries: E[]): E[] {
 }
 
 function digest(entries: readonly CatalogEntry[]): string {
-  const parts: Buffer[] = []
-  const newline = Buffer.from('\n')
-  for (const { json } of entries) parts.push(json, newline)
-  return hash('sha256', Buffer.concat(parts), 'base64url')
+  const items = entries.map(({ json }) => json)
+  const lines = joinedItems(items, { between: '\n', after: items.length > 0 ? '\n' : '' })
+  return hash('sha256', lines, 'base64url')
 }
 
 /** The URI is the name, so it cannot be changed: of two backends the first by name keeps it. */

@@ -6,7 +6,7 @@
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { comma, type Era } from '../../mcp/index.ts'
+import type { Era } from '../../mcp/index.ts'
 import type { Cursors } from './cursors.ts'
 import type { CatalogEntry, ItemKind } from './types.ts'
 
@@ -65,19 +65,38 @@ function render(
   { era, cursors }: PageOptions,
 ): Buffer {
   const page = entries.slice(from, from + pageSize)
-  const parts: Buffer[] = [Buffer.from(`{"${memberName[kind]}":[`)]
-  page.forEach(({ json, sessionJson }, i) => {
-    if (i > 0) parts.push(comma)
-    parts.push(era === 'session' ? (sessionJson ?? json) : json)
-  })
   const last = page.at(-1)
   const next = from + pageSize
-  const cursor =
+  const nextCursor =
     last !== undefined && next < entries.length ? cursors.write(kind, shorten(last.key), next) : undefined
-  parts.push(Buffer.from(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`))
-  const made = Buffer.concat(parts)
+  const made = joinedItems(
+    page.map(({ json, sessionJson = json }) => (era === 'session' ? sessionJson : json)),
+    {
+      before: `{"${memberName[kind]}":[`,
+      between: ',',
+      after: nextCursor === undefined ? ']}' : `],"nextCursor":"${nextCursor}"}`,
+    },
+  )
   entriesOfPages.set(made, page)
   return made
+}
+
+/** Items in one buffer. The texts are ASCII, and `between` is one character. */
+export function joinedItems(
+  items: readonly Buffer[],
+  { before = '', between, after = '' }: { before?: string; between: string; after?: string },
+): Buffer {
+  const size = items.reduce((sum, { length }) => sum + length, Math.max(0, items.length - 1))
+  const separator = between.charCodeAt(0)
+  const joined = Buffer.allocUnsafe(before.length + size + after.length)
+  let at = joined.write(before, 'latin1')
+  for (const [i, item] of items.entries()) {
+    if (i > 0) joined[at++] = separator
+    joined.set(item, at)
+    at += item.length
+  }
+  joined.write(after, at, 'latin1')
+  return joined
 }
 
 function shorten(key: string): string {
@@ -95,9 +114,19 @@ function positionAfter(
   const { after, position } = content
   if (after?.startsWith('=')) {
     // The item itself may be gone by now: go on with what comes after its place.
-    const at = entries.findIndex(({ key }) => key > after.slice(1))
-    return at < 0 ? entries.length : at
+    return firstAfter(entries, after.slice(1))
   }
   const at = after === undefined ? -1 : entries.findIndex(({ key }) => shorten(key) === after)
   return at < 0 ? Math.min(position, entries.length) : at + 1
+}
+
+/** The index of the first entry behind a key: they are in order. */
+function firstAfter(entries: readonly CatalogEntry[], key: string): number {
+  let [from, to] = [0, entries.length]
+  while (from < to) {
+    const middle = (from + to) >>> 1
+    if ((entries[middle]?.key ?? '') > key) to = middle
+    else from = middle + 1
+  }
+  return from
 }

@@ -9,6 +9,8 @@ import { JsonObject } from '../../mcp/index.ts'
 import type { Listing } from './listing.ts'
 import {
   type Aggregation,
+  type Fields,
+  fieldsOf,
   prefixedName,
   type ToolAnnotations,
   type ToolOverride,
@@ -30,6 +32,7 @@ const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint',
 interface Candidate {
   readonly backend: string
   readonly item: ToolItem
+  readonly settings: WorkloadTools | undefined
   readonly override: ToolOverride | undefined
   /** Name after override, before conflict resolution. */
   readonly base: string
@@ -109,19 +112,20 @@ function workloadTools(aggregation: Aggregation, backend: string): WorkloadTools
 }
 
 function candidatesOf(listing: Listing, aggregation: Aggregation, problems: CatalogNotice[]): Candidate[] {
-  const overrides = workloadTools(aggregation, listing.backend)?.overrides ?? {}
-  const offered = new Set(listing.tools.map(({ key }) => key))
+  const { backend, tools } = listing
+  const settings = workloadTools(aggregation, backend)
+  const overrides = settings?.overrides ?? {}
   for (const name of Object.keys(overrides)) {
-    if (offered.has(name)) continue
+    if (tools.some(({ key }) => key === name)) continue
     problems.push({
       kind: 'unused_override',
       subject: name,
-      message: `the override of ${name} matches no tool of ${listing.backend}`,
+      message: `the override of ${name} matches no tool of ${backend}`,
     })
   }
-  return listing.tools.map((item) => {
+  return tools.map((item) => {
     const override = Object.hasOwn(overrides, item.key) ? overrides[item.key] : undefined
-    return { backend: listing.backend, item, override, base: override?.name ?? item.key }
+    return { backend, item, settings, override, base: override?.name ?? item.key }
   })
 }
 
@@ -203,60 +207,69 @@ function byHand(candidates: readonly Candidate[], problems: CatalogNotice[]): [C
   return resolved
 }
 
-function isAdvertised(candidate: Candidate, aggregation: Aggregation): boolean {
+function isAdvertised({ settings, base }: Candidate, aggregation: Aggregation): boolean {
   if (aggregation.excludeAllTools) return false
-  const settings = workloadTools(aggregation, candidate.backend)
   if (!settings) return aggregation.defaultToolVisibility !== 'deny'
-  if (settings.excludeAll) return false
-  return (
-    settings.filter === undefined || settings.filter.length === 0 || settings.filter.includes(candidate.base)
-  )
+  const { excludeAll, filter } = settings
+  return !excludeAll && (filter === undefined || filter.length === 0 || filter.includes(base))
 }
 
 function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): ToolEntry {
   const { item, override, backend, base } = candidate
-  const tool = new JsonObject(item.json)
-  const annotations = annotationsOf(tool, override?.annotations)
+  const { key: original, json, sessionJson, check, mirrored } = item
+  const own = annotationsIn(json)
+  const annotations = override?.annotations ? overridden(own, override.annotations) : own
   const changes: Record<string, string> = {}
-  if (name !== item.key) changes['name'] = JSON.stringify(name)
   if (override?.description !== undefined) changes['description'] = JSON.stringify(override.description)
   if (override?.annotations) changes['annotations'] = JSON.stringify(annotations)
+  const change = (form: Buffer): Buffer => changed(renamed(form, original, name), changes)
   return {
     key: name,
     backend,
-    original: item.key,
+    original,
     base,
-    ...withChanges(item, tool, changes),
+    json: change(json),
     advertised: isAdvertised(candidate, aggregation),
-    mirrored: item.mirrored,
-    ...(item.check ? { check: item.check } : {}),
-    annotations: annotations ?? {},
+    mirrored,
+    annotations,
+    ...(sessionJson && { sessionJson: change(sessionJson) }),
+    ...(check && { check }),
   }
 }
 
-/** Both forms of an item, with the same changes made to each. */
-function withChanges(
-  { json, sessionJson }: ToolItem,
-  tool: JsonObject,
-  changes: Readonly<Record<string, string>>,
-): Pick<ToolEntry, 'json' | 'sessionJson'> {
-  if (Object.keys(changes).length === 0) return sessionJson ? { json, sessionJson } : { json }
-  const changed = tool.with(changes)
-  return sessionJson
-    ? { json: changed, sessionJson: new JsonObject(sessionJson).with(changes) }
-    : { json: changed }
+function changed(json: Buffer, changes: Readonly<Record<string, string>>): Buffer {
+  return Object.keys(changes).length === 0 ? json : new JsonObject(json).with(changes)
+}
+
+/** Most backends write the name first, and then the rest need not be read. */
+function renamed(json: Buffer, from: string, to: string): Buffer {
+  if (from === to) return json
+  const before = `{"name":${JSON.stringify(from)}`
+  const { length } = before
+  // What is not ASCII, or is written with other escapes, is not equal.
+  if (json.toString('latin1', 0, length) !== before)
+    return new JsonObject(json).with({ name: JSON.stringify(to) })
+  const after = `{"name":${JSON.stringify(to)}`
+  const size = Buffer.byteLength(after)
+  const made = Buffer.allocUnsafe(size + json.length - length)
+  made.write(after)
+  json.copy(made, size, length)
+  return made
+}
+
+const noAnnotations: Fields = {}
+
+/** The annotations of a tool whose JSON was checked. */
+function annotationsIn(json: Buffer): Fields {
+  // A name that is written with escapes has one of these.
+  if (!json.includes('"annotations"') && !json.includes('\\u')) return noAnnotations
+  return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }
 
 /** The tool's annotations with those of the override in place of its own. */
-function annotationsOf(
-  tool: JsonObject,
-  override: ToolAnnotations | undefined,
-): Readonly<Record<string, unknown>> | undefined {
-  const own: unknown = tool.value('annotations')
-  const base = typeof own === 'object' && own !== null && !Array.isArray(own) ? { ...own } : undefined
-  if (!override) return base
+function overridden(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],
   )
-  return { ...base, ...Object.fromEntries(set) }
+  return { ...own, ...Object.fromEntries(set) }
 }
