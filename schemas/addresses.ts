@@ -130,10 +130,20 @@ const clusterSuffixes = ['.svc', '.cluster.local'] as const
 
 /** Why a URL may not be used under this policy, as the end of a sentence; undefined when it may. */
 export function addressViolation(url: string, policy: DialPolicy): string | undefined {
-  if (!URL.canParse(url)) return 'is not a URL'
-  const { protocol, hostname, username, password } = new URL(url)
-  if (protocol !== 'http:' && protocol !== 'https:') return 'must start with http:// or https://'
+  const parsed = URL.parse(url)
+  if (!parsed) return 'is not a URL'
+  const { protocol, hostname, username, password } = parsed
+  if (!isHttp(protocol)) return 'must start with http:// or https://'
   if (username !== '' || password !== '') return 'must not carry credentials'
+  return hostViolation(hostname, policy)
+}
+
+function isHttp(protocol: string): boolean {
+  return protocol === 'http:' || protocol === 'https:'
+}
+
+/** `hostname` is that of a parsed URL with http. */
+function hostViolation(hostname: string, policy: DialPolicy): string | undefined {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   const level = levelOf(host)
   return level === undefined ? nameViolation(host, policy) : levelViolation(level, policy)
@@ -145,8 +155,10 @@ export function addressViolation(url: string, policy: DialPolicy): string | unde
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
-  if (!URL.canParse(url)) return /^https?:/i.test(endpoint) ? 'is not a URL' : undefined
-  const { hostname, port } = new URL(url)
+  const parsed = URL.parse(url)
+  if (!parsed) return /^https?:/i.test(endpoint) ? 'is not a URL' : undefined
+  const { protocol, hostname, port } = parsed
+  if (isHttp(protocol)) return hostViolation(hostname, 'operator')
   return addressViolation(`https://${hostname}${port === '' ? '' : `:${port}`}`, 'operator')
 }
 

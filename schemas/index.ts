@@ -77,6 +77,7 @@ export {
   type RuntimeName,
   type RuntimeResult,
   validateManifest,
+  validManifest,
   validateRuntime,
   withDefaults,
 } from './validation/validate.ts'

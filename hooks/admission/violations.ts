@@ -4,15 +4,14 @@
  * The same function serves the webhook, the command line and the syncs (an object may have been admitted before a rule
  * was made, or while the webhook was away). It looks at no other object.
  */
-import { type Violation, validateManifest, withDefaults, byText } from '../../schemas/index.ts'
+import { type Violation, validManifest, byText } from '../../schemas/index.ts'
 import { kindHooks } from '../registry.ts'
 import type { CheckSettings } from '../settings.ts'
 
 /** All violations of one resource; the schema's alone when it does not even pass those. */
 export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {
-  const violations = validateManifest(object)
-  if (violations.length > 0) return inOrder(violations)
-  const resource = withDefaults(object)
+  const { resource, violations } = validManifest(object)
+  if (!resource) return inOrder(violations)
   return inOrder(kindHooks(resource.kind).validate(resource, settings))
 }
 

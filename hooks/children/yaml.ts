@@ -54,13 +54,19 @@ function hasMembers(map: Readonly<Record<string, unknown>>): boolean {
 
 const plain = /^[A-Za-z/][A-Za-z0-9_./-]*$/
 const reserved = /^(y|n|yes|no|true|false|on|off|null)$/i
+const maxReserved = 5
 // Beyond ASCII control characters: what YAML does not count as printable, and its extra line breaks.
 // eslint-disable-next-line no-control-regex
 const special = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g
 
 function scalar(value: unknown): string {
   if (value === undefined) return 'null'
-  if (typeof value === 'string' && plain.test(value) && !reserved.test(value)) return value
+  if (
+    typeof value === 'string' &&
+    plain.test(value) &&
+    !(value.length <= maxReserved && reserved.test(value))
+  )
+    return value
   if (Array.isArray(value)) return '[]'
   if (isFields(value)) return '{}'
   const text = JSON.stringify(value)

@@ -79,8 +79,18 @@ export function readSyncRequest(body: unknown, kind: string): SyncRequest {
 
 /** The object of one group by name. */
 export function find(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
-  return groups.get(group)?.find((object) => object.metadata.name === name)
+  const objects = groups.get(group)
+  if (!objects) return undefined
+  let byName = named.get(objects)
+  if (!byName) {
+    byName = new Map(objects.toReversed().map((object) => [object.metadata.name, object]))
+    named.set(objects, byName)
+  }
+  return byName.get(name)
 }
+
+/** The objects of a group by name, once somebody has asked; of several with one name the first. */
+const named = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** `Kind.group/version`, or `Kind.version` for core kinds. */
 export function groupKey(object: { readonly apiVersion: string; readonly kind: string }): string {

@@ -62,3 +62,26 @@ export function eachChild(
     if (child) visit(value[key], child, key)
   }
 }
+
+/** Tells of a schema whether it, or any schema that it leads to, is of a sort. Found out once for each: they never change. */
+export function leadsTo(isOfSort: (schema: Schema) => boolean): (reference: Schema) => boolean {
+  const known = new WeakMap<Schema, boolean>()
+  return (reference) => {
+    let leads = known.get(reference)
+    if (leads === undefined) {
+      leads = reached(reference).some(isOfSort)
+      known.set(reference, leads)
+    }
+    return leads
+  }
+}
+
+function reached(reference: Schema): readonly Schema[] {
+  const found = new Set([resolved(reference)])
+  for (const { properties, additionalProperties, items } of found) {
+    const children = [...Object.values(properties ?? {}), ...(items ? [items] : [])]
+    if (typeof additionalProperties === 'object') children.push(additionalProperties)
+    for (const child of children) found.add(resolved(child))
+  }
+  return [...found]
+}

@@ -2,29 +2,54 @@
  * Fills in schema defaults the way the Kubernetes API server does: only inside objects that are there, a default that
  * is an object is filled in turn, and null counts as absent unless the field is nullable.
  */
-import { isFields } from './fields.ts'
-import { eachChild, resolved } from './bundle.ts'
+import { childSchema, leadsTo, resolved } from './bundle.ts'
 import type { Schema } from '../schema.ts'
 
 /** A deep copy of a JSON value with the defaults filled in. */
 export function filled(schema: Schema, value: unknown): unknown {
-  const copy = structuredClone(value)
-  fill(schema, copy)
+  return copied(value, schema)
+}
+
+const leadsToDefaults = leadsTo((schema) => defaultsOf(schema).length > 0)
+
+/** `reference` undefined: nothing is known of the value. */
+function copied(value: unknown, reference: Schema | undefined): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const schema = reference && leadsToDefaults(reference) ? resolved(reference) : undefined
+  if (Array.isArray(value)) return value.map((item: unknown) => copied(item, schema?.items))
+  const copy: Record<string, unknown> = {}
+  for (const [key, member] of Object.entries(value))
+    put(copy, key, copied(member, schema && childSchema(schema, key)))
+  if (schema) for (const [name, child] of defaultsOf(schema)) fillField(copy, name, child)
   return copy
 }
 
-function fill(reference: Schema, value: unknown): void {
-  const schema = resolved(reference)
-  if (isFields(value) && schema.properties) {
-    for (const [name, child] of Object.entries(schema.properties)) fillField(value, name, child)
+/** A member of whatever name, `__proto__` too. */
+function put(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') object[name] = value
+  else Object.defineProperty(object, name, { value, configurable: true, enumerable: true, writable: true })
+}
+
+type Defaults = readonly (readonly [string, Schema])[]
+
+const known = new WeakMap<Schema, Defaults>()
+
+/** The fields of a resolved schema that have a default, in order. */
+function defaultsOf(schema: Schema): Defaults {
+  let defaults = known.get(schema)
+  if (!defaults) {
+    defaults = Object.entries(schema.properties ?? {}).filter(
+      ([, child]) => resolved(child).default !== undefined,
+    )
+    known.set(schema, defaults)
   }
-  eachChild(schema, value, (item, itemSchema) => fill(itemSchema, item))
+  return defaults
 }
 
 function fillField(object: Record<string, unknown>, name: string, reference: Schema): void {
   const current = Object.hasOwn(object, name) ? object[name] : undefined
   if (current !== undefined && current !== null) return
   const schema = resolved(reference)
-  if (schema.default === undefined || (current === null && schema.nullable)) return
-  object[name] = structuredClone(schema.default)
+  if (current === null && schema.nullable) return
+  object[name] = copied(schema.default, reference)
 }

@@ -5,7 +5,7 @@
 import { serviceViolation } from '../addresses.ts'
 import { rules } from '../generated/rules.ts'
 import { isFields } from './fields.ts'
-import { childSchema, eachChild, resolved } from './bundle.ts'
+import { childSchema, eachChild, leadsTo, resolved } from './bundle.ts'
 import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
 
@@ -20,24 +20,30 @@ export function checkRules(
   known: readonly Violation[],
 ): Violation[] {
   const violations: Violation[] = []
-  visit(schema, value, path, known, violations)
+  if (isRuledBelow(schema)) visit(schema, value, path, { known, violations, converted: new Map() })
   return violations
 }
 
-function visit(
-  reference: Schema,
-  value: unknown,
-  path: string,
-  known: readonly Violation[],
-  violations: Violation[],
-): void {
+const isRuledBelow = leadsTo(
+  (schema) =>
+    schema['x-kubernetes-validations'] !== undefined || schema['x-address'] !== undefined || isKeyed(schema),
+)
+
+interface Checking {
+  readonly known: readonly Violation[]
+  readonly violations: Violation[]
+  readonly converted: Converted
+}
+
+function visit(reference: Schema, value: unknown, path: string, checking: Checking): void {
   if (value === null || value === undefined) return
+  const { known, violations, converted } = checking
   const schema = resolved(reference)
   // Too many entries are an error already, and rules about each of so many take long.
   if (hasTooMany(schema, value)) return
   const own = schema['x-kubernetes-validations']
   if (own && isRuled(schema, value)) {
-    const self = toCel(schema, value)
+    const self = toCel(schema, value, converted)
     for (const rule of own) {
       const violation = check(rule, self, path, known)
       if (violation) violations.push(violation)
@@ -48,9 +54,9 @@ function visit(
     if (message !== undefined) violations.push({ path, message })
   }
   if (Array.isArray(value)) violations.push(...duplicates(schema, value, path))
-  eachChild(schema, value, (child, childSchema, key) =>
-    visit(childSchema, child, below(path, key), known, violations),
-  )
+  eachChild(schema, value, (child, childSchema, key) => {
+    if (isRuledBelow(childSchema)) visit(childSchema, child, below(path, key), checking)
+  })
 }
 
 function hasTooMany({ maxItems, maxProperties }: Schema, value: unknown): boolean {
@@ -93,24 +99,34 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
+/** What objects and lists of a document became: rules of an object look into those that have rules of their own. */
+type Converted = Map<object, unknown>
+
 /**
  * Integers become CEL int; null members are absent; names of declared fields are escaped as Kubernetes does, because
  * CEL reserves some words (`namespace` is `self.__namespace__`).
  */
-function toCel(reference: Schema, value: unknown): unknown {
+function toCel(reference: Schema, value: unknown, converted: Converted): unknown {
+  const before = typeof value === 'object' && value !== null ? converted.get(value) : undefined
+  if (before !== undefined) return before
   const schema = resolved(reference)
   if (typeof value === 'number') {
     return schema.type === 'integer' && Number.isInteger(value) ? BigInt(value) : value
   }
-  if (Array.isArray(value)) return value.map((item) => toCel(schema.items ?? {}, item))
+  if (Array.isArray(value)) {
+    const list: unknown[] = value.map((item) => toCel(schema.items ?? {}, item, converted))
+    converted.set(value, list)
+    return list
+  }
   if (!isFields(value)) return value
   const map = new Map<string, unknown>()
+  converted.set(value, map)
   // Rules cannot look into free-form objects, in the API server neither.
   if (schema['x-kubernetes-preserve-unknown-fields']) return map
   for (const [key, item] of Object.entries(value)) {
     if (item === null || item === undefined) continue
     const child = childSchema(schema, key)
-    map.set(schema.properties && child ? escaped(key) : key, toCel(child ?? {}, item))
+    map.set(schema.properties && child ? escaped(key) : key, toCel(child ?? {}, item, converted))
   }
   return map
 }
@@ -131,9 +147,14 @@ function escaped(field: string): string {
     .replaceAll('/', '__slash__')
 }
 
+function isKeyed(schema: Schema): boolean {
+  const kind = schema['x-kubernetes-list-type']
+  return kind === 'set' || kind === 'map'
+}
+
 function duplicates(schema: Schema, items: readonly unknown[], path: string): Violation[] {
   const kind = schema['x-kubernetes-list-type']
-  if (kind !== 'set' && kind !== 'map') return []
+  if (!isKeyed(schema)) return []
   const keys = schema['x-kubernetes-list-map-keys'] ?? []
   const seen = new Map<string, number>()
   const violations: Violation[] = []

@@ -4,6 +4,7 @@
  * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
  * overflows the stack.
  */
+import { isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
 export interface SizeLimits {
@@ -26,27 +27,38 @@ const maxDepth = 200
 export function sizeViolation(document: unknown, limits: SizeLimits): Violation | undefined {
   let values = 0
   let characters = 0
+  const path: (string | number)[] = []
 
-  function visit(value: unknown, path: string, depth: number): Violation | undefined {
+  /** What is wrong, and `path` leads to it where it is about one value. */
+  function visit(value: unknown): Violation | undefined {
     values += 1
     if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }
-    if (depth > maxDepth) return { path: '', message: `is nested more than ${maxDepth} levels deep` }
+    if (path.length > maxDepth) return { path: '', message: `is nested more than ${maxDepth} levels deep` }
     if (typeof value === 'string') characters += value.length
     if (characters > limits.characters)
       return { path: '', message: `holds more than ${limits.characters} characters` }
-    if (typeof value !== 'object' || value === null) return undefined
+    if (Array.isArray(value)) return tooMany(value.length, 'items') ?? visitAll(value.entries())
+    if (!isFields(value)) return undefined
     const members = Object.entries(value)
-    if (members.length > limits.members) {
-      const what = Array.isArray(value) ? 'items' : 'members'
-      return { path, message: `has ${members.length} ${what}; at most ${limits.members} are allowed` }
-    }
+    for (const [name] of members) characters += name.length
+    return tooMany(members.length, 'members') ?? visitAll(members)
+  }
+
+  function visitAll(members: Iterable<readonly [string | number, unknown]>): Violation | undefined {
     for (const [key, member] of members) {
-      characters += key.length
-      const violation = visit(member, below(path, Array.isArray(value) ? Number(key) : key), depth + 1)
+      path.push(key)
+      const violation = visit(member)
       if (violation) return violation
+      path.pop()
     }
     return undefined
   }
 
-  return visit(document, '', 0)
+  function tooMany(count: number, what: string): Violation | undefined {
+    if (count <= limits.members) return undefined
+    const message = `has ${count} ${what}; at most ${limits.members} are allowed`
+    return { path: path.reduce<string>(below, ''), message }
+  }
+
+  return visit(document)
 }

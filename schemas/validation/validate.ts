@@ -36,11 +36,22 @@ export function checker(validators: Readonly<Record<string, Validator>>) {
 
 /** Problems of a manifest; empty when it is valid. The status is not checked: users do not write it. */
 export function validateManifest(doc: unknown): readonly Violation[] {
+  return validManifest(doc).violations
+}
+
+export type ManifestResult =
+  | { readonly resource: Kinds[KindName]; readonly violations: readonly [] }
+  | { readonly resource?: undefined; readonly violations: readonly Violation[] }
+
+/** A manifest without its status, with its defaults filled in, or its violations. */
+export function validManifest(doc: unknown): ManifestResult {
   const oversize = sizeViolation(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
-  if (oversize) return [oversize]
+  if (oversize) return { violations: [oversize] }
   const kind = kindIn(doc)
-  if (typeof kind !== 'string') return kind
-  return check(kind, filled(definition(kind), withoutStatus(doc)))
+  if (typeof kind !== 'string') return { violations: kind }
+  const resource = filled(definition(kind), withoutStatus(doc))
+  const violations = check(kind, resource)
+  return violations.length === 0 && isOfKind(resource) ? { resource, violations: [] } : { violations }
 }
 
 /**

@@ -35,9 +35,9 @@ function setCondition(context: Context, resolved: ResolvedBackend): void {
   // What relies on the default has the condition of the default.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
-  const config = context.filled('MCPExternalAuthConfig', authConfigRef)
+  const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])
   // It authenticates callers of the backend; it is no way to authenticate to one.
-  if (!failure && config?.spec.type === 'embeddedAuthServer') {
+  if (!failure && spec['type'] === 'embeddedAuthServer') {
     const message = `MCPExternalAuthConfig ${authConfigRef} is an authorization server: requests to the backend are not authenticated`
     context.conditions.set(type, 'True', 'NoOutgoingStrategy', message)
     return
