@@ -33,17 +33,20 @@ export async function lists(): Promise<string> {
   for (const servers of [1, 5, 20]) {
     const backends = await startBackends({ servers, tools: TOOLS })
     const cold: number[] = []
+    const cpu: number[] = []
     for (let n = 0; n < COLD_STARTS; n++) {
       progress(`${servers} backends: start ${n + 1} of ${COLD_STARTS}`)
       const server = await startServer(backends.urls)
       const client = new BenchClient(server.url)
       const from = performance.now()
+      const cpuFrom = server.cpuMicros()
       const session = await client.openSession()
       const { tools, bytes, pages } = await wholeList(client, 'session', session)
       cold.push(performance.now() - from)
+      cpu.push((server.cpuMicros() - cpuFrom) / 1_000)
       if (tools !== servers * TOOLS) throw new Error(`${tools} tools instead of ${servers * TOOLS}`)
       if (n === COLD_STARTS - 1)
-        rows.push(...(await warm(client, session, { servers, tools, bytes, pages }, cold)))
+        rows.push(...(await warm(client, session, { servers, tools, bytes, pages }, { cold, cpu })))
       await client.close()
       await server.stop()
     }
@@ -57,6 +60,7 @@ export async function lists(): Promise<string> {
       'MB',
       'client',
       'cold ms',
+      'CPU ms',
       'warm p50 ms',
       'warm p99 ms',
       'one page p50 ms',
@@ -76,7 +80,7 @@ async function warm(
   client: BenchClient,
   session: string,
   { servers, tools, bytes, pages }: Size,
-  cold: readonly number[],
+  { cold, cpu }: { readonly cold: readonly number[]; readonly cpu: readonly number[] },
 ): Promise<(string | number)[][]> {
   const rows: (string | number)[][] = []
   for (const era of ['session', 'stateless'] as const) {
@@ -85,9 +89,10 @@ async function warm(
     const whole = await oneByOne(WARM_LISTS, () => wholeList(client, era, session))
     const page = await oneByOne(WARM_LISTS, () => client.result(requestOf(era, 'tools/list', {}, session)))
     const coldMs = era === 'session' ? quantile(sorted(cold), 0.5) : ''
+    const coldCpuMs = era === 'session' ? quantile(sorted(cpu), 0.5) : ''
     if (servers === 20 && era === 'session') reached('coldList', Number(coldMs))
     const [p50, p99, pageMs] = [quantile(whole, 0.5), quantile(whole, 0.99), quantile(page, 0.5)]
-    rows.push([servers, tools, pages, bytes / 1e6, era, coldMs, p50, p99, pageMs])
+    rows.push([servers, tools, pages, bytes / 1e6, era, coldMs, coldCpuMs, p50, p99, pageMs])
   }
   return rows
 }
