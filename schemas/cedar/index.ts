@@ -15,7 +15,7 @@ export {
 } from './engine.ts'
 export { originTypes, readEntities } from './entities.ts'
 export { cedarWarnings, consoleActions } from './lint.ts'
-export { type NamedOrigin, namedOrigins } from './origins.ts'
+export { namedOrigins } from './origins.ts'
 export { policyJson, readPolicies } from './policies.ts'
 export { PreparedPolicies } from './prepared.ts'
 export { keyOf, toUid, type Uid } from './uid.ts'
