@@ -128,7 +128,7 @@ async function decoded(
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')
   let { body } = response
   try {
-    for (const coding of codings.map((name) => name.trim()).reverse()) {
+    for (const coding of codings.map((name) => name.trim()).toReversed()) {
       if (body.length === 0) break
       if (coding === 'gzip' || coding === 'x-gzip') body = gunzipSync(body, options)
       // Some send it without the header of zlib.
