@@ -137,10 +137,7 @@ export function skipString(text: Uint8Array, at: number): number {
   }
 }
 
-/**
- * Skips whole words of four bytes in which nothing special is: no quote, no backslash, no control character. The
- * tests are the usual ones for "has a zero byte" and "has a byte below n".
- */
+/** Skips whole words of four bytes in which nothing special is: no quote, no backslash, no control character. */
 export function skipPlain(text: Uint8Array, at: number): number {
   let i = at
   while (((text.byteOffset + i) & 3) !== 0) {
@@ -149,17 +146,23 @@ export function skipPlain(text: Uint8Array, at: number): number {
     i++
   }
   const words = wordsFrom(text, i)
-  for (let k = 0; k < words.length; k++) {
-    const word = words[k] ?? 0
-    const quote = word ^ 0x22222222
-    const backslash = word ^ 0x5c5c5c5c
-    const special =
-      ((word - 0x20202020) & ~word) |
-      ((quote - 0x01010101) & ~quote) |
-      ((backslash - 0x01010101) & ~backslash)
-    if ((special & 0x80808080) !== 0) return i + k * 4
+  let k = 0
+  for (const end = words.length & ~3; k < end; k += 4) {
+    const first = special(words[k] ?? 0) | special(words[k + 1] ?? 0)
+    if ((first | special(words[k + 2] ?? 0) | special(words[k + 3] ?? 0)) !== 0) break
   }
-  return i + words.length * 4
+  while (k < words.length && special(words[k] ?? 0) === 0) k++
+  return i + k * 4
+}
+
+/**
+ * 0 when none of the four bytes is special. The tests are the usual ones for "has a byte below n" and "has a zero byte"; with
+ * one bit changed, control characters and the quote are what is below 0x21.
+ */
+function special(word: number): number {
+  const low = word ^ 0x02020202
+  const backslash = word ^ 0x5c5c5c5c
+  return (((low - 0x21212121) & ~low) | ((backslash - 0x01010101) & ~backslash)) & 0x80808080
 }
 
 function isDigit(c: number | undefined): boolean {
