@@ -28,6 +28,8 @@ export {
 export { nextShare, shareIsOver } from './json/turn-shares.ts'
 export { type Handle, TurnQueue } from './turn-queue.ts'
 export { readServerMessage } from './large-message.ts'
+export type { PassedMembers } from './passed-members.ts'
+export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
 export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
@@ -60,10 +62,18 @@ export {
   errorMessage,
   errorObject,
   notificationMessage,
+  otherMembers,
   rawErrorMessage,
   requestMessage,
   resultMessage,
   resultParts,
 } from './write.ts'
-export { encodeEvent, eventParts, keepAliveComment, onOneLine } from './sse.ts'
-export { lastEventIdHeader, type SseEvent, type SseReader, sseReader } from './sse-reader.ts'
+export { encodeEvent, eventEnd, eventParts, keepAliveComment, messageHead, onOneLine } from './sse.ts'
+export {
+  lastEventIdHeader,
+  type OnLarge,
+  type SseData,
+  SseEvent,
+  type SseReader,
+  sseReader,
+} from './sse-reader.ts'

@@ -12,6 +12,7 @@ import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas
 import { emptyObject, JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/scan.ts'
 import { isBatch } from './json/start.ts'
+import type { PassedMembers } from './passed-members.ts'
 
 export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
@@ -29,6 +30,8 @@ export interface Message {
   readonly result: Buffer | undefined
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
+  /** What of the result has gone on to the client already; `result` has the rest, and something small in its place. */
+  readonly passed?: PassedMembers | undefined
 }
 
 /** An error in a message. `id` is the raw id where one could be read, so that the response can carry it. */

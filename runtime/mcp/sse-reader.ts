@@ -22,18 +22,31 @@ const shortLine = 32
 /** Of `event`, `id` and `retry`. */
 const maxValueBytes = 64 * 1024
 
+/** Takes the data of a large event as it arrives. */
+export interface SseData {
+  push(part: Buffer): void
+}
+
 /** One event. */
 export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
   /** Bytes of the data. */
   readonly size: number
+  /** Has taken the data. */
+  readonly taken: SseData | undefined
   readonly #pieces: readonly Buffer[]
 
-  constructor(id: string | undefined, event: string | undefined, pieces: readonly Buffer[], size: number) {
+  constructor(
+    { id, event }: Pick<SseEvent, 'id' | 'event'>,
+    pieces: readonly Buffer[],
+    size: number,
+    taken?: SseData,
+  ) {
     this.id = id
     this.event = event
     this.size = size
+    this.taken = taken
     this.#pieces = pieces
   }
 
@@ -67,20 +80,28 @@ export interface SseReader {
   readonly overflowed: boolean
 }
 
+/** Asked once for each event that turns out large, with what is known of it, who takes its data; undefined: nobody does. */
+export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
+
 /** Reads events from chunks of bytes. `maxBytes` bounds the data of an event, finished or not. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
   onRetry?: (retryMs: number) => void,
+  onLarge?: OnLarge,
 ): SseReader {
-  return new Reader(maxBytes, onEvent, onRetry)
+  return new Reader(maxBytes, onEvent, onRetry, onLarge)
 }
+
+/** The data of an event from here on is large. */
+const largeDataBytes = 64 * 1024
 
 class Reader implements SseReader {
   overflowed = false
   readonly #maxBytes: number
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
+  readonly #onLarge: OnLarge | undefined
   /** How many bytes of the byte order mark are still possible at the beginning; 0 after it. */
   #mark = byteOrderMark.length
   /** The last chunk ended with CR: an LF that follows belongs to it. */
@@ -97,15 +118,19 @@ class Reader implements SseReader {
   #event: string | undefined
   #lines = 0
   #data = new Pieces()
+  #size = 0
+  #taker: SseData | undefined
 
   constructor(
     maxBytes: number,
     onEvent: (event: SseEvent) => void,
     onRetry: ((retryMs: number) => void) | undefined,
+    onLarge: OnLarge | undefined,
   ) {
     this.#maxBytes = maxBytes
     this.#onEvent = onEvent
     this.#onRetry = onRetry
+    this.#onLarge = onLarge
   }
 
   push(chunk: Buffer): void {
@@ -127,11 +152,12 @@ class Reader implements SseReader {
         end = Math.min(nextLf, nextCr)
       }
       if (end > at) this.#part(chunk, at, end)
-      if (end === chunk.length) return
+      if (end === chunk.length) break
       this.#endLine()
       this.#afterCr = chunk[end] === cr
       at = end + 1
     }
+    this.#handOver()
   }
 
   #skipMark(chunk: Buffer): number {
@@ -187,8 +213,19 @@ class Reader implements SseReader {
   }
 
   #addData(chunk: Buffer, from: number, end: number): void {
-    if (this.#data.size + end - from > this.#maxBytes) throw this.#overflow()
+    const before = this.#size
+    this.#size += end - from
+    if (this.#size > this.#maxBytes) throw this.#overflow()
     this.#data.add(chunk, from, end)
+    if (before < largeDataBytes && this.#size >= largeDataBytes)
+      this.#taker = this.#onLarge?.({ id: this.#id, event: this.#event })
+  }
+
+  /** Hands over what has come together: many lines may be in one piece. */
+  #handOver(): void {
+    if (!this.#taker || this.#data.size === 0) return
+    for (const piece of this.#data.take()) this.#taker.push(piece)
+    this.#data = new Pieces()
   }
 
   #overflow(): RangeError {
@@ -218,8 +255,12 @@ class Reader implements SseReader {
   }
 
   #dispatch(): void {
+    this.#handOver()
+    const known = { id: this.#id, event: this.#event }
     const event =
-      this.#lines > 0 ? new SseEvent(this.#id, this.#event, this.#data.take(), this.#data.size) : undefined
+      this.#lines > 0 ? new SseEvent(known, this.#data.take(), this.#size, this.#taker) : undefined
+    this.#taker = undefined
+    this.#size = 0
     this.#id = undefined
     this.#event = undefined
     this.#lines = 0

@@ -12,8 +12,9 @@ export interface SseFields {
 const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
-const eventEnd = Buffer.from('\n\n')
-const messageHead = Buffer.from('event: message\ndata: ')
+export const eventEnd: Buffer = Buffer.from('\n\n')
+/** What comes before the data of a message. */
+export const messageHead: Buffer = Buffer.from('event: message\ndata: ')
 
 /** Comment that keeps a quiet stream open. */
 export const keepAliveComment: Buffer = Buffer.from(': keep-alive\n\n')

@@ -5,7 +5,8 @@
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { objectEnd } from './json/pieces.ts'
+import { JsonObject } from './json/object.ts'
+import { comma, objectEnd } from './json/pieces.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
@@ -15,6 +16,14 @@ export function resultMessage(id: string, result: Buffer | string): Buffer {
 /** As resultMessage, in pieces: a large result is not copied. */
 export function resultParts(id: string, result: Buffer): readonly Buffer[] {
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, objectEnd]
+}
+
+/** What comes after some members of an object: all that are not called so, without the braces. */
+export function otherMembers(object: Buffer, names: readonly string[]): readonly Buffer[] {
+  const inner = new JsonObject(object)
+    .parts(Object.fromEntries(names.map((name) => [name, undefined])))
+    .slice(1, -1)
+  return inner.length === 0 ? [] : [comma, ...inner]
 }
 
 /** An error whose `error` object is JSON text already, for instance a backend's. */

@@ -10,13 +10,13 @@ import { atOnce, indexIn, joined, readMembers, visitElementsInTurns, type TurnWo
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
 /** Members in which objects with `_meta` of their own lie. */
-const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
+export const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
 /** What every reserved key contains, but for the characters that may be escaped. */
 const reservedMark = 'io.modelcontextprotocol'
 const unicodeEscape = '\\u'
-/** Of results: the content of a message is the deepest, and the resource in it. */
-const maxDepth = 4
+/** Objects within each other, the result included: the content of a message is the deepest, and the resource in it. */
+export const maxObjects = 4
 const maxElements = 100_000
 
 /**
@@ -34,7 +34,7 @@ export function* withoutReservedMetaInTurns(object: Buffer): TurnWork<Buffer> {
 }
 
 function* cleaned(raw: Buffer, depth: number): TurnWork<Buffer> {
-  if (depth > maxDepth) return raw
+  if (depth > maxObjects) return raw
   yield* readMembers(raw)
   const object = new JsonObject(raw)
   const changes: Record<string, Buffer | undefined> = {}
@@ -48,6 +48,11 @@ function* cleaned(raw: Buffer, depth: number): TurnWork<Buffer> {
     if (instead !== value) changes[name] = instead
   }
   return Object.keys(changes).length === 0 ? raw : yield* joined(object.parts(changes))
+}
+
+/** A `_meta` without reserved keys; undefined when nothing is left of it. */
+export function metaWithoutReserved(meta: Buffer): Buffer | undefined {
+  return meta.includes(reservedMark) || meta.includes(unicodeEscape) ? cleanedMeta(meta) : meta
 }
 
 function cleanedMeta(raw: Buffer): Buffer | undefined {

@@ -104,6 +104,15 @@ for (const digit of '0123456789abcdefABCDEF') hex[digit.charCodeAt(0)] = 1
 const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
+export function isHexDigit(c: number): boolean {
+  return hex[c] === 1
+}
+
+/** True for what may follow a backslash by itself. */
+export function isSimpleEscape(c: number): boolean {
+  return simpleEscapes[c] === 1
+}
+
 /** `at` is what follows the backslash of any other escape. */
 function skipEscape(text: Uint8Array, at: number): number {
   if (text[at] !== 0x75) throw new JsonError('bad escape', at)

@@ -1,9 +1,16 @@
 /**
  * The seam between the core and the backend codecs: one live connection to a backend, whatever revision it speaks.
  */
-import type { Changes, JsonObject, OutgoingParams } from '../../mcp/index.ts'
+import {
+  type Changes,
+  type JsonObject,
+  type OutgoingParams,
+  type ResultPassage,
+  ResultSplitter,
+} from '../../mcp/index.ts'
 import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
 import type { Sender } from './session-era/channel.ts'
+import type { Deadline } from './transport/deadline.ts'
 import type { Delivery, ResponseLimit } from './transport/http.ts'
 
 /** What a backend said about itself. */
@@ -64,6 +71,31 @@ export interface Relay {
   progress(params: Buffer): void
   log(params: Buffer): void
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+  /** The way of a large result to the client while it arrives; undefined: it has to be whole. */
+  passage?(): ResultPassage | undefined
+}
+
+/**
+ * What takes the large result of a request apart; undefined: it is read whole. `id` is that of the request, raw JSON. The
+ * backend's time does not run while the client takes nothing.
+ */
+export function splitterOf(
+  relay: Relay | undefined,
+  id: string,
+  deadline: Deadline,
+  { replaces }: { readonly replaces: boolean },
+): ResultSplitter | undefined {
+  const passage = relay?.passage?.()
+  if (!passage) return undefined
+  const timed: ResultPassage = {
+    era: passage.era,
+    begin: () => passage.begin(),
+    write(parts) {
+      const more = passage.write(parts)
+      return more && more.finally(deadline.pause())
+    },
+  }
+  return new ResultSplitter({ id, passage: timed, replaces })
 }
 
 export interface BackendConnection {

@@ -5,6 +5,7 @@ import {
   type Message,
   notificationMessage,
   passesLevel,
+  type ResultPassage,
   withoutReservedMeta,
 } from '../../mcp/index.ts'
 import type { Ask, AskReply, OperationClient, Operation } from '../pipeline/operation.ts'
@@ -14,6 +15,7 @@ export interface OperationSink {
   /** Sends a message that precedes the result; false when it cannot be delivered. */
   readonly send: (message: Buffer) => boolean
   readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
+  readonly passage?: () => ResultPassage | undefined
 }
 
 export interface LiveOperationOptions {
@@ -76,6 +78,10 @@ export class LiveOperation implements Operation {
 
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply> {
     return this.sink.ask(request, signal)
+  }
+
+  passage(): ResultPassage | undefined {
+    return this.sink.passage?.()
   }
 }
 

@@ -7,8 +7,18 @@
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { encodeEvent, eventParts, keepAliveComment, resultMessage, resultParts } from '../../mcp/index.ts'
+import {
+  encodeEvent,
+  type Era,
+  eventParts,
+  keepAliveComment,
+  type PassedMembers,
+  type ResultPassage,
+  resultMessage,
+  resultParts,
+} from '../../mcp/index.ts'
 import { writeParts } from '../../net/index.ts'
+import { Passage } from './passage.ts'
 import type { ClientResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
@@ -43,16 +53,20 @@ export class Reply implements ClientResponse {
   #onClose: (() => void) | undefined
   readonly #abandoned = (): void => this.#onClose?.()
   #streaming = false
+  /** Set once a result is being passed on: nothing else is sent but its end. */
+  #passing: Passage | undefined
+  readonly #knowsParts: boolean
 
   constructor(req: IncomingMessage, res: ServerResponse, { headers = {}, lasting }: ReplyOptions = {}) {
     this.res = res
     this.canStream = acceptsEventStream(req)
     this.#headers = headers
     this.#openLasting = lasting
+    this.#knowsParts = req.httpVersion !== '1.0'
   }
 
   get streaming(): boolean {
-    return this.#streaming
+    return this.#streaming || this.#passing !== undefined
   }
 
   get over(): boolean {
@@ -61,6 +75,7 @@ export class Reply implements ClientResponse {
 
   /** Turns the response into an event stream. False when the client does not take one or the response is over. */
   stream(): boolean {
+    if (this.#passing) return false
     if (this.#streaming) return !this.over
     if (!this.canStream || this.over || this.res.headersSent) return false
     this.#streaming = true
@@ -102,9 +117,32 @@ export class Reply implements ClientResponse {
     }
   }
 
+  /** A stream that can be resumed needs its messages whole, and so does a client that could not tell where a part is missing. */
+  passage(id: string, era: Era): ResultPassage | undefined {
+    if (!this.#mayPass()) return undefined
+    const { res } = this
+    const claim = (passage: Passage): boolean => {
+      if (!this.#mayPass()) return false
+      this.#passing = passage
+      return true
+    }
+    return new Passage({ res, id, era, headers: this.#headers, claim })
+  }
+
+  #mayPass(): boolean {
+    if (this.#passing || this.#lasting || this.over || !this.#knowsParts) return false
+    return this.#streaming || !this.res.headersSent
+  }
+
+  /** Breaks off a result of which a part has been sent. */
+  #breakOff(): boolean {
+    if (this.#passing) this.res.destroy()
+    return this.#passing !== undefined
+  }
+
   /** Sends the result and ends the response. The status counts only when nothing was sent before. */
   end(message: Buffer, status = 200): void {
-    if (this.over) return
+    if (this.over || this.#breakOff()) return
     if (this.#streaming) {
       this.#endStream([message])
       return
@@ -119,12 +157,16 @@ export class Reply implements ClientResponse {
   }
 
   /** Sends `{…,"result":…}`; a large result goes out as it is, without a copy. */
-  endResult(id: string, result: Buffer): void {
+  endResult(id: string, result: Buffer, passed?: PassedMembers): void {
+    if (this.#passing && passed && !this.over) {
+      this.#passing.end(result, passed.names)
+      return
+    }
     if (result.length < largeBytes) {
       this.end(resultMessage(id, result))
       return
     }
-    if (this.over) return
+    if (this.over || this.#breakOff()) return
     const parts = resultParts(id, result)
     if (this.#streaming) {
       this.#endStream(parts)
@@ -153,7 +195,7 @@ export class Reply implements ClientResponse {
 
   /** Ends without a result: the client went away or asked for no response. */
   drop(): void {
-    if (this.over) return
+    if (this.over || this.#breakOff()) return
     if (this.#lasting) this.#lasting.end()
     else if (this.#streaming) this.res.end()
     else this.res.writeHead(202, { ...this.#headers }).end()

@@ -8,7 +8,7 @@ import { holdsStream, writeParts } from '../../net/index.ts'
 /** What may wait in a slow client's socket before its stream is cut. */
 export const maxBufferedBytes = 16 * 1024 * 1024
 /** A client that takes nothing of a waiting answer for so long is cut off. */
-const stuckMs = 60_000
+export const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
   return req.headers.accept?.includes('text/event-stream') ?? false

@@ -23,6 +23,7 @@ import {
   type OperationClient,
   type Outcome,
   withParams,
+  withWholeResult,
 } from '../pipeline/operation.ts'
 
 export interface WebhookParts {
@@ -50,7 +51,7 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
     }
     const params = await present.request(call)
     const instead = insteadOf(operation, params, origin)
-    return respond(present, { ...call, params }, await next(instead))
+    return respond(present, { ...call, params }, await next(withWholeResult(instead)))
   }
 }
 

@@ -35,6 +35,8 @@ export interface EntryCallOptions {
 
 interface SendOptions extends EntryCallOptions {
   readonly limit?: ResponseLimit | undefined
+  /** The result is looked into: it comes whole. */
+  readonly isRead?: boolean
 }
 
 export class EntryCalls {
@@ -59,7 +61,7 @@ export class EntryCalls {
     if (!guard) return this.#send(operation, entry, changes, options)
     const called = options.isStep ? { ...operation, forProgram: true } : operation
     return guard.around(called, entry, (guarded, limit) =>
-      this.#send(guarded, entry, changes, { ...options, limit }),
+      this.#send(guarded, entry, changes, { ...options, limit, isRead: true }),
     )
   }
 
@@ -67,7 +69,7 @@ export class EntryCalls {
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
-    { timeoutMs = 0, bridges = false, isStep = false, limit }: SendOptions,
+    { timeoutMs = 0, bridges = false, isStep = false, limit, isRead = false }: SendOptions,
   ): Promise<Outcome> {
     const { client, method, params, signal } = operation
     operation.routed?.(this.#backend(entry.backend).name)
@@ -86,7 +88,11 @@ export class EntryCalls {
       signal,
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
       limit,
-      relay: { ...relayOf(operation), ...(bridges ? { bridges } : {}) },
+      relay: {
+        ...relayOf(operation),
+        ...(bridges ? { bridges } : {}),
+        ...(isRead ? { passage: () => undefined } : {}),
+      },
       ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
     }
     const call =
@@ -156,5 +162,6 @@ function relayOf(operation: Operation): Relay {
     progress: (params) => operation.progress(params),
     log: (params) => operation.log(params),
     ask: (request, signal) => operation.ask(request, signal),
+    passage: () => operation.passage?.(),
   }
 }

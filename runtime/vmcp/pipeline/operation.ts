@@ -6,7 +6,15 @@
  * Source: ARCHITECTURE.md, "Two protocol eras"; docs/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Abilities, type Ask, type AskReply, type Era, JsonObject } from '../../mcp/index.ts'
+import {
+  type Abilities,
+  type Ask,
+  type AskReply,
+  type Era,
+  JsonObject,
+  type PassedMembers,
+  type ResultPassage,
+} from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { annotateDenial, type PolicyRecord } from '../../observe/index.ts'
 import type { Origin } from '../../policy/index.ts'
@@ -101,6 +109,11 @@ export interface Operation {
    * declare the ability.
    */
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
+  /**
+   * The way of a large result to the client while it arrives. Absent where somebody reads results, so that they have to be
+   * whole; undefined when the client has to get it whole.
+   */
+  passage?(): ResultPassage | undefined
 }
 
 /** How an operation ended. Errors of the gateway itself are thrown as GatehouseError instead. */
@@ -108,6 +121,8 @@ export type Outcome =
   | {
       readonly kind: 'result'
       readonly result: Buffer
+      /** What has gone on to the client already: large members, for which something small stands in `result`. */
+      readonly passed?: PassedMembers | undefined
       /** Why the gateway refused the call, as a code, where it tells that as a result of the tool. */
       readonly denial?: string
     }
@@ -127,6 +142,12 @@ export type Middleware = (
   operation: Operation,
   next: (instead?: Operation) => Promise<Outcome>,
 ) => Promise<Outcome>
+
+/** Bytes of what a backend has answered. */
+export function sizeOf(outcome: Outcome): number {
+  if (outcome.kind === 'error') return outcome.error.length
+  return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
+}
 
 export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
@@ -178,7 +199,14 @@ export function withParams(
     progress: (given) => operation.progress(given),
     log: (given) => operation.log(given),
     ask: (request, within) => operation.ask(request, within),
+    passage: () => operation.passage?.(),
   }
+}
+
+/** The operation of somebody who reads the result: it comes whole. */
+export function withWholeResult(operation: Operation): Operation {
+  const { sent, forProgram } = operation
+  return { ...withParams(operation, operation.params), sent, forProgram, passage: () => undefined }
 }
 
 /**

@@ -22,7 +22,7 @@ export async function withoutOwnMeta(outcome: Outcome): Promise<Outcome> {
     const own = meta.names().filter((name) => name.toLowerCase().startsWith(ownPrefix))
     if (own.length === 0) return outcome
     const changed = meta.with(Object.fromEntries(own.map((name) => [name, undefined])))
-    return { kind: 'result', result: result.with({ _meta: changed }) }
+    return { ...outcome, result: result.with({ _meta: changed }) }
   } catch (cause) {
     if (cause instanceof JsonError) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
     throw cause

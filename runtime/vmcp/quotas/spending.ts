@@ -10,7 +10,7 @@ import type { Quotas, QuotaState, QuotaUse, Reservation } from '../../policy/ind
 import type { Delivery } from '../backends/transport/http.ts'
 import type { CatalogEntry } from '../catalog/types.ts'
 import { isHeaderMismatch } from '../pipeline/mirrored.ts'
-import type { Operation, Outcome } from '../pipeline/operation.ts'
+import { type Operation, type Outcome, sizeOf } from '../pipeline/operation.ts'
 import { withoutOwnMeta } from './own-meta.ts'
 
 /** Member of `_meta` in which a backend reports what a call cost, in micro-units. */
@@ -82,7 +82,7 @@ export class Spending {
   ): Promise<QuotaUse> {
     // It was not carried out, and is made again.
     if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
-    const { length: bytes } = outcome.kind === 'error' ? outcome.error : outcome.result
+    const bytes = sizeOf(outcome)
     if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes('"_meta"')) return { sent, bytes }
     const cost = (await metaOf(outcome.result))?.value(costKey)
     if (cost === undefined) return { sent, bytes }
@@ -98,7 +98,7 @@ async function telling(outcome: Outcome, near: readonly QuotaState[]): Promise<O
   const meta = await metaOf(outcome.result)
   if (!meta) return outcome
   const changed = meta.with({ [leftKey]: JSON.stringify(near) })
-  return { kind: 'result', result: new JsonObject(outcome.result).with({ _meta: changed }) }
+  return { ...outcome, result: new JsonObject(outcome.result).with({ _meta: changed }) }
 }
 
 /** Empty where there is none; undefined where there is something else in its place, or it is too large. */

@@ -10,7 +10,7 @@ import type { Message } from '../../../mcp/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
-import type { Delivery, ResponseLimit } from '../transport/http.ts'
+import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
@@ -48,6 +48,8 @@ export interface SendOptions {
   readonly delivery?: Delivery | undefined
   /** Bounds the response to this very message. */
   readonly limit?: ResponseLimit | undefined
+  /** Takes a large result apart while it arrives; see transport/http.ts. */
+  readonly splitterFor?: BackendRequest['splitterFor']
   /** Receives what arrives on the response to this very message. */
   readonly onMessage: (message: Message) => void
 }

@@ -33,6 +33,7 @@ import {
   outgoing,
   type Request,
   type ServerInfo,
+  splitterOf,
 } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
 import { Inbound, type Pending } from './inbound.ts'
@@ -250,7 +251,8 @@ export class SessionConnection implements BackendConnection {
     try {
       const { channel, inbound } = open
       const outcome = await this.#roundTrip(channel, inbound, id, message, request.sender, deadline, request)
-      if (request.method === 'tools/call' && outcome.kind === 'result') refuseTask(outcome.result)
+      if (request.method === 'tools/call' && outcome.kind === 'result' && !outcome.passed)
+        refuseTask(outcome.result)
       return outcome
     } catch (error) {
       if (deadline.signal.aborted) {
@@ -303,6 +305,7 @@ export class SessionConnection implements BackendConnection {
           method: request?.method ?? 'initialize',
           delivery: request?.delivery,
           limit: request?.limit,
+          splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
           onMessage: (received: Message) => inbound.handle(received, pending),
         })
         .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))

@@ -87,7 +87,8 @@ export class Inbound {
   #response(message: Message, on: Pending | undefined): void {
     const pending = this.#withId(message.id, on)
     if (!pending) return
-    if (message.result) pending.resolve({ kind: 'result', result: message.result })
+    const { passed } = message
+    if (message.result) pending.resolve({ kind: 'result', result: message.result, ...(passed && { passed }) })
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 

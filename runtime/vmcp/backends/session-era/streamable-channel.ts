@@ -30,6 +30,7 @@ import {
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
+import { messageIn } from '../transport/arriving-result.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
@@ -127,6 +128,11 @@ export class StreamableChannel implements BackendChannel {
       rpcMethod: options.method,
       delivery: options.delivery,
       limit: options.limit,
+      // What can be resumed after a cut is read whole: it may come once more from the beginning.
+      splitterFor: (event) =>
+        event?.id === undefined && position.lastEventId === undefined
+          ? options.splitterFor?.(event)
+          : undefined,
       control,
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
@@ -174,7 +180,7 @@ export class StreamableChannel implements BackendChannel {
   ): void | Promise<void> {
     if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
-    const message = readServerMessage(event.data())
+    const message = messageIn(event)
     return message instanceof Promise ? message.then(onMessage) : onMessage(message)
   }
 
@@ -313,6 +319,7 @@ function isStatelessError(error: Buffer): boolean {
 
 /** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
 async function readMessage(response: BackendResponse): Promise<Message | undefined> {
+  if (response.message) return response.message
   if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
   const type = response.headers['content-type']
   const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)

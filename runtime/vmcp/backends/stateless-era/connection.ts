@@ -27,8 +27,9 @@ import {
 } from '../../../mcp/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
-import { type BackendConnection, outgoing, type Request, type ServerInfo } from '../connection.ts'
+import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
+import { messageIn } from '../transport/arriving-result.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { sendToBackend } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
@@ -103,12 +104,13 @@ export class StatelessConnection implements BackendConnection {
 
   async #once(request: Request, deadline: Deadline): Promise<Outcome> {
     const id = String(this.#nextId++)
-    const outcome = await this.#exchange(request, id, deadline.signal)
+    const outcome = await this.#exchange(request, id, deadline)
     return request.relay?.bridges ? forSession(request.method, outcome) : outcome
   }
 
   /** Sends a request; resolves with its response, wherever on the way that arrives. */
-  #exchange(request: Request, id: string, signal: AbortSignal): Promise<Outcome> {
+  #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
+    const { signal } = deadline
     const { target, info } = this.#options
     const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
     return new Promise((resolve, reject) => {
@@ -128,7 +130,7 @@ export class StatelessConnection implements BackendConnection {
       }
       const onEvent = (event: SseEvent): void | Promise<void> => {
         if (event.size === 0 || responded) return undefined
-        const message = readServerMessage(event.data())
+        const message = messageIn(event)
         return message instanceof Promise ? message.then(onMessage) : onMessage(message)
       }
       sendToBackend(target, request.sender, {
@@ -139,6 +141,7 @@ export class StatelessConnection implements BackendConnection {
         rpcMethod: request.method,
         delivery: request.delivery,
         limit: request.limit,
+        splitterFor: (event) => splitterOf(request.relay, id, deadline, { replaces: event !== undefined }),
         control,
         onEvent,
       })
@@ -197,7 +200,7 @@ async function responseOf(response: BackendResponse, id: string): Promise<Outcom
   if (response.stream) throw protocolError('the stream ended before the response')
   let message: Message
   try {
-    message = await readServerMessage(response.body)
+    message = response.message ?? (await readServerMessage(response.body))
   } catch (cause) {
     if (foreign.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
     throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
@@ -229,7 +232,8 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
     return { kind: 'error', error: message.error }
   if (!message.result || message.id !== id) return undefined
   const type = new JsonObject(message.result).value('resultType')
-  if (type === undefined || type === 'complete') return { kind: 'result', result: message.result }
+  const { result, passed } = message
+  if (type === undefined || type === 'complete') return { kind: 'result', result, ...(passed && { passed }) }
   if (type === 'input_required') return { kind: 'input', result: message.result }
   throw protocolError('a result of a kind that was not agreed on')
 }

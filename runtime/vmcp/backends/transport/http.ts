@@ -6,7 +6,18 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { type Handle, inTurns, joined, largeBytes, protocolError, type SseEvent } from '../../../mcp/index.ts'
+import {
+  type Handle,
+  inTurns,
+  joined,
+  largeBytes,
+  largeMemberBytes,
+  type Message,
+  protocolError,
+  type ResultSplitter,
+  type SseEvent,
+  TurnQueue,
+} from '../../../mcp/index.ts'
 import {
   codedAnswer,
   type DispatchController,
@@ -15,11 +26,14 @@ import {
   Pieces,
   reasonOf,
 } from '../../../net/index.ts'
+import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { EventFeed } from './event-feed.ts'
 
 /** Largest answer, and largest single event, of a backend. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
+/** What a message holds at most beside its result. */
+export const envelopeBytes = 4_096
 
 export interface BackendRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -31,6 +45,11 @@ export interface BackendRequest {
   readonly repeatable?: boolean | undefined
   /** Bounds what a successful response may hold before it is cut, and says what to fail with. */
   readonly limit?: ResponseLimit | undefined
+  /**
+   * Takes a large result apart while it arrives; undefined: it is read whole. Of an event stream it is told the event, and
+   * what is not UTF-8 is replaced there.
+   */
+  readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Told when the request leaves. */
   readonly delivery?: Delivery | undefined
   /** Gets a way to end the exchange early while it runs. */
@@ -64,8 +83,10 @@ export interface BackendResponse {
   readonly headers: IncomingHttpHeaders
   /** True when the response was an event stream, which has ended now. */
   readonly stream: boolean
-  /** Whole body; empty for a stream. */
+  /** Whole body; empty for a stream, and for a message that was read as it came. */
   readonly body: Buffer
+  /** The message, when a part of it has gone on to the client already. */
+  readonly message?: Message | undefined
 }
 
 /**
@@ -151,6 +172,9 @@ class ResponseHandler implements DispatchHandler {
   #headers: IncomingHttpHeaders = {}
   #events: EventFeed | undefined
   readonly #body = new Pieces()
+  #size = 0
+  #arriving: ArrivingResult | undefined
+  #parts: TurnQueue<ArrivedPart> | undefined
   #done = false
 
   constructor(
@@ -168,6 +192,7 @@ class ResponseHandler implements DispatchHandler {
   fail(error: Error): void {
     if (!this.#finish()) return
     this.#events?.close()
+    this.#parts?.close()
     this.#controller?.abort(error)
     this.#reject(error)
   }
@@ -197,6 +222,7 @@ class ResponseHandler implements DispatchHandler {
       maxBytes: this.#maxBytes,
       onEvent,
       onRetry,
+      splitterFor: this.#request.limit ? undefined : this.#request.splitterFor,
       onError: (cause) => this.fail(this.#events?.overflowed ? this.#tooLarge() : asProtocolError(cause)),
     })
     onStream?.(headers)
@@ -212,8 +238,36 @@ class ResponseHandler implements DispatchHandler {
       this.#holdBack(controller)
       return
     }
-    this.#body.add(chunk)
-    if (this.#body.size > this.#maxBytes) this.fail(this.#tooLarge())
+    const before = this.#size
+    this.#size += chunk.length
+    if (this.#size > this.#maxBytes) return this.fail(this.#tooLarge())
+    if (this.#arriving) this.#arriving.push(chunk)
+    else this.#body.add(chunk)
+    if (before < largeMemberBytes && this.#size >= largeMemberBytes) this.#beginArriving()
+    this.#holdBack(controller)
+  }
+
+  /** The response is large: it is taken apart from now on, if it may be. */
+  #beginArriving(): void {
+    const { limit, splitterFor } = this.#request
+    if (this.#status !== 200 || !/^\s*application\/json\b/i.test(String(this.#headers['content-type'])))
+      return
+    // Of a result that turns out too large nothing may have gone on.
+    if (limit && !(Number(this.#headers['content-length']) <= limit.bytes - envelopeBytes)) return
+    const splitter = splitterFor?.()
+    if (!splitter) return
+    const parts = new TurnQueue<ArrivedPart>(
+      (part) => part.of.take(part.bytes),
+      (cause) => this.fail(asProtocolError(cause)),
+    )
+    this.#parts = parts
+    this.#arriving = new ArrivingResult(splitter, (part) => parts.push(part))
+    for (const piece of this.#body.take()) this.#arriving.push(piece)
+  }
+
+  /** Set while what has arrived is being read. */
+  get #reading(): Promise<void> | undefined {
+    return this.#events?.reading ?? this.#parts?.busy
   }
 
   get #maxBytes(): number {
@@ -226,9 +280,9 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
-  /** Nothing more is taken from the backend while what it has sent is being read. */
+  /** Nothing more is taken from the backend while what it has sent is being read, or the client takes no more of it. */
   #holdBack(controller: DispatchController): void {
-    const reading = this.#events?.reading
+    const reading = this.#reading
     if (!reading || controller.paused) return
     controller.pause()
     void reading.then(() => controller.resume())
@@ -246,17 +300,25 @@ class ResponseHandler implements DispatchHandler {
 
   /** What has arrived counts before the end does. */
   #afterEvents(work: () => void): void {
-    const reading = this.#events?.reading
+    const reading = this.#reading
     if (reading) void reading.then(() => this.#afterEvents(work))
     else work()
   }
 
   async #complete(): Promise<void> {
     if (this.#done) return
-    const { size } = this.#body
-    const body = size < largeBytes ? this.#body.whole() : await inTurns(joined(this.#body.take(), size))
+    let message: Message | undefined
+    try {
+      message = this.#arriving?.end()
+    } catch (cause) {
+      this.fail(asProtocolError(cause))
+      return
+    }
+    const pieces = this.#arriving?.held ?? this.#body
+    const body = pieces.size < largeBytes ? pieces.whole() : await inTurns(joined(pieces.take(), pieces.size))
     if (!this.#finish()) return
-    this.#resolve({ status: this.#status, headers: this.#headers, stream: this.#events !== undefined, body })
+    const stream = this.#events !== undefined
+    this.#resolve({ status: this.#status, headers: this.#headers, stream, body, message })
   }
 }
 

@@ -7,9 +7,15 @@
  * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import type { Outcome } from '../../pipeline/operation.ts'
+import { type Outcome, sizeOf } from '../../pipeline/operation.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
-import { type BackendResponse, type BackendRequest, exchangeWithBackend, type ResponseLimit } from './http.ts'
+import {
+  type BackendResponse,
+  type BackendRequest,
+  envelopeBytes,
+  exchangeWithBackend,
+  type ResponseLimit,
+} from './http.ts'
 
 /** Requests that change nothing at a backend. */
 const repeatableMethods: ReadonlySet<string> = new Set([
@@ -46,9 +52,6 @@ const maxPageBytes = 8 * 1024 * 1024
 const openings: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
-/** What a message holds beside its result. */
-const envelopeBytes = 4_096
-
 /** The outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its kind. */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
@@ -56,8 +59,7 @@ export function withinLimit(
   outcome: Outcome,
 ): Outcome {
   const limit = resultLimit(rpcMethod, limits)
-  const { length } = outcome.kind === 'error' ? outcome.error : outcome.result
-  if (limit && length > limit.bytes - envelopeBytes) throw limit.error()
+  if (limit && sizeOf(outcome) > limit.bytes - envelopeBytes) throw limit.error()
   return outcome
 }
 

@@ -186,6 +186,7 @@ export class SessionProtocol {
       sink: {
         send,
         ask: (request, signal) => session.askBy(send, request, eitherOf(operation.signal, signal)),
+        passage: () => response.passage?.(id, 'session'),
       },
     })
     let cancelled = false
@@ -201,7 +202,10 @@ export class SessionProtocol {
     try {
       const outcome = await this.#options.perform(operation)
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
-      else response.endResult(id, await resultFor(message.method, outcome.result))
+      else {
+        const passed = outcome.kind === 'result' ? outcome.passed : undefined
+        response.endResult(id, await resultFor(message.method, outcome.result), passed)
+      }
       this.#note(session, message.method, params)
     } catch (error) {
       if (cancelled) response.drop()

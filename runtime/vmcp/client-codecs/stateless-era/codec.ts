@@ -22,6 +22,7 @@ import {
   logLevels,
   type Message,
   MessageError,
+  type PassedMembers,
   rawErrorMessage,
   requireAbility,
   resultMessage,
@@ -229,7 +230,11 @@ export class StatelessEdge {
   ): Promise<void> {
     const { operation } = call
     const { ask } = operation.sink
-    operation.sink = { send: (bytes) => reply.send(bytes), ask }
+    operation.sink = {
+      send: (bytes) => reply.send(bytes),
+      ask,
+      passage: () => reply.passage(id, 'stateless'),
+    }
     const ignore = reply.onClose(() => call.cancel(new Error('the client went away')))
     try {
       const step = await call.step()
@@ -243,7 +248,7 @@ export class StatelessEdge {
         this.#finishInput(reply, id, method, step.outcome.result, call, binding)
       else if (step.outcome.kind === 'error')
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
-      else await this.#finish(reply, id, method, step.outcome.result)
+      else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)
     } finally {
       ignore()
     }
@@ -273,8 +278,14 @@ export class StatelessEdge {
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
-  async #finish(reply: Reply, id: string, method: string, result: Buffer): Promise<void> {
-    reply.endResult(id, await this.#complete(method, result))
+  async #finish(
+    reply: Reply,
+    id: string,
+    method: string,
+    result: Buffer,
+    passed?: PassedMembers,
+  ): Promise<void> {
+    reply.endResult(id, await this.#complete(method, result), passed)
   }
 
   /** Pages of lists are made once for many requests, and so is their form here. */
