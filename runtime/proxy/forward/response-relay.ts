@@ -158,6 +158,8 @@ export class ResponseRelay implements DispatchHandler {
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
+    // It may be open for days, and nobody reads the head as it came again: 1.5 KB of each stream.
+    if (this.#controller) this.#controller.rawHeaders = null
     holdsStream(res, () => this.#endStream())
     // Only a client of the HTTP+SSE (deprecated) transport waits for an endpoint; the newer ones have a session or send POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
