@@ -25,13 +25,13 @@ interface Rig {
 /** A virtual server in front of a backend whose tool answers as it is told. */
 async function startRig(
   t: Test,
-  answer: (request: RawRequest) => void,
+  answer: (request: RawRequest) => void | Promise<void>,
   more: Readonly<Record<string, unknown>> = {},
 ): Promise<Rig> {
   const backend = await startRawBackend({
     responses: {
-      'tools/call': (request) => {
-        answer(request)
+      'tools/call': async (request) => {
+        await answer(request)
         return undefined
       },
     },
