@@ -20,8 +20,13 @@ if (Number(running.split('.')[0]) < floor) {
 // Taken as they are: manifests/bundle/builtins.ts says why nothing is imported.
 const { existsSync } = process.getBuiltinModule('node:fs')
 const { enableCompileCache } = process.getBuiltinModule('node:module')
+const { availableParallelism } = process.getBuiltinModule('node:os')
 const { join } = process.getBuiltinModule('node:path')
 const { setFlagsFromString } = process.getBuiltinModule('node:v8')
+
+// V8 shares each collection of young objects out among threads, which then wait for one another. Without that, a tool call takes
+// 20 % less CPU on one core (270 to 215 µs, the machine busy), and 5 to 10 % less on two.
+if (availableParallelism() <= 2) setFlagsFromString('--no-parallel-scavenge')
 
 // The HTTP parser of undici is WebAssembly. Compiled a second time, by the optimizing compiler, it takes 1 µs less for each
 // response, and the compilation takes 100 ms and 14 MB that never come back. schemas/cedar/engine.ts allows it again.

@@ -81,15 +81,18 @@ export function checkParamTypes(method: string, params: JsonObject): void {
 }
 
 function checkMembers(object: JsonObject, types: Members, path: string): void {
-  for (const [name, type] of Object.entries(types)) {
+  for (const name in types) {
     const raw = object.raw(name)
-    if (raw !== undefined && raw[0] !== nullByte) checkValue(raw, type, `${path}${name}`)
+    const type = types[name]
+    if (raw === undefined || raw[0] === nullByte || type === undefined) continue
+    const at = `${path}${name}`
+    if (typeof type === 'object') checkMembers(memberOf(object, name, at), type, `${at}.`)
+    else checkValue(raw, type, at)
   }
 }
 
-function checkValue(raw: Buffer, type: Type, path: string): void {
-  if (typeof type === 'object') checkMembers(objectIn(raw, path), type, `${path}.`)
-  else if (type === 'texts')
+function checkValue(raw: Buffer, type: Exclude<Type, Members>, path: string): void {
+  if (type === 'texts')
     for (const [name, value] of objectIn(raw, path).entries())
       checkValue(value, 'string', `${path}.${shown(name)}`)
   else if (type === 'strings') {
@@ -129,14 +132,29 @@ function isToken(raw: Buffer): boolean {
   return raw[0] === stringByte || /^-?\d+$/.test(raw.toString('latin1', 0, 64))
 }
 
+function memberOf(object: JsonObject, name: string, path: string): JsonObject {
+  let member: JsonObject | undefined
+  try {
+    member = object.object(name)
+  } catch (cause) {
+    throw unread(path, cause)
+  }
+  if (!member) throw wrong(path, 'object')
+  return member
+}
+
 function objectIn(raw: Buffer, path: string): JsonObject {
   if (raw[0] !== 0x7b) throw wrong(path, 'object')
   try {
     return new JsonObject(raw)
   } catch (cause) {
-    if (!(cause instanceof JsonError)) throw cause
-    throw invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
+    throw unread(path, cause)
   }
+}
+
+function unread(path: string, cause: unknown): unknown {
+  if (!(cause instanceof JsonError)) return cause
+  return invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
 }
 
 /** Names of arguments are the sender's own text. */

@@ -10,7 +10,17 @@ import { comma, objectEnd } from './json/pieces.ts'
 
 /** `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
-  return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), objectEnd])
+  return framed(`{"jsonrpc":"2.0","id":${id},"result":`, bytes(result))
+}
+
+/** An object that begins with `head` and ends with the value of its last member. */
+function framed(head: string, value: Buffer): Buffer {
+  const headBytes = Buffer.byteLength(head)
+  const message = Buffer.allocUnsafe(headBytes + value.length + objectEnd.length)
+  message.write(head)
+  message.set(value, headBytes)
+  message.set(objectEnd, headBytes + value.length)
+  return message
 }
 
 /** As resultMessage, in pieces: a large result is not copied. */
@@ -55,7 +65,7 @@ export function notificationMessage(method: string, params?: Buffer | string): B
 function call(head: string, params: Buffer | string | undefined): Buffer {
   if (params === undefined) return Buffer.from(`${head}}`)
   if (typeof params === 'string') return Buffer.from(`${head},"params":${params}}`)
-  return Buffer.concat([Buffer.from(`${head},"params":`), params, objectEnd])
+  return framed(`${head},"params":`, params)
 }
 
 function bytes(value: Buffer | string): Buffer {

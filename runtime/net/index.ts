@@ -37,4 +37,4 @@ export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './p
 export { guardedLookup, type LookupAll, type TlsMaterial } from './outgoing/connector.ts'
 export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'
 export { randomBuffer } from './random.ts'
-export { abortable, atMost, pause, reasonOf } from './waiting.ts'
+export { abortable, type AnySignal, atMost, LazySignal, pause, reasonOf, signalOf } from './waiting.ts'

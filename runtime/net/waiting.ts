@@ -1,7 +1,7 @@
 /** Waiting that a signal can end: for a promise, or for some time. */
 
 /** Waits for a promise no longer than the signal allows; then rejects with the signal's reason. The work goes on. */
-export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined): Promise<T> {
   if (!signal) return promise
   if (signal.aborted) {
     // Nobody waits any more, so nobody is to be surprised by how it ends.
@@ -16,7 +16,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** Waits, unless the signal fires first; then it rejects with the signal's reason. The timer never keeps a process alive. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: AnySignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
       reject(reasonOf(signal))
@@ -52,6 +52,60 @@ export async function atMost<T, L>(ms: number, work: Promise<T>, late: () => L):
 }
 
 /** Why a signal fired. */
-export function reasonOf({ reason }: AbortSignal): Error {
+export function reasonOf({ reason }: AnySignal): Error {
   return reason instanceof Error ? reason : new Error('cancelled')
+}
+
+/**
+ * Stands for an AbortSignal that nearly nobody asks for: one is made with the first use of `signal`. Listeners cost an entry in a
+ * list, where those of an AbortSignal, a controller included, cost each call of a tool some microseconds.
+ */
+export class LazySignal {
+  #aborted = false
+  #reason: Error | undefined
+  #controller: AbortController | undefined
+  readonly #listeners: (() => void)[] = []
+
+  get aborted(): boolean {
+    return this.#aborted
+  }
+
+  get reason(): Error | undefined {
+    return this.#reason
+  }
+
+  /** Fires together with this one. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#reason)
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason counts. */
+  abort(reason: Error): void {
+    if (this.#aborted) return
+    this.#aborted = true
+    this.#reason = reason
+    this.#controller?.abort(reason)
+    for (const listener of this.#listeners.splice(0)) listener()
+  }
+
+  /** Called once, when it fires; never when it has fired already. */
+  addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
+    if (!this.#aborted) this.#listeners.push(listener)
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    const at = this.#listeners.lastIndexOf(listener)
+    if (at >= 0) this.#listeners.splice(at, 1)
+  }
+}
+
+export type AnySignal = AbortSignal | LazySignal
+
+/** For what takes nothing but an AbortSignal. */
+export function signalOf(signal: AnySignal): AbortSignal {
+  return signal instanceof LazySignal ? signal.signal : signal
 }

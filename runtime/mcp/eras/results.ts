@@ -5,7 +5,7 @@
  * Everything is marked private: what one caller may see is nobody else's business, whatever a server says.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
-import { JsonObject } from '../json/object.ts'
+import { type Changes, JsonObject } from '../json/object.ts'
 import { atOnce, joined, largeBytes, readMembers, type TurnWork } from '../json/turns.ts'
 import { metaKey, rpcCode } from '../protocol.ts'
 import { withoutReservedMetaInTurns } from './reserved-meta.ts'
@@ -25,13 +25,18 @@ const ownTtlMs = 0
 
 /** A complete result in stateless dress. `serverInfo` is raw JSON. */
 export function completeResult(method: string, result: Buffer, serverInfo: string): Buffer {
-  return atOnce(completeResultInTurns(method, result, serverInfo))
+  const object = new JsonObject(result)
+  return object.with(completing(method, object, serverInfo))
 }
 
 /** As completeResult. */
 export function* completeResultInTurns(method: string, result: Buffer, serverInfo: string): TurnWork<Buffer> {
   yield* readMembers(result)
   const object = new JsonObject(result)
+  return yield* joined(object.parts(completing(method, object, serverInfo)))
+}
+
+function completing(method: string, object: JsonObject, serverInfo: string): Changes {
   const meta = object.object('_meta')
   const changes: Record<string, Buffer | string> = {
     resultType: '"complete"',
@@ -42,7 +47,7 @@ export function* completeResultInTurns(method: string, result: Buffer, serverInf
     changes['ttlMs'] = /^\d{1,15}$/.test(ttl) ? ttl : String(ownTtlMs)
     changes['cacheScope'] = '"private"'
   }
-  return yield* joined(object.parts(changes))
+  return changes
 }
 
 /** An interim result: what is asked, and the state to bring back. */
@@ -83,7 +88,20 @@ const statelessMembers: readonly string[] = ['resultType', 'ttlMs', 'cacheScope'
  * JsonError when a member that matters stands there twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
-  return atOnce(sessionResultInTurns(raw))
+  return isOfSession(raw) ? raw : atOnce(sessionResultInTurns(raw))
+}
+
+/** What a result contains where something may have to be changed; an escape may write any of the others. */
+const marks: readonly string[] = [
+  '\\u',
+  'io.modelcontextprotocol',
+  '"structuredContent"',
+  ...statelessMembers.map((name) => `"${name}"`),
+]
+
+/** True when nothing in a result can need a change, which is found without taking it apart. */
+function isOfSession(raw: Buffer): boolean {
+  return raw.length < largeBytes && !marks.some((mark) => raw.includes(mark))
 }
 
 /** As sessionResult. */

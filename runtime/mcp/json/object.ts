@@ -14,6 +14,8 @@ export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 export class JsonObject {
   readonly bytes: Buffer
   readonly #members: readonly JsonMember[]
+  /** The last one that `object` has read: the metadata of a message is asked for again and again. */
+  #object: { readonly name: string; readonly value: JsonObject } | undefined
 
   /** Throws JsonError when `bytes` is not one complete object with distinct member names. */
   constructor(bytes: Buffer, options: { ignoreCase?: boolean; maxValues?: number } = {}) {
@@ -25,12 +27,15 @@ export class JsonObject {
     this.#members = members
   }
 
+  #member(name: string): JsonMember | undefined {
+    for (const member of this.#members) if (member.name === name) return member
+    return undefined
+  }
+
   /** Raw JSON text of a member. */
   raw(name: string): Buffer | undefined {
-    for (const member of this.#members) {
-      if (member.name === name) return this.bytes.subarray(member.from, member.to)
-    }
-    return undefined
+    const member = this.#member(name)
+    return member && this.bytes.subarray(member.from, member.to)
   }
 
   /** Decoded value of a member; undefined when absent. */
@@ -41,14 +46,19 @@ export class JsonObject {
 
   /** The member when it is a string. */
   text(name: string): string | undefined {
-    const raw = this.raw(name)
-    return raw?.[0] === 0x22 ? readString(raw, 0, raw.length) : undefined
+    const member = this.#member(name)
+    if (!member || this.bytes[member.from] !== 0x22) return undefined
+    return readString(this.bytes, member.from, member.to)
   }
 
   /** The member when it is an object. */
   object(name: string): JsonObject | undefined {
-    const raw = this.raw(name)
-    return raw?.[0] === 0x7b ? new JsonObject(raw) : undefined
+    if (this.#object?.name === name) return this.#object.value
+    const member = this.#member(name)
+    if (!member || this.bytes[member.from] !== 0x7b) return undefined
+    const value = new JsonObject(this.bytes.subarray(member.from, member.to))
+    this.#object = { name, value }
+    return value
   }
 
   names(): string[] {

@@ -8,7 +8,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject, rpcCode } from '../../mcp/index.ts'
-import type { Log } from '../../net/index.ts'
+import { type AnySignal, type Log, signalOf } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { OperationClient, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { type Sender, WrongEra } from './session-era/channel.ts'
@@ -108,14 +108,14 @@ export class Backend {
     return server
   }
 
-  async #era(sender: Sender, signal: AbortSignal): Promise<'session' | 'stateless'> {
-    if (this.#verdict !== 'unknown') return this.#verdict
+  async #probed(sender: Sender, signal: AnySignal): Promise<'session' | 'stateless'> {
     this.#verdict = await this.#probe(sender, signal)
     return this.#verdict === 'stateless' ? 'stateless' : 'session'
   }
 
-  #probe(sender: Sender, signal: AbortSignal): Promise<ProbedEra> {
-    this.#probing ??= probeEra(this.settings.target, this.#options.info, sender, signal).finally(() => {
+  #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
+    const { target } = this.settings
+    this.#probing ??= probeEra(target, this.#options.info, sender, signalOf(signal)).finally(() => {
       this.#probing = undefined
     })
     return this.#probing
@@ -127,7 +127,9 @@ export class Backend {
     const startedAt = this.counter.started()
     let failed = true
     try {
-      const outcome = await this.measured(asked, (request) => this.#call(client, request))
+      const outcome = await this.measured(asked, (request) =>
+        this.#observed(() => this.#call(client, request)),
+      )
       failed = false
       return outcome
     } finally {
@@ -141,16 +143,21 @@ export class Backend {
   }
 
   async #call(client: OperationClient, request: Request): Promise<Outcome> {
-    return this.#observed(() =>
-      this.#inEra(request.sender, request.signal, async (era) => {
-        if (era === 'stateless') return this.#callStateless(client, request)
-        if (client.session)
-          return this.#forSession(client.session, client, request.sender).connection.request(request)
-        return this.#pooledRequest(client, request)
-      })
-        .catch((error: unknown) => outcomeOf(error))
-        .then((outcome) => withinLimit(this.settings.target, request.method, outcome)),
-    )
+    const { sender, signal, method } = request
+    let outcome: Outcome
+    try {
+      outcome = await this.#inEra(sender, signal, (era) => this.#callIn(era, client, request))
+    } catch (error) {
+      outcome = outcomeOf(error)
+    }
+    return withinLimit(this.settings.target, method, outcome)
+  }
+
+  #callIn(era: 'session' | 'stateless', client: OperationClient, request: Request): Promise<Outcome> {
+    if (era === 'stateless') return this.#callStateless(client, request)
+    if (client.session)
+      return this.#forSession(client.session, client, request.sender).connection.request(request)
+    return this.#pooledRequest(client, request)
   }
 
   /**
@@ -159,10 +166,10 @@ export class Backend {
    */
   async #inEra<T>(
     sender: Sender,
-    signal: AbortSignal,
+    signal: AnySignal,
     work: (era: 'session' | 'stateless') => Promise<T>,
   ): Promise<T> {
-    const era = await this.#era(sender, signal)
+    const era = this.#verdict === 'unknown' ? await this.#probed(sender, signal) : this.#verdict
     try {
       return await work(era)
     } catch (error) {
@@ -172,7 +179,7 @@ export class Backend {
   }
 
   /** Asks the backend again what it speaks; drops all connections when that is not `era` any more. */
-  async #hasChanged(era: 'session' | 'stateless', sender: Sender, signal: AbortSignal): Promise<boolean> {
+  async #hasChanged(era: 'session' | 'stateless', sender: Sender, signal: AnySignal): Promise<boolean> {
     if (this.settings.transport === 'sse') return false
     if (this.#verdict !== 'unknown' && this.#verdict !== era) return true
     const verdict = await this.#probe(sender, signal)

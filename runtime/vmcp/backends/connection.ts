@@ -8,6 +8,7 @@ import {
   type ResultPassage,
   ResultSplitter,
 } from '../../mcp/index.ts'
+import type { AnySignal } from '../../net/index.ts'
 import type { Ask, AskReply, Outcome } from '../pipeline/operation.ts'
 import type { Sender } from './session-era/channel.ts'
 import type { Deadline } from './transport/deadline.ts'
@@ -42,7 +43,7 @@ export interface Request {
   readonly sender: Sender
   /** Capabilities of the client behind the request, raw JSON; a stateless backend is told with each request. */
   readonly capabilities: Buffer
-  readonly signal: AbortSignal
+  readonly signal: AnySignal
   /** Time that the backend has; time in which it waits for a response of the client does not count. */
   readonly timeoutMs: number
   /** Bounds the response more than the limits of the configuration do. */
@@ -52,7 +53,7 @@ export interface Request {
   /** Told when the request itself leaves, and not what opens the way to it. */
   readonly delivery?: Delivery | undefined
   /** Mirrored argument headers (stateless era). */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Trace context for `_meta`; replaces the client's own. */
   readonly trace?: Readonly<Record<string, string>>
 }

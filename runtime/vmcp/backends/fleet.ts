@@ -129,7 +129,7 @@ export class Fleet {
       target: {
         url,
         dispatcher: this.#dispatcher(ready, backend.caBundlePath),
-        credentials: auth.credentials,
+        credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
         trace: this.#options.observation?.calls.carrier,

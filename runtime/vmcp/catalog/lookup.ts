@@ -33,9 +33,20 @@ export class Lookup {
    * user has not connected is not down, but absent.
    */
   async view(client: OperationClient, { waitForFresh }: ViewOptions): Promise<Catalog> {
-    const { members, views, partialFailureMode, monitored } = this.#parts()
+    const { members, views, partialFailureMode } = this.#parts()
     const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
-    const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh, skipSlow }))
+    return this.#ready(client) ?? this.#complete(await views.of(members, client, { waitForFresh, skipSlow }))
+  }
+
+  /** What is known without waiting. Throws as `view` rejects. */
+  #ready(client: OperationClient): Catalog | undefined {
+    const { members, views } = this.#parts()
+    const view = views.ready(members, client)
+    return view && this.#complete(view)
+  }
+
+  #complete(view: View): Catalog {
+    const { partialFailureMode, monitored } = this.#parts()
     if (partialFailureMode === 'fail') {
       const all = monitored ? view.down : [...view.down, ...view.stale]
       const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED')
@@ -49,12 +60,18 @@ export class Lookup {
    * found may belong to a backend that requests are held back from.
    */
   async find<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): Promise<E | undefined> {
-    const found = look(await this.view(client, { waitForFresh: false }))
+    const found = this.findReady(client, look) ?? look(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#parts()
     // Backends that do not announce changes may offer something new; asked again at most once a second.
     for (const { listings } of members.values()) listings.expireUnannounced(client)
     return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
+  }
+
+  /** What is found without waiting; undefined says nothing yet. Throws as `view` rejects. */
+  findReady<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): E | undefined {
+    const catalog = this.#ready(client)
+    return catalog && look(catalog)
   }
 
   /** The own name behind what may be an alias; undefined when it is none. */

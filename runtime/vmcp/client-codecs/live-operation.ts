@@ -8,6 +8,7 @@ import {
   type ResultPassage,
   withoutReservedMeta,
 } from '../../mcp/index.ts'
+import { LazySignal } from '../../net/index.ts'
 import type { Ask, AskReply, OperationClient, Operation } from '../pipeline/operation.ts'
 
 /** Where what an operation says on its way is sent. */
@@ -41,7 +42,7 @@ export class LiveOperation implements Operation {
   /** May be exchanged: a parked operation goes on under another request. */
   sink: OperationSink
   readonly #logs: boolean
-  readonly #controller = new AbortController()
+  readonly lazySignal: LazySignal = new LazySignal()
 
   constructor(options: LiveOperationOptions) {
     this.method = options.message.method
@@ -56,11 +57,11 @@ export class LiveOperation implements Operation {
   }
 
   get signal(): AbortSignal {
-    return this.#controller.signal
+    return this.lazySignal.signal
   }
 
   cancel(reason: Error): void {
-    this.#controller.abort(reason)
+    this.lazySignal.abort(reason)
   }
 
   progress(params: Buffer): void {

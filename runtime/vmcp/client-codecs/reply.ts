@@ -52,6 +52,10 @@ export class Reply implements ClientResponse {
   #lasting: LastingStream | undefined
   #onClose: (() => void) | undefined
   readonly #abandoned = (): void => this.#onClose?.()
+  readonly #closed = (): void => {
+    if (!this.#lasting) this.#onClose?.()
+  }
+  readonly #ignore = (): void => void (this.#onClose = undefined)
   #streaming = false
   /** Set once a result is being passed on: nothing else is sent but its end. */
   #passing: Passage | undefined
@@ -106,15 +110,9 @@ export class Reply implements ClientResponse {
   }
 
   onClose(listener: () => void): () => void {
-    const closed = (): void => {
-      if (!this.#lasting) listener()
-    }
     this.#onClose = listener
-    this.res.once('close', closed)
-    return () => {
-      this.#onClose = undefined
-      this.res.off('close', closed)
-    }
+    this.res.on('close', this.#closed)
+    return this.#ignore
   }
 
   /** A stream that can be resumed needs its messages whole, and so does a client that could not tell where a part is missing. */

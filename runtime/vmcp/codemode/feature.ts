@@ -67,11 +67,8 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
     return made
   }
 
-  async function list(
-    operation: Operation,
-    next: (instead?: Operation) => Promise<Outcome>,
-  ): Promise<Outcome> {
-    const outcome = await next()
+  async function list(operation: Operation, next: Perform): Promise<Outcome> {
+    const outcome = await next(operation)
     if (outcome.kind !== 'result') return outcome
     const permitted = await permits(operation.client.caller, executeToolScriptName, operation.signal)
     const isFirst = (operation.params.text('cursor') ?? '') === ''
@@ -124,7 +121,8 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
   }
 
   return {
-    surface: (operation, next) => (operation.method === 'tools/list' ? list(operation, next) : next()),
+    surface: (operation, next) =>
+      operation.method === 'tools/list' ? list(operation, next) : next(operation),
     tools: [{ name: executeToolScriptName, run: execute }],
     async close() {
       end.abort(

@@ -18,7 +18,13 @@ import {
 } from '../../mcp/index.ts'
 import { type Aliases, mayBeAlias } from '../catalog/names/aliases.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { type Middleware, type OperationClient, withParams } from '../pipeline/operation.ts'
+import {
+  type Middleware,
+  type Operation,
+  type OperationClient,
+  type Outcome,
+  withParams,
+} from '../pipeline/operation.ts'
 
 export interface AliasParts {
   /** Longest name that clients are told; 0: whatever its length. */
@@ -31,24 +37,29 @@ export interface AliasParts {
 
 /** Calls by an alias go on under the tool's own name. */
 export function resolveAliases({ limit, nameOf }: Pick<AliasParts, 'limit' | 'nameOf'>): Middleware {
-  return async function resolveAliases(operation, next) {
-    const { method, params, client } = operation
-    if (method !== 'tools/call') return next()
-    const alias = params.text('name')
-    if (alias === undefined || !mayBeAlias(alias, limit())) return next()
-    const name = await nameOf(client, alias)
-    if (name === undefined || name === alias) return next()
-    return next(withParams(operation, new JsonObject(params.with({ name: JSON.stringify(name) }))))
+  async function resolved(operation: Operation, alias: string): Promise<Operation> {
+    const name = await nameOf(operation.client, alias)
+    if (name === undefined || name === alias) return operation
+    return withParams(operation, new JsonObject(operation.params.with({ name: JSON.stringify(name) })))
+  }
+  return function resolveAliases(operation, next) {
+    const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
+    if (alias === undefined || !mayBeAlias(alias, limit())) return next(operation)
+    return resolved(operation, alias).then(next)
   }
 }
 
 /** Lists show aliases in place of long names. */
 export function showAliases({ limit, peek }: Pick<AliasParts, 'limit' | 'peek'>): Middleware {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
-  return async function showAliases(operation, next) {
-    const outcome = await next()
-    if (operation.method !== 'tools/list' || outcome.kind !== 'result' || limit() === 0) return outcome
-    const { aliases } = peek(operation.client)
+  return function showAliases(operation, next) {
+    return operation.method === 'tools/list'
+      ? next(operation).then((outcome) => show(outcome, operation.client))
+      : next(operation)
+  }
+  async function show(outcome: Outcome, client: OperationClient): Promise<Outcome> {
+    if (outcome.kind !== 'result' || limit() === 0) return outcome
+    const { aliases } = peek(client)
     if (aliases.of.size === 0) return outcome
     const known = shown.get(outcome.result)
     if (known?.aliases === aliases) return { kind: 'result', result: known.result }

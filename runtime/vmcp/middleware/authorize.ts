@@ -11,7 +11,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AccessRequest, DecisionReport, Facts, FactsResponse, Gate, Origin } from '../../policy/index.ts'
-import type { OperationClient, Middleware, Operation } from '../pipeline/operation.ts'
+import type { OperationClient, Middleware, Operation, Outcome, Perform } from '../pipeline/operation.ts'
 
 export interface AuthorizeOptions {
   /** The gate in force; undefined: nobody is asked. Read for each operation, because a reload may replace it. */
@@ -43,10 +43,12 @@ export function authorize({
   originsOf,
   decided = () => {},
 }: AuthorizeOptions): Middleware {
-  return async function authorize(operation, next) {
-    const { method, params, client, signal } = operation
+  return function authorize(operation, next) {
     const present = gate()
-    if (!present) return next()
+    return present ? authorized(present, operation, next) : next(operation)
+  }
+  async function authorized(present: Gate, operation: Operation, next: Perform): Promise<Outcome> {
+    const { method, params, client, signal } = operation
     let report: DecisionReport | undefined
     try {
       await present.check(client.caller, method, params, {
@@ -62,7 +64,7 @@ export function authorize({
     decided(operation, 'allowed', report)
     // What was decided about is what is carried out, although the name may lead elsewhere in the meantime.
     operation.origin = decidedOrigin(operation.origin, report?.request.origin)
-    const outcome = await next()
+    const outcome = await next(operation)
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
     const result = await present.filter(client.caller, method, outcome.result, {

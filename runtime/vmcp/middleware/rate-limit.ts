@@ -13,7 +13,13 @@
 import { errors } from '../../../schemas/index.ts'
 import { limitedDenial } from '../../observe/index.ts'
 import { type LimitRefusal, rateLimitError, type RateLimiter } from '../../policy/index.ts'
-import { type Middleware, type Operation, type Outcome, refusedOutcome } from '../pipeline/operation.ts'
+import {
+  type Middleware,
+  type Operation,
+  type Outcome,
+  type Perform,
+  refusedOutcome,
+} from '../pipeline/operation.ts'
 
 export interface RateLimitOptions {
   /** The limiter in force; undefined: nothing is limited. Read for each operation, because a reload may replace it. */
@@ -23,13 +29,15 @@ export interface RateLimitOptions {
 }
 
 export function rateLimit({ limiter, callable }: RateLimitOptions): Middleware {
-  return async function rateLimit(operation, next) {
-    const { method, params, client } = operation
+  return function rateLimit(operation, next) {
     const present = limiter()
-    if (!present || method !== 'tools/call') return next()
+    return present && operation.method === 'tools/call' ? limited(present, operation, next) : next(operation)
+  }
+  async function limited(present: RateLimiter, operation: Operation, next: Perform): Promise<Outcome> {
+    const { method, params, client } = operation
     await callable(operation)
     const refusal = await present.take(client.caller, method, params)
-    if (!refusal) return next()
+    if (!refusal) return next(operation)
     if (client.era === 'stateless') throw rateLimitError(refusal)
     return readableRefusal(refusal)
   }

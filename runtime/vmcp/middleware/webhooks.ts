@@ -22,6 +22,7 @@ import {
   type Operation,
   type OperationClient,
   type Outcome,
+  type Perform,
   withParams,
   withWholeResult,
 } from '../pipeline/operation.ts'
@@ -38,13 +39,14 @@ export interface WebhookParts {
 }
 
 export function askWebhooks({ chain, ...parts }: WebhookParts): Middleware {
-  return async function askWebhooks(operation, next) {
+  return function askWebhooks(operation, next) {
     const present = chain()
-    if (!present?.concerns(operation.method)) return next()
+    return present?.concerns(operation.method) ? asked(present, operation, next) : next(operation)
+  }
+  async function asked(present: WebhookChain, operation: Operation, next: Perform): Promise<Outcome> {
     const origin = await originOf(operation, parts)
-    const asked = callOf(operation, operation.params, origin)
     const call = {
-      ...asked,
+      ...callOf(operation, operation.params, origin),
       ...(operation.method === 'tools/call' && {
         misfits: (structured: Buffer | undefined) => parts.misfits(operation, structured),
       }),

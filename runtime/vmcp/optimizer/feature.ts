@@ -112,11 +112,11 @@ export function makeOptimizer(
         const finds = await parts.permits(caller, findToolName, operation.signal)
         return { kind: 'result', result: finds ? toolList : callOnly }
       }
-      if (method !== 'tools/call') return next()
+      if (method !== 'tools/call') return next(operation)
       const name = params.text('name')
       if (name === undefined)
         throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: name must be a string' })
-      if (name === findToolName) return next()
+      if (name === findToolName) return next(operation)
       if (name === callToolName) return call(operation, next)
       throw notFound(name)
     },

@@ -16,7 +16,7 @@ import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup } from '../catalog/lookup.ts'
 import { factsIn, lookFor, refusedFacts, requireDecided, visible } from '../catalog/facts.ts'
 import { renderPage } from '../catalog/pages.ts'
-import type { CatalogEntry, ItemKind, ToolEntry } from '../catalog/types.ts'
+import type { CatalogEntry, ItemKind, RefusedEntry, ToolEntry } from '../catalog/types.ts'
 import type { QuotaParts } from '../quotas/spending.ts'
 import { type CallParts, EntryCalls } from './entry-calls.ts'
 import {
@@ -64,7 +64,7 @@ export class Core {
   }
 
   /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
-  async perform(operation: Operation): Promise<Outcome> {
+  perform(operation: Operation): Promise<Outcome> {
     const kind = listMethods[operation.method]
     if (kind) return this.#list(operation, kind)
     switch (operation.method) {
@@ -79,7 +79,7 @@ export class Core {
       case 'completion/complete':
         return this.#complete(operation)
       default:
-        throw new GatehouseError('METHOD_NOT_FOUND')
+        return Promise.reject(new GatehouseError('METHOD_NOT_FOUND'))
     }
   }
 
@@ -168,20 +168,27 @@ export class Core {
   }
 
   /**
-   * The tool that a call is for; its backend may be down. Rejects with INVALID_PARAMS when the call is malformed or there
-   * is no such tool, with BACKEND_UNAVAILABLE when that cannot be known now, and with HEADER_MISMATCH.
+   * The tool that a call is for; its backend may be down. Throws, or rejects with, INVALID_PARAMS when the call is malformed
+   * or there is no such tool, BACKEND_UNAVAILABLE when that cannot be known now, and HEADER_MISMATCH.
    */
-  async calledTool({ client, params, sent = params, headers, origin }: Operation): Promise<ToolEntry> {
+  calledTool(operation: Operation): ToolEntry | Promise<ToolEntry> {
+    const { client, params } = operation
     const name = requireText(params, 'name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
     }
-    const entry = await this.#lookup.find(
-      client,
-      (catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name),
-    )
-    if (!entry) throw this.#notFound(client, 'tool', name)
+    const look = (catalog: Catalog) => visible(catalog.tools.get(name)) ?? catalog.refusedTools.get(name)
+    const ready = this.#lookup.findReady(client, look)
+    if (ready) return this.#callable(operation, ready)
+    return this.#lookup.find(client, look).then((entry) => {
+      if (!entry) throw this.#notFound(client, 'tool', name)
+      return this.#callable(operation, entry)
+    })
+  }
+
+  #callable(operation: Operation, entry: ToolEntry | RefusedEntry): ToolEntry {
+    const { params, sent = params, headers, origin } = operation
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
     requireDecided(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, sent, headers)
@@ -194,7 +201,8 @@ export class Core {
   }
 
   async #callTool(operation: Operation): Promise<Outcome> {
-    const entry = await this.calledTool(operation)
+    const found = this.calledTool(operation)
+    const entry = found instanceof Promise ? await found : found
     const { run } = entry
     if (run) return this.#parts.guard?.around(operation, entry, run) ?? run(operation)
     try {

@@ -5,7 +5,7 @@
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, type Changes, type JsonObject } from '../../mcp/index.ts'
+import { argumentHeaders, type Changes, type JsonObject, type ResultPassage } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Relay, Request } from '../backends/connection.ts'
 import type { ResponseLimit } from '../backends/transport/http.ts'
@@ -16,7 +16,7 @@ import type { Guard } from '../guardrails/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import { withoutOwnMeta } from '../quotas/own-meta.ts'
 import { type QuotaParts, Spending } from '../quotas/spending.ts'
-import type { Operation, Outcome } from './operation.ts'
+import type { Ask, AskReply, Operation, Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 
 export interface CallParts extends LookupParts {
@@ -51,7 +51,7 @@ export class EntryCalls {
   }
 
   /** Calls what an entry leads to; also for tools that clients do not see. */
-  async call(
+  call(
     operation: Operation,
     entry: CatalogEntry,
     changes: Changes,
@@ -71,7 +71,7 @@ export class EntryCalls {
     changes: Changes,
     { timeoutMs = 0, bridges = false, isStep = false, limit, isRead = false }: SendOptions,
   ): Promise<Outcome> {
-    const { client, method, params, signal } = operation
+    const { client, method, params } = operation
     operation.routed?.(this.#backend(entry.backend).name)
     const unfit =
       entry.check && (await unfitArguments(operation, entry.check, this.#pins.matcherFor(operation, entry)))
@@ -85,23 +85,23 @@ export class EntryCalls {
       changes: sameAs(params, changes) ? {} : changes,
       sender: { caller: client.caller, headers: client.headers },
       capabilities: client.abilities.raw,
-      signal,
+      signal: operation.lazySignal ?? operation.signal,
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
       limit,
-      relay: {
-        ...relayOf(operation),
-        ...(bridges ? { bridges } : {}),
-        ...(isRead ? { passage: () => undefined } : {}),
-      },
-      ...(mirrored.length > 0 ? { headers: argumentHeaders(mirrored, params) } : {}),
+      relay: new OperationRelay(operation, { bridges: bridges || client.era === 'session', isRead }),
+      headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
     }
-    const call =
-      method === 'tools/call' && this.#spending.isOn
-        ? this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
-            backend.call(client, { ...request, delivery }),
-          )
-        : backend.call(client, request).then(withoutOwnMeta)
-    return call.catch((error: unknown) => Promise.reject(ofBackendAlone(backend.name, error)))
+    let outcome: Outcome
+    try {
+      if (method === 'tools/call' && this.#spending.isOn)
+        return await this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
+          backend.call(client, { ...request, delivery }),
+        )
+      outcome = await backend.call(client, request)
+    } catch (error) {
+      throw ofBackendAlone(backend.name, error)
+    }
+    return withoutOwnMeta(outcome)
   }
 
   /**
@@ -148,20 +148,49 @@ function ofBackendAlone(backend: string, error: unknown): unknown {
 
 /** True when the changes would not change anything: then the params travel as they came. */
 function sameAs(params: JsonObject, changes: Changes): boolean {
-  return Object.entries(changes).every(
-    ([name, value]) => value !== undefined && params.raw(name)?.toString() === value.toString(),
-  )
+  for (const name in changes) {
+    const value = changes[name]
+    if (value === undefined || params.raw(name)?.toString() !== value.toString()) return false
+  }
+  return true
 }
 
 /** The client's side of an operation, as a backend connection uses it. */
-function relayOf(operation: Operation): Relay {
-  return {
-    bridges: operation.client.era === 'session',
-    progressToken: operation.progressToken,
-    logLevel: operation.logLevel,
-    progress: (params) => operation.progress(params),
-    log: (params) => operation.log(params),
-    ask: (request, signal) => operation.ask(request, signal),
-    passage: () => operation.passage?.(),
+class OperationRelay implements Relay {
+  readonly bridges: boolean
+  readonly #operation: Operation
+  readonly #isRead: boolean
+
+  constructor(
+    operation: Operation,
+    { bridges, isRead }: { readonly bridges: boolean; readonly isRead: boolean },
+  ) {
+    this.bridges = bridges
+    this.#operation = operation
+    this.#isRead = isRead
+  }
+
+  get progressToken(): string | undefined {
+    return this.#operation.progressToken
+  }
+
+  get logLevel(): string | undefined {
+    return this.#operation.logLevel
+  }
+
+  progress(params: Buffer): void {
+    this.#operation.progress(params)
+  }
+
+  log(params: Buffer): void {
+    this.#operation.log(params)
+  }
+
+  ask(request: Ask, signal: AbortSignal): Promise<AskReply> {
+    return this.#operation.ask(request, signal)
+  }
+
+  passage(): ResultPassage | undefined {
+    return this.#isRead ? undefined : this.#operation.passage?.()
   }
 }

@@ -169,8 +169,8 @@ function tellLimit(events: Events, event: RateLimitEvent): void {
 
 /** What the guards ask about tools. */
 export interface GuardedCore extends Pick<Core, 'factsOf' | 'misfits' | 'peekFacts'> {
-  /** Rejects when the call cannot be carried out. */
-  calledTool(operation: Operation): Promise<unknown>
+  /** Throws or rejects when the call cannot be carried out. */
+  calledTool(operation: Operation): unknown
 }
 
 /**

@@ -136,14 +136,19 @@ function settingsOf({ audit, telemetry, sessionStorage, console, operational }: 
 
 /** Puts operations under the span of their request, and tells the audit log how they ended. */
 function observe(observer: Observer): Middleware {
-  return function observeOperations({ method, params, client }, next) {
+  return function observeOperations(operation, next) {
+    const { method, params, client } = operation
     const facts = {
       message: { kind: 'request', id: undefined, method },
       params,
       clientInfo: client.info,
       protocolVersion: client.protocolVersion,
     } as const
-    return observer.operation(facts, next, (outcome) => responseOf(method, outcome))
+    return observer.operation(
+      facts,
+      () => next(operation),
+      (outcome) => responseOf(method, outcome),
+    )
   }
 }
 

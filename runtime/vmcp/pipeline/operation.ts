@@ -15,7 +15,7 @@ import {
   type PassedMembers,
   type ResultPassage,
 } from '../../mcp/index.ts'
-import type { Caller } from '../../net/index.ts'
+import type { Caller, LazySignal } from '../../net/index.ts'
 import { annotateDenial, type PolicyRecord } from '../../observe/index.ts'
 import type { Origin } from '../../policy/index.ts'
 
@@ -85,6 +85,8 @@ export interface Operation {
   readonly headers?: IncomingHttpHeaders | undefined
   /** Fires when the client cancelled or went away. */
   readonly signal: AbortSignal
+  /** The same, where `signal` is made with its first use. */
+  readonly lazySignal?: LazySignal | undefined
   /** Raw JSON of the client's progress token; undefined when it wants no progress. */
   readonly progressToken: string | undefined
   /** Least severe log level the client wants to see during this operation; undefined: none. */
@@ -136,12 +138,10 @@ export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
  * Stands between the edges and the core. `next` goes on with the operation itself, or with another one that was made of
- * it. Order: runtime/vmcp/pipeline/pipeline.ts.
+ * it. One that has nothing to do with an operation answers what `next` does: every `async` around a call costs it half a
+ * microsecond and 300 bytes. Order: runtime/vmcp/pipeline/pipeline.ts.
  */
-export type Middleware = (
-  operation: Operation,
-  next: (instead?: Operation) => Promise<Outcome>,
-) => Promise<Outcome>
+export type Middleware = (operation: Operation, next: Perform) => Promise<Outcome>
 
 /** Bytes of what a backend has answered. */
 export function sizeOf(outcome: Outcome): number {

@@ -59,7 +59,7 @@ export function makePipeline({ aliases, observe, features, guards, core }: Pipel
     const own: Middleware = (operation, next) => {
       const name = operation.method === 'tools/call' ? operation.params.text('name') : undefined
       const found = name === undefined ? undefined : ways.get(name)
-      return found ? found.tool.run(operation, found.way()) : next()
+      return found ? found.tool.run(operation, found.way()) : next(operation)
     }
     const surfaces = inner.map(({ surface }) => surface)
     return compose([...surfaces, ...resolve, ...guards, ...(ways.size > 0 ? [own] : [])], core)
@@ -77,7 +77,7 @@ export function makePipeline({ aliases, observe, features, guards, core }: Pipel
 /** The middlewares around a core, outermost first. */
 function compose(middlewares: readonly Middleware[], core: Perform): Perform {
   return middlewares.reduceRight<Perform>(
-    (next, middleware) => (operation) => middleware(operation, (instead) => next(instead ?? operation)),
+    (next, middleware) => (operation) => middleware(operation, next),
     core,
   )
 }

@@ -10,11 +10,15 @@ import type { Outcome } from '../pipeline/operation.ts'
 const ownPrefix = 'gatehouse.dev/'
 
 /** Rejects with BACKEND_PROTOCOL when a result cannot be read in which there may be some. */
-export async function withoutOwnMeta(outcome: Outcome): Promise<Outcome> {
-  if (outcome.kind !== 'result' || !mayHold(outcome.result)) return outcome
+export function withoutOwnMeta(outcome: Outcome): Outcome | Promise<Outcome> {
+  return outcome.kind === 'result' && mayHold(outcome.result) ? without(outcome) : outcome
+}
+
+async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): Promise<Outcome> {
+  const bytes = outcome.result
   try {
-    await workOn(outcome.result, readMembers(outcome.result))
-    const result = new JsonObject(outcome.result)
+    await workOn(bytes, readMembers(bytes))
+    const result = new JsonObject(bytes)
     const raw = result.raw('_meta')
     if (raw?.[0] !== 0x7b) return outcome
     await workOn(raw, readMembers(raw))

@@ -4,19 +4,20 @@
  */
 import { errors, GatehouseError } from '../../../schemas/index.ts'
 import { quotaDenial } from '../../observe/index.ts'
-import { type Middleware, refusedOutcome } from '../pipeline/operation.ts'
+import { type Middleware, type Outcome, refusedOutcome } from '../pipeline/operation.ts'
 
 /** `quotas` undefined: there are none. */
 export function readableQuotas(quotas: () => unknown): Middleware {
-  return async function readableQuotas(operation, next) {
+  return function readableQuotas(operation, next) {
     const { method, client } = operation
-    if (method !== 'tools/call' || client.era === 'stateless' || !quotas()) return next()
-    try {
-      return await next()
-    } catch (error) {
-      if (!(error instanceof GatehouseError) || error.code !== 'QUOTA_EXCEEDED') throw error
-      const { message, data } = error
-      return refusedOutcome(quotaDenial, { code: errors.QUOTA_EXCEEDED.rpc, message, data })
-    }
+    const isReadable = method === 'tools/call' && client.era !== 'stateless' && quotas() !== undefined
+    const outcome = next(operation)
+    return isReadable ? outcome.catch(readable) : outcome
   }
+}
+
+function readable(error: unknown): Outcome {
+  if (!(error instanceof GatehouseError) || error.code !== 'QUOTA_EXCEEDED') throw error
+  const { message, data } = error
+  return refusedOutcome(quotaDenial, { code: errors.QUOTA_EXCEEDED.rpc, message, data })
 }

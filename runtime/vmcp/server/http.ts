@@ -90,16 +90,20 @@ function checkHead(exchange: VmcpExchange): void {
     throw notAllowed(exchange.path)
   if (method !== 'POST' && exchange.header('protocolVersion') === statelessVersion)
     throw notAllowed(messagesPath)
-  const repeated = repeatedSingleton(rawHeaders)
+  // Most requests repeat no header at all.
+  const hasRepeated = Object.keys(headers).length * 2 !== rawHeaders.length
+  const repeated = hasRepeated ? repeatedSingleton(rawHeaders) : undefined
   if (repeated !== undefined)
     throw new GatehouseError('BAD_REQUEST', { detail: `the header ${repeated} occurs twice` })
   if (method !== 'POST') return
   const type = headers['content-type']
-  if (type === undefined || !/^\s*application\/json\s*(?:;|$)/i.test(type)) {
+  if (type !== 'application/json' && (type === undefined || !jsonType.test(type))) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE')
   }
   refuseBodyByHead(exchange)
 }
+
+const jsonType = /^\s*application\/json\s*(?:;|$)/i
 
 function notAllowed(path: string): GatehouseError {
   const allow = [...(allowedMethods[path] ?? []), 'OPTIONS'].join(', ')
@@ -107,10 +111,14 @@ function notAllowed(path: string): GatehouseError {
 }
 
 /** Reads the message and tells the eras apart. GET and DELETE have none. */
-async function parse(exchange: VmcpExchange): Promise<void> {
+function parse(exchange: VmcpExchange): void | Promise<void> {
   if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
   if (exchange.req.method !== 'POST') return
-  await readBody(exchange)
+  const pending = readBody(exchange)
+  return pending ? pending.then(() => readMessage(exchange)) : readMessage(exchange)
+}
+
+function readMessage(exchange: VmcpExchange): void {
   const message = scanClientMessage(exchange.body)
   exchange.message = message
   exchange.params = paramsOf(message)

@@ -85,11 +85,16 @@ export class SessionTable {
     return session
   }
 
-  /** The session, if it exists and belongs to the caller. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
-  async find(id: string, caller: Caller): Promise<ServerSession> {
-    const session = this.#options.records
-      ? await this.#findShared(id, caller, this.#options.records)
-      : this.#findLive(id)
+  /**
+   * The session, if it exists and belongs to the caller. Throws, or rejects with, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   */
+  find(id: string, caller: Caller): ServerSession | Promise<ServerSession> {
+    const { records } = this.#options
+    if (!records) return this.#used(this.#findLive(id), caller)
+    return this.#findShared(id, caller, records).then((session) => this.#used(session, caller))
+  }
+
+  #used(session: ServerSession | undefined, caller: Caller): ServerSession {
     if (!session || session.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.caller = caller
     session.usedAt = this.#options.now()

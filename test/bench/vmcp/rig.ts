@@ -45,7 +45,7 @@ export function startServer(
   const known = Array.isArray(backends)
     ? named(backends as readonly string[])
     : (backends as Readonly<Record<string, string>>)
-  return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE)
+  return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE, ['--no-parallel-scavenge'])
 }
 
 /** Backends by the names b0, b1 and so on. */
@@ -63,8 +63,15 @@ export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((peer) => peer.stop('SIGKILL')))
 }
 
-async function start(file: string, options: unknown, cores: string): Promise<Peer> {
+/** `flags` are those that manifests/bundle/launcher.js sets where there are as few cores. */
+async function start(
+  file: string,
+  options: unknown,
+  cores: string,
+  flags: readonly string[] = [],
+): Promise<Peer> {
   const args = [
+    ...flags,
     '--expose-gc',
     '--import',
     join(import.meta.dirname, '../soak/probe.ts'),

@@ -92,9 +92,9 @@ t.test('authorize: a denied operation never gets further', async (t) => {
   const middleware = guarded(undefined, 'permit(principal, action, resource == Tool::"a");')
   t.equal((await run([middleware], clientOf(), 'tools/call', { name: 'a' })).reached, true)
   let reached = false
-  const watch: Middleware = (_operation, next) => {
+  const watch: Middleware = (operation, next) => {
     reached = true
-    return next()
+    return next(operation)
   }
   await t.rejects(run([middleware, watch], clientOf(), 'tools/call', { name: 'b' }), {
     code: 'FORBIDDEN',

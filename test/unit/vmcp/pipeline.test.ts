@@ -36,7 +36,7 @@ function rig(featuresOf: (seen: string[]) => readonly Feature[]) {
     (label: string): Middleware =>
     (operation, next) => {
       seen.push(`${label} ${operation.params.text('name') ?? operation.method}`)
-      return next()
+      return next(operation)
     }
   const features = featuresOf(seen)
   const perform = makePipeline({
@@ -58,7 +58,7 @@ function feature(label: string, seen: string[], tools: readonly OwnTool[]): Feat
       return next(
         operation.params.text('name') === 'wrapped'
           ? innerOperation(operation, 'tools/call', json({ name: 'real' }))
-          : undefined,
+          : operation,
       )
     },
     tools,

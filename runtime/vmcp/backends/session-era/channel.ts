@@ -7,7 +7,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Message } from '../../../mcp/index.ts'
-import type { Caller, Dispatcher } from '../../../net/index.ts'
+import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
@@ -22,7 +22,8 @@ export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  readonly credentials: Credentials
+  /** Undefined: none is needed. */
+  readonly credentials: Credentials | undefined
   /** Headers from configuration. */
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
@@ -40,7 +41,7 @@ export interface Sender {
 
 export interface SendOptions {
   readonly sender: Sender
-  readonly signal: AbortSignal
+  readonly signal: AnySignal
   /** Raw id of the message when it is a request. */
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */

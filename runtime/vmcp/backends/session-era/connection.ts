@@ -17,7 +17,7 @@ import {
   sessionParams,
   sessionVersions,
 } from '../../../mcp/index.ts'
-import { abortable, type Log, pause, reasonOf } from '../../../net/index.ts'
+import { abortable, type AnySignal, type Log, pause } from '../../../net/index.ts'
 import type { BackendSession, Outcome } from '../../pipeline/operation.ts'
 import {
   type BackendChannel,
@@ -36,8 +36,9 @@ import {
   splitterOf,
 } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
-import { Inbound, type Pending } from './inbound.ts'
+import { Inbound } from './inbound.ts'
 import { readServerInfo } from '../server-info.ts'
+import { RoundTrip } from './round-trip.ts'
 
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
@@ -90,7 +91,7 @@ export class SessionConnection implements BackendConnection {
     return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
   }
 
-  #ensureOpen(sender: Sender, signal: AbortSignal): Promise<Open> {
+  #ensureOpen(sender: Sender, signal: AnySignal): Promise<Open> {
     if (!this.#opening) {
       const opening = this.#openNow(sender)
       this.#opening = opening
@@ -121,7 +122,7 @@ export class SessionConnection implements BackendConnection {
         ? resumedServer(resume)
         : await this.#handshake(channel, inbound, sender, deadline)
       // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
-      await Promise.race([channel.listen(sender), pause(listenWaitMs, deadline.signal)])
+      await Promise.race([channel.listen(sender), pause(listenWaitMs, deadline)])
       const { sessionId } = channel
       this.#spent = sessionId
       if (!resume && sessionId !== undefined) {
@@ -170,7 +171,7 @@ export class SessionConnection implements BackendConnection {
   ): Promise<ServerInfo> {
     const server = await this.#initialize(channel, inbound, sender, deadline)
     channel.setProtocolVersion(server.protocolVersion)
-    await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline.signal)
+    await this.#sendNotification(channel, 'notifications/initialized', undefined, sender, deadline)
     return server
   }
 
@@ -206,7 +207,7 @@ export class SessionConnection implements BackendConnection {
     this.#busy++
     try {
       for (let attempt = 0; ; attempt++) {
-        const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline.signal))
+        const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline))
         try {
           const level = request.relay?.logLevel
           if (level !== undefined && level !== this.#level)
@@ -255,7 +256,7 @@ export class SessionConnection implements BackendConnection {
         refuseTask(outcome.result)
       return outcome
     } catch (error) {
-      if (deadline.signal.aborted) {
+      if (deadline.aborted) {
         const params = JSON.stringify({ requestId: Number(id), reason: 'cancelled' })
         this.#sendQuietly(
           open.channel,
@@ -276,40 +277,21 @@ export class SessionConnection implements BackendConnection {
     deadline: Deadline,
     request?: Request,
   ): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      const { signal } = deadline
-      const onAbort = (): void => pending.reject(reasonOf(signal))
-      const settle = (): boolean => {
-        signal.removeEventListener('abort', onAbort)
-        return inbound.forget(expected)
-      }
-      const pending: Pending = {
-        id,
-        relay: request?.relay,
-        deadline,
-        resolve: (outcome) => {
-          if (settle()) resolve(outcome)
-        },
-        reject: (error) => {
-          if (settle()) reject(error)
-        },
-      }
-      const expected = inbound.expect(pending)
-      signal.addEventListener('abort', onAbort, { once: true })
-      channel
-        .send(message, {
-          sender,
-          signal,
-          requestId: id,
-          // Without a request of somebody it is initialize or a log level, which are treated alike.
-          method: request?.method ?? 'initialize',
-          delivery: request?.delivery,
-          limit: request?.limit,
-          splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
-          onMessage: (received: Message) => inbound.handle(received, pending),
-        })
-        .catch((error: unknown) => pending.reject(error instanceof Error ? error : new Error('send failed')))
-    })
+    const trip = new RoundTrip(inbound, id, deadline, request?.relay)
+    channel
+      .send(message, {
+        sender,
+        signal: deadline,
+        requestId: id,
+        // Without a request of somebody it is initialize or a log level, which are treated alike.
+        method: request?.method ?? 'initialize',
+        delivery: request?.delivery,
+        limit: request?.limit,
+        splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
+        onMessage: (received: Message) => inbound.handle(received, trip),
+      })
+      .catch((error: unknown) => trip.reject(error instanceof Error ? error : new Error('send failed')))
+    return trip.response
   }
 
   notify(method: string, params: Buffer | undefined, sender: Sender): void {
@@ -341,7 +323,7 @@ export class SessionConnection implements BackendConnection {
     method: string,
     params: Buffer | undefined,
     sender: Sender,
-    signal: AbortSignal,
+    signal: AnySignal,
   ): Promise<void> {
     await channel.send(notificationMessage(method, params), {
       sender,

@@ -18,7 +18,7 @@ import {
   type SseEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
-import { InFlight, pause } from '../../../net/index.ts'
+import { type AnySignal, InFlight, pause, signalOf } from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
   type BackendChannel,
@@ -35,21 +35,12 @@ import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
+import { defaultRetryMs, Sending, type StreamPosition } from './sending.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
-const defaultRetryMs = 1_000
 /** A stream may ask for a pause in between. */
 const minRetryMs = 20
 const maxRetryMs = 30_000
-/** How long a stream may stay open after its response has arrived. */
-const lingerMs = 2_000
-
-/** Where one event stream stands: what a later GET needs to take it up again. */
-interface StreamPosition {
-  lastEventId: string | undefined
-  retryMs: number
-}
-
 export class StreamableChannel implements BackendChannel {
   readonly #target: ChannelTarget
   readonly #events: ChannelEvents
@@ -77,50 +68,31 @@ export class StreamableChannel implements BackendChannel {
   }
 
   async send(message: Buffer, options: SendOptions): Promise<void> {
-    const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
-    const control: ExchangeControl = {}
-    let responded = false
-    let timer: NodeJS.Timeout | undefined
-    const onMessage = (received: Message): void => {
-      const isResponse =
-        options.requestId !== undefined && received.method === '' && received.id === options.requestId
-      if (isResponse && !responded) {
-        responded = true
-        timer = setTimeout(
-          () => control.exchange?.fail(new Error('the stream stayed open after the response')),
-          lingerMs,
-        )
-      }
-      options.onMessage(received)
-    }
-    const exchange = this.#inFlight.add(control)
+    const sending = new Sending(options)
+    const exchange = this.#inFlight.add(sending.control)
+    const sentSession = this.#sessionId
     try {
-      const response = await this.#post(message, options, position, onMessage, control)
+      const response = await this.#post(message, options, sending)
+      if (sentSession !== undefined && hasLostSession(response)) throw new BackendSessionLost()
+      this.#noteSession(response.headers)
       if (response.stream) {
-        if (!responded && options.requestId !== undefined)
-          await this.#resume(options, position, () => responded, onMessage)
+        if (sending.awaitsResponse) await this.#resume(options, sending)
         return
       }
-      await this.#readResponse(response, options, onMessage)
-      if (!responded && options.requestId !== undefined)
-        throw protocolError('the response belongs to no request')
+      const read = readMessage(response)
+      this.#receive(read instanceof Promise ? await read : read, response, options, sending)
+      if (sending.awaitsResponse) throw protocolError('the response belongs to no request')
     } catch (error) {
-      if (!responded) throw error
+      if (!sending.responded) throw error
     } finally {
-      clearTimeout(timer)
+      sending.end()
       this.#inFlight.remove(exchange)
     }
   }
 
-  async #post(
-    message: Buffer,
-    options: SendOptions,
-    position: StreamPosition,
-    onMessage: (message: Message) => void,
-    control: ExchangeControl,
-  ): Promise<BackendResponse> {
-    const sentSession = this.#sessionId
-    const response = await sendToBackend(this.#target, options.sender, {
+  #post(message: Buffer, options: SendOptions, sending: Sending): Promise<BackendResponse> {
+    const { position, control } = sending
+    return sendToBackend(this.#target, options.sender, {
       method: 'POST',
       headers: this.#headers({ 'content-type': 'application/json', accept: acceptHeader }),
       body: message,
@@ -134,13 +106,13 @@ export class StreamableChannel implements BackendChannel {
           ? options.splitterFor?.(event)
           : undefined,
       control,
-      onEvent: (event) => this.#onEvent(event, position, onMessage),
+      onEvent: (event) => this.#onEvent(event, position, sending.onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
-      onStream: (responseHeaders) => this.#noteSession(responseHeaders),
+      onStream: (responseHeaders) => {
+        sending.isStream = true
+        this.#noteSession(responseHeaders)
+      },
     })
-    if (sentSession !== undefined && hasLostSession(response)) throw new BackendSessionLost()
-    this.#noteSession(response.headers)
-    return response
   }
 
   #noteSession(headers: IncomingHttpHeaders): void {
@@ -148,29 +120,25 @@ export class StreamableChannel implements BackendChannel {
     if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
   }
 
-  async #readResponse(
+  /** Takes the message of a response that is no stream. */
+  #receive(
+    message: Message | undefined,
     response: BackendResponse,
-    options: SendOptions,
-    onMessage: (message: Message) => void,
-  ): Promise<void> {
-    const message = await readMessage(response)
-    if (message !== undefined && options.requestId !== undefined && response.status !== 401) {
+    { requestId }: SendOptions,
+    sending: Sending,
+  ): void {
+    if (message !== undefined && requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
       // Some backends leave the id out of errors about requests they could not read.
-      onMessage(
-        message.kind === 'error' && message.id === undefined
-          ? { ...message, id: options.requestId }
-          : message,
-      )
+      const isOurs = message.kind === 'error' && message.id === undefined
+      sending.onMessage(isOurs ? { ...message, id: requestId } : message)
       return
     }
     const failure = errorOf(response)
     if (failure) throw failure
-    if (options.requestId !== undefined) {
-      throw protocolError(`no response in HTTP ${response.status}`)
-    }
+    if (requestId !== undefined) throw protocolError(`no response in HTTP ${response.status}`)
   }
 
   #onEvent(
@@ -185,13 +153,9 @@ export class StreamableChannel implements BackendChannel {
   }
 
   /** Takes a broken answer stream up again until the response is there. */
-  async #resume(
-    options: SendOptions,
-    position: StreamPosition,
-    responded: () => boolean,
-    onMessage: (message: Message) => void,
-  ): Promise<void> {
-    while (!responded()) {
+  async #resume(options: SendOptions, sending: Sending): Promise<void> {
+    const { position, onMessage } = sending
+    while (!sending.responded) {
       if (position.lastEventId === undefined) throw protocolError('the stream ended before the response')
       await pause(position.retryMs, options.signal)
       const response = await this.#get(options.sender, options.signal, position, onMessage, {
@@ -212,7 +176,7 @@ export class StreamableChannel implements BackendChannel {
 
   async #get(
     sender: Sender,
-    signal: AbortSignal,
+    signal: AnySignal,
     position: StreamPosition,
     onMessage: (message: Message) => void,
     more: Pick<AuthorizedRequest, 'onStream' | 'rpcMethod' | 'limit'>,
@@ -225,7 +189,7 @@ export class StreamableChannel implements BackendChannel {
     return sendToBackend(this.#target, sender, {
       method: 'GET',
       headers,
-      signal: AbortSignal.any([signal, this.#closed.signal]),
+      signal: AbortSignal.any([signalOf(signal), this.#closed.signal]),
       onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
       ...more,
@@ -280,8 +244,8 @@ export class StreamableChannel implements BackendChannel {
     this.#retired.abort(new ConnectionClosed())
   }
 
-  #headers(own: Readonly<Record<string, string>>): Record<string, string> {
-    const headers: Record<string, string> = { ...own }
+  /** Completes `headers`. */
+  #headers(headers: Record<string, string>): Record<string, string> {
     if (this.#sessionId !== undefined) headers[headerName.sessionId] = this.#sessionId
     if (this.#version !== undefined) headers[headerName.protocolVersion] = this.#version
     return headers
@@ -304,7 +268,11 @@ export class StreamableChannel implements BackendChannel {
 
 /** True for a refusal of the session that the request named. */
 function hasLostSession({ status, headers, stream, body }: BackendResponse): boolean {
-  return !stream && isSessionLost(status, { challenged: headers['www-authenticate'] !== undefined }, body)
+  return (
+    !stream &&
+    status >= 400 &&
+    isSessionLost(status, { challenged: headers['www-authenticate'] !== undefined }, body)
+  )
 }
 
 function setRetry(position: StreamPosition, retryMs: number): void {
@@ -318,16 +286,21 @@ function isStatelessError(error: Buffer): boolean {
 }
 
 /** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
-async function readMessage(response: BackendResponse): Promise<Message | undefined> {
+function readMessage(response: BackendResponse): Message | undefined | Promise<Message | undefined> {
   if (response.message) return response.message
   if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
   const type = response.headers['content-type']
-  const isJson = typeof type === 'string' && /^\s*application\/json\b/i.test(type)
+  const isJson = typeof type === 'string' && (type === 'application/json' || jsonType.test(type))
   if (!isJson && response.status >= 300) return undefined
+  const failed = (cause: unknown): undefined => {
+    if (response.status < 300) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+  }
   try {
-    return await readServerMessage(response.body)
+    const read = readServerMessage(response.body)
+    return read instanceof Promise ? read.catch(failed) : read
   } catch (cause) {
-    if (response.status >= 300) return undefined
-    throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+    return failed(cause)
   }
 }
+
+const jsonType = /^\s*application\/json\b/i

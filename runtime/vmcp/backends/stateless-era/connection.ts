@@ -25,6 +25,7 @@ import {
   statelessVersion,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
+import type { AnySignal } from '../../../net/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
@@ -110,7 +111,6 @@ export class StatelessConnection implements BackendConnection {
 
   /** Sends a request; resolves with its response, wherever on the way that arrives. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
-    const { signal } = deadline
     const { target, info } = this.#options
     const params = statelessParams(outgoing(request), { info, capabilities: request.capabilities }, id)
     return new Promise((resolve, reject) => {
@@ -137,7 +137,7 @@ export class StatelessConnection implements BackendConnection {
         method: 'POST',
         headers: this.#headers(request),
         body: requestMessage(id, request.method, params),
-        signal,
+        signal: deadline,
         rpcMethod: request.method,
         delivery: request.delivery,
         limit: request.limit,

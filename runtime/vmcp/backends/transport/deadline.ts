@@ -4,19 +4,19 @@
  * The clock stands still while the backend waits for a response of the client: users take longer than machines, and
  * questions have their own limit.
  */
-import { reasonOf } from '../../../net/index.ts'
+import { type AnySignal, LazySignal, reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 
-export class Deadline {
-  readonly #controller = new AbortController()
-  readonly #outer: AbortSignal
-  readonly #onOuter = (): void => this.#controller.abort(reasonOf(this.#outer))
+export class Deadline extends LazySignal {
+  readonly #outer: AnySignal
+  readonly #onOuter = (): void => this.abort(reasonOf(this.#outer))
   #leftMs: number
   #startedAt = 0
   #timer: NodeJS.Timeout | undefined
   #paused = 0
 
-  constructor(timeoutMs: number, outer: AbortSignal) {
+  constructor(timeoutMs: number, outer: AnySignal) {
+    super()
     this.#leftMs = timeoutMs
     this.#outer = outer
     if (outer.aborted) this.#onOuter()
@@ -26,18 +26,14 @@ export class Deadline {
     }
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
   #start(): void {
     this.#startedAt = performance.now()
     this.#timer = setTimeout(() => this.abort(new GatehouseError('BACKEND_TIMEOUT')), this.#leftMs)
   }
 
-  abort(reason: Error): void {
+  override abort(reason: Error): void {
     clearTimeout(this.#timer)
-    this.#controller.abort(reason)
+    super.abort(reason)
   }
 
   /** Stops the clock until the returned function is called. */
@@ -50,7 +46,7 @@ export class Deadline {
     return () => {
       if (resumed) return
       resumed = true
-      if (--this.#paused === 0 && !this.signal.aborted) this.#start()
+      if (--this.#paused === 0 && !this.aborted) this.#start()
     }
   }
 

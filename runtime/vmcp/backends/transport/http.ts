@@ -19,6 +19,7 @@ import {
   TurnQueue,
 } from '../../../mcp/index.ts'
 import {
+  type AnySignal,
   codedAnswer,
   type DispatchController,
   type Dispatcher,
@@ -39,8 +40,8 @@ export interface BackendRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  readonly body?: Buffer
-  readonly signal: AbortSignal
+  readonly body?: Buffer | undefined
+  readonly signal: AnySignal
   /** True: changes nothing, so it is sent once more when the connection was cut before anything was answered. */
   readonly repeatable?: boolean | undefined
   /** Bounds what a successful response may hold before it is cut, and says what to fail with. */
@@ -75,7 +76,7 @@ export interface ResponseLimit {
 /** Cheaper than another signal: most exchanges are never ended early. */
 export interface ExchangeControl {
   /** Set while the exchange runs. */
-  exchange?: { fail(error: Error): void }
+  exchange?: { fail(error: Error): void } | undefined
 }
 
 export interface BackendResponse {
@@ -119,13 +120,13 @@ function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | 
 const cutCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
 /** An idle connection may be closed just as a request leaves on it. */
-async function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
-  try {
-    return await once(dispatcher, request, url)
-  } catch (error) {
-    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+function sent(dispatcher: Dispatcher, request: BackendRequest, url: URL): Promise<BackendResponse> {
+  const response = once(dispatcher, request, url)
+  if (!request.repeatable) return response
+  return response.catch((error: unknown) => {
+    if (request.signal.aborted || !wasCut(error)) throw error
     return once(dispatcher, request, url)
-  }
+  })
 }
 
 function wasCut(error: unknown): boolean {

@@ -7,6 +7,7 @@
  * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
+import { signalOf } from '../../../net/index.ts'
 import { type Outcome, sizeOf } from '../../pipeline/operation.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
 import {
@@ -119,6 +120,7 @@ export async function sendToBackend(
   sender: Sender,
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
+  const { credentials, dispatcher } = target
   const url = request.url ?? target.url
   const repeatable = isRepeatable(request.rpcMethod)
   const limit = smaller(resultLimit(request.rpcMethod, target.limits), request.limit)
@@ -130,16 +132,10 @@ export async function sendToBackend(
       'accept-encoding': 'identity',
       ...request.headers,
     }
-    const outgoing = { method: request.method, url, headers, body: request.body }
-    const pending = target.credentials.apply(outgoing, sender.caller, request.signal)
+    const outgoing = { ...request, url, headers, repeatable, limit }
+    const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
     if (pending) await pending
-    const response = await exchangeWithBackend(target.dispatcher, {
-      ...request,
-      url,
-      headers,
-      repeatable,
-      limit,
-    })
-    if (response.status !== 401 || attempt > 0 || !target.credentials.refused(outgoing)) return response
+    const response = await exchangeWithBackend(dispatcher, outgoing)
+    if (response.status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
   }
 }

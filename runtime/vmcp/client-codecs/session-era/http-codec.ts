@@ -38,9 +38,12 @@ export class SessionEdge {
       new Reply(req, res, { headers: { [headerName.sessionId]: session.id } }).end(response)
       return
     }
-    const session = await this.#sessionOf(exchange, caller, message.id)
+    const found = this.#find(exchange, caller, message.id)
+    const session = found instanceof Promise ? await found : found
+    session.headers = this.#passed(exchange)
     const reply = new Reply(req, res, { lasting: () => session.openStream() })
-    await protocol.receive(session, message, params, reply)
+    const pending = protocol.receive(session, message, params, reply)
+    if (pending) await pending
     if (message.kind !== 'request') reply.drop()
   }
 
@@ -48,7 +51,12 @@ export class SessionEdge {
     return passedHeaders(exchange.req.headers, this.#options.passthroughHeaders())
   }
 
-  async #sessionOf(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
+  /** Throws, or rejects with, INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  #find(
+    exchange: VmcpExchange,
+    caller: Caller,
+    id: string | undefined,
+  ): ServerSession | Promise<ServerSession> {
     const sessionId = exchange.header('sessionId')
     if (sessionId === undefined) {
       const detail = 'Invalid Request: the Mcp-Session-Id header is required'
@@ -59,13 +67,7 @@ export class SessionEdge {
       const detail = 'Invalid Request: unsupported MCP-Protocol-Version'
       throw new MessageError('INVALID_REQUEST', id, { detail })
     }
-    try {
-      const session = await this.#options.protocol.sessions.find(sessionId, caller)
-      session.headers = this.#passed(exchange)
-      return session
-    } catch (error) {
-      throw error instanceof GatehouseError ? new MessageError(error.code, id, { cause: error.cause }) : error
-    }
+    return this.#options.protocol.sessions.find(sessionId, caller)
   }
 
   /** GET: the stream for what the server sends outside of requests. */
@@ -74,7 +76,8 @@ export class SessionEdge {
       const detail = 'Not Acceptable: the client must accept text/event-stream'
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
-    const session = await this.#sessionOf(exchange, caller, undefined)
+    const session = await this.#find(exchange, caller, undefined)
+    session.headers = this.#passed(exchange)
     beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
     holdStream(exchange.res)
     session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
@@ -82,7 +85,8 @@ export class SessionEdge {
 
   /** DELETE: the client needs the session no more. */
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
-    const session = await this.#sessionOf(exchange, caller, undefined)
+    const session = await this.#find(exchange, caller, undefined)
+    session.headers = this.#passed(exchange)
     await this.#options.protocol.sessions.end(session.id, caller)
     exchange.res.writeHead(200, { 'content-length': 0 }).end()
   }

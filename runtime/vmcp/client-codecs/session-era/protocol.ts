@@ -121,24 +121,24 @@ export class SessionProtocol {
    * Takes one message of a session. Requests are answered on `response`; everything else is only taken note of. Rejects
    * with errors that HTTP has to answer: a caller who must sign in again, or who may not do this.
    */
-  async receive(
+  receive(
     session: ServerSession,
     message: Message,
     params: JsonObject,
     response: ClientResponse,
-  ): Promise<void> {
+  ): void | Promise<void> {
     this.#options.life.used(session)
     if (message.kind === 'notification') this.#notification(session, message, params)
     else if (message.kind !== 'request') session.response(message)
-    else await this.#request(session, message, params, response)
+    else return this.#request(session, message, params, response)
   }
 
-  async #request(
+  #request(
     session: ServerSession,
     message: Message,
     params: JsonObject,
     response: ClientResponse,
-  ): Promise<void> {
+  ): void | Promise<void> {
     const id = message.id ?? ''
     try {
       checkParamTypes(message.method, params)
@@ -147,26 +147,30 @@ export class SessionProtocol {
       return
     }
     if (message.method === 'ping') response.end(resultMessage(id, '{}'))
-    else if (message.method === 'logging/setLevel') {
-      const level = params.text('level')
-      if (level !== undefined && logLevels.includes(level)) {
-        await this.#setLevel(session, level)
-        response.end(resultMessage(id, '{}'))
-      } else {
-        const detail = `Invalid params: level must be one of ${logLevels.join(', ')}`
-        response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
-      }
-    } else if (requestOf(session, id)) response.end(refusal(id, 'the id is in use'))
+    else if (message.method === 'logging/setLevel') return this.#level(session, id, params, response)
+    else if (requestOf(session, id)) response.end(refusal(id, 'the id is in use'))
     else if (session.inFlight.size >= maxInFlight) response.end(refusal(id, 'too many requests at a time'))
     else if (message.method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
       response.end(refusal(id, 'too many subscriptions'))
-    else await this.#operate(session, message, params, response)
+    else return this.#operate(session, message, params, response)
   }
 
-  async #setLevel(session: ServerSession, level: string): Promise<void> {
+  async #level(
+    session: ServerSession,
+    id: string,
+    params: JsonObject,
+    response: ClientResponse,
+  ): Promise<void> {
+    const level = params.text('level')
+    if (level === undefined || !logLevels.includes(level)) {
+      const detail = `Invalid params: level must be one of ${logLevels.join(', ')}`
+      response.end(errorMessage(id, new GatehouseError('INVALID_PARAMS', { detail })))
+      return
+    }
     session.logLevel = level
     await this.#options.sessions.save(session)
     this.#options.life.levelSet(session)
+    response.end(resultMessage(id, '{}'))
   }
 
   async #operate(
@@ -204,7 +208,8 @@ export class SessionProtocol {
       if (outcome.kind === 'error') response.end(rawErrorMessage(id, outcome.error))
       else {
         const passed = outcome.kind === 'result' ? outcome.passed : undefined
-        response.endResult(id, await resultFor(message.method, outcome.result), passed)
+        const result = resultFor(message.method, outcome.result)
+        response.endResult(id, result instanceof Promise ? await result : result, passed)
       }
       this.#note(session, message.method, params)
     } catch (error) {
@@ -281,15 +286,20 @@ export function clientOf(session: ServerSession): OperationClient {
   }
 }
 
-/** Throws BACKEND_PROTOCOL when the result can be read in two ways. */
-async function resultFor(method: string, result: Buffer): Promise<Buffer> {
+/** Throws, or rejects with, BACKEND_PROTOCOL when the result can be read in two ways. */
+function resultFor(method: string, result: Buffer): Buffer | Promise<Buffer> {
   // Lists are made here.
   if (method.endsWith('/list')) return result
+  if (result.length >= largeBytes) return inTurns(sessionResultInTurns(result)).catch(unreadable)
   try {
-    return result.length < largeBytes ? sessionResult(result) : await inTurns(sessionResultInTurns(result))
+    return sessionResult(result)
   } catch (error) {
-    throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
+    return unreadable(error)
   }
+}
+
+function unreadable(error: unknown): never {
+  throw error instanceof JsonError ? new GatehouseError('BACKEND_PROTOCOL', { cause: error }) : error
 }
 
 /** Session-era clients know a code of their own for a resource that does not exist. */

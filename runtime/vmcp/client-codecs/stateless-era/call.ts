@@ -15,7 +15,7 @@ import { isShared } from '../client.ts'
 import type { LiveOperation, OperationSink } from '../live-operation.ts'
 
 export class StatelessCall {
-  readonly id: string = randomUUID()
+  #id: string | undefined
   readonly owner: string
   readonly operation: LiveOperation
   readonly #asking: AskingCall<Outcome>
@@ -31,6 +31,11 @@ export class StatelessCall {
     this.operation = operation
     this.#asking = new AskingCall(operation.client.abilities, (reason) => operation.cancel(reason))
     this.#asking.follow(perform(operation))
+  }
+
+  /** Leads back to the call, once it is parked. */
+  get id(): string {
+    return (this.#id ??= randomUUID())
   }
 
   /** What comes next: the end, or questions. Rejects with what the operation was rejected with. */

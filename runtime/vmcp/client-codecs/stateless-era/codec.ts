@@ -145,7 +145,11 @@ export class StatelessEdge {
     const answering = responses.add(reply)
     try {
       const binding = new RequestBinding(client.caller.key, message.method, params)
-      const call = await this.#callOf(exchange, message, params, client, meta, binding)
+      const state = params.text('requestState')
+      const call =
+        state === undefined
+          ? this.#start(message, params, client, meta, exchange.req.headers)
+          : await this.#callOf(state, exchange, message, params, client, meta, binding)
       await this.#follow(call, id, message.method, reply, binding)
     } catch (error) {
       if (isForHttp(error) && !reply.streaming) throw error
@@ -155,8 +159,9 @@ export class StatelessEdge {
     }
   }
 
-  /** A new call, or the parked one that the client's state leads to, with the client's answers handed over. */
+  /** What the client's state leads to: a new call, or the parked one, with the client's answers handed over. */
   async #callOf(
+    state: string,
     exchange: VmcpExchange,
     message: Message,
     params: JsonObject,
@@ -165,8 +170,6 @@ export class StatelessEdge {
     binding: StateBinding,
   ): Promise<StatelessCall> {
     const { headers } = exchange.req
-    const state = params.text('requestState')
-    if (state === undefined) return this.#start(message, params, client, meta, headers)
     const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
     if (!content)
       throw new GatehouseError('INVALID_PARAMS', {
@@ -285,11 +288,12 @@ export class StatelessEdge {
     result: Buffer,
     passed?: PassedMembers,
   ): Promise<void> {
-    reply.endResult(id, await this.#complete(method, result), passed)
+    const complete = this.#complete(method, result)
+    reply.endResult(id, complete instanceof Promise ? await complete : complete, passed)
   }
 
   /** Pages of lists are made once for many requests, and so is their form here. */
-  async #complete(method: string, result: Buffer): Promise<Buffer> {
+  #complete(method: string, result: Buffer): Buffer | Promise<Buffer> {
     const { serverInfo } = this.#options
     if (!method.endsWith('/list'))
       return result.length < largeBytes

@@ -82,14 +82,14 @@ t.test('a session that one worker ends is ended at the other before the client h
   const { id } = await a.open(facts, caller)
   await b.find(id, caller)
   await a.end(id, caller)
-  await t.rejects(b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
+  await t.rejects(async () => b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
 t.test('whose copy it is counts for each request, also while nobody asks the store', async (t) => {
   const { a, b } = twoWorkers()
   const { id } = await a.open(facts, caller)
   await b.find(id, caller)
-  await t.rejects(b.find(id, other), { code: 'SESSION_NOT_FOUND' })
+  await t.rejects(async () => b.find(id, other), { code: 'SESSION_NOT_FOUND' })
 })
 
 t.test('a message between workers that is lost counts for a moment only', async (t) => {
@@ -98,7 +98,7 @@ t.test('a message between workers that is lost counts for a moment only', async 
   await b.find(id, caller)
   await a.end(id, caller)
   pass(freshMs)
-  await t.rejects(b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
+  await t.rejects(async () => b.find(id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
 t.test('a session in use without requests does not expire', async (t) => {
@@ -112,7 +112,7 @@ t.test('a session in use without requests does not expire', async (t) => {
     await Promise.resolve()
   }
   t.equal(await a.find(used.id, caller), used)
-  await t.rejects(a.find(unused.id, caller), { code: 'SESSION_NOT_FOUND' })
+  await t.rejects(async () => a.find(unused.id, caller), { code: 'SESSION_NOT_FOUND' })
 })
 
 t.test('cancelled requests that nobody waits for are passed on, a bounded number at a time', async (t) => {
