@@ -19,7 +19,7 @@ t.test('stack traces: a place in a built program is given its source', { skip },
     readFileSync(join(root, file ?? ''), 'utf8')
       .split(marker)[0]
       ?.split('\n') ?? []
-  const place = `${pathToFileURL(join(root, file ?? ''))}:${before.length}:${before.at(-1)?.length}`
+  const place = `${pathToFileURL(join(root, file ?? '')).href}:${before.length}:${before.at(-1)?.length}`
   const stdout = execFileSync(process.execPath, ['manifests/bundle/trace.ts'], {
     cwd: root,
     input: `Error: x\n    at e (${place})\n    at other (node:fs:1:2)\n`,
