@@ -3,7 +3,7 @@
  * the response has gone out: best effort, never on the response path, never twice at a time.
  *
  * The name is derived from parent, reason, message and generation, so a replay meets "already exists" and is done. The API
- * server forgets an Event after an hour: what lasts, or comes back with the same words, is then written anew.
+ * server forgets an Event after an hour: what lasts, or comes back with the same words, is then written again.
  * Source: docs/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'

@@ -14,7 +14,7 @@ import { isAttached } from './stdio.ts'
 
 type Context = SyncContext<'MCPServer'>
 
-export interface ReportedAttachment {
+interface ReportedAttachment {
   readonly attached: boolean
   readonly reason: string
   readonly message: string
@@ -40,7 +40,7 @@ const lasting: ReadonlySet<string> = new Set([
 ])
 
 /** Undefined for a server that is not attached to, and before the first report. */
-export function attachmentOf(context: Context): ReportedAttachment | undefined {
+function attachmentOf(context: Context): ReportedAttachment | undefined {
   if (!isAttached(context)) return undefined
   const report = context.child('ConfigMap', serverNames(context.name).report)
   const text = fieldsOf(report?.['data'])['attach.json']
