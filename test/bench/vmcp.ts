@@ -7,6 +7,7 @@
  */
 import { large, rates, throughput } from './vmcp/calls.ts'
 import { hung } from './vmcp/hung.ts'
+import { overload } from './vmcp/overload.ts'
 import { lists } from './vmcp/lists.ts'
 import { replicas } from './vmcp/replicas.ts'
 import { pinSelf, stopAll } from './vmcp/rig.ts'
@@ -26,6 +27,7 @@ export const parts: Readonly<Record<string, () => Promise<string>>> = {
   replicas,
   told,
   workers,
+  overload,
 }
 
 /** No part needs half of it. */

@@ -1,0 +1,226 @@
+/**
+ * The cheapest crowd of clients: raw sockets that send requests at a fixed rate whatever the responses do, or as fast as
+ * they are answered. One request at a time on each connection, as HTTP/1.1 clients do.
+ *
+ * Latency counts from the moment that a request was due, so that a crowd that is held up hides nothing.
+ */
+import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { bodyOf, type Sent } from './client.ts'
+
+/** How one request ended: the status of its response, or that it had none. */
+export interface Outcome {
+  readonly status: number
+  readonly ms: number
+  /** Since the crowd began. */
+  readonly atMs: number
+  readonly retryAfter: boolean
+}
+
+export interface CrowdOptions {
+  readonly url: string
+  readonly requests: readonly Sent[]
+  /** No more connections than this; what is due while all are busy waits for one. */
+  readonly maxConnections: number
+  /** A client gives up after this long, and closes its connection. */
+  readonly patienceMs: number
+  /** Where connections come from. */
+  readonly localAddress?: string | undefined
+}
+
+const connectMs = 5_000
+/** All ids have as many digits. */
+const firstId = 10_000_000
+const idText = `"id":${firstId}`
+const idStart = '"id":'.length
+
+export class Crowd {
+  readonly #options: CrowdOptions
+  readonly #host: string
+  readonly #port: number
+  readonly #bytes: readonly Buffer[]
+  readonly #free: Connection[] = []
+  readonly #all = new Set<Connection>()
+  readonly #due: number[] = []
+  #firstDue = 0
+  #next = 0
+  #pending = 0
+  #began = performance.now()
+  outcomes: Outcome[] = []
+  /** Sends the next one at once when one is answered. */
+  #isClosedLoop = false
+
+  constructor(options: CrowdOptions) {
+    const { hostname, port, pathname } = new URL(options.url)
+    this.#options = options
+    this.#host = hostname
+    this.#port = Number(port)
+    this.#bytes = options.requests.map((sent) => bytesOf(sent, `${hostname}:${port}`, pathname))
+  }
+
+  get connections(): number {
+    return this.#all.size
+  }
+
+  /** Sends `rate` requests a second for `seconds`; resolves when each of them has ended. */
+  async atRate(rate: number, seconds: number): Promise<readonly Outcome[]> {
+    this.#begin()
+    let sent = 0
+    for (let now = this.#began; now - this.#began < seconds * 1_000; now = performance.now()) {
+      const due = ((now - this.#began) / 1_000) * rate
+      for (; sent < due; sent++) this.#send(this.#began + (sent / rate) * 1_000)
+      await setTimeout(1)
+    }
+    await this.#ended()
+    return this.outcomes
+  }
+
+  /** Keeps `atOnce` requests in flight for `seconds`. */
+  async inFlight(atOnce: number, seconds: number): Promise<readonly Outcome[]> {
+    this.#begin()
+    this.#isClosedLoop = true
+    for (let n = 0; n < atOnce; n++) this.#send(performance.now())
+    await setTimeout(seconds * 1_000)
+    this.#isClosedLoop = false
+    await this.#ended()
+    return this.outcomes
+  }
+
+  close(): void {
+    for (const connection of this.#all) connection.end()
+  }
+
+  #begin(): void {
+    this.#began = performance.now()
+    this.outcomes = []
+  }
+
+  async #ended(): Promise<void> {
+    while (this.#pending > 0) await setTimeout(20)
+  }
+
+  #send(dueAt: number): void {
+    this.#pending++
+    const free = this.#free.pop()
+    if (free) free.send(dueAt, this.#nextBytes())
+    else if (this.#all.size < this.#options.maxConnections) this.#open().send(dueAt, this.#nextBytes())
+    else this.#due.push(dueAt)
+  }
+
+  /** The next request, with an id of its own: a session takes none twice at a time. */
+  #nextBytes(): Buffer {
+    const bytes = this.#bytes[this.#next % this.#bytes.length]
+    if (!bytes) throw new Error('no requests')
+    const copy = Buffer.from(bytes)
+    copy.write(String(firstId + (this.#next++ % firstId)), copy.indexOf(idText) + idStart, 'latin1')
+    return copy
+  }
+
+  #open(): Connection {
+    const { patienceMs, localAddress } = this.#options
+    const socket = connect({
+      host: this.#host,
+      port: this.#port,
+      noDelay: true,
+      timeout: connectMs,
+      ...(localAddress === undefined ? {} : { localAddress }),
+    })
+    const connection = new Connection(socket, patienceMs, (status, dueAt, retryAfter) => {
+      const now = performance.now()
+      this.#pending--
+      this.outcomes.push({ status, ms: now - dueAt, atMs: now - this.#began, retryAfter })
+      if (connection.isOpen) this.#free.push(connection)
+      else this.#all.delete(connection)
+      const waiting = this.#due[this.#firstDue]
+      if (waiting !== undefined) {
+        this.#firstDue++
+        if (this.#firstDue > 10_000) this.#due.splice(0, this.#firstDue), (this.#firstDue = 0)
+        this.#pending--
+        this.#send(waiting)
+      } else if (this.#isClosedLoop) this.#send(performance.now())
+    })
+    this.#all.add(connection)
+    socket.once('close', () => {
+      this.#all.delete(connection)
+      const index = this.#free.indexOf(connection)
+      if (index >= 0) this.#free.splice(index, 1)
+    })
+    return connection
+  }
+}
+
+type Ended = (status: number, dueAt: number, retryAfter: boolean) => void
+
+/** In place of the status of requests that got no response, or a JSON-RPC error. */
+export const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
+
+class Connection {
+  readonly #socket: Socket
+  readonly #ended: Ended
+  readonly #patienceMs: number
+  #dueAt: number | undefined
+  #received = ''
+  #timer: NodeJS.Timeout | undefined
+  isOpen = true
+
+  constructor(socket: Socket, patienceMs: number, ended: Ended) {
+    this.#socket = socket
+    this.#ended = ended
+    this.#patienceMs = patienceMs
+    socket.setEncoding('latin1')
+    socket.on('data', (text: string) => this.#receive(text))
+    socket.on('error', () => {})
+    socket.on('close', () => this.#finish(noResponse.cut, false))
+  }
+
+  send(dueAt: number, bytes: Buffer): void {
+    this.#dueAt = dueAt
+    this.#received = ''
+    this.#timer ??= globalThis.setTimeout(() => this.#giveUp(), this.#patienceMs)
+    this.#timer.refresh()
+    this.#socket.write(bytes)
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+    this.#socket.destroy()
+  }
+
+  #giveUp(): void {
+    if (this.#dueAt === undefined) return
+    this.isOpen = false
+    this.#socket.destroy()
+    this.#finish(noResponse.gaveUp, false)
+  }
+
+  #receive(text: string): void {
+    this.#received = this.#received === '' ? text : this.#received + text
+    const end = this.#received.indexOf('\r\n\r\n')
+    if (end < 0) return
+    const head = this.#received.slice(0, end).toLowerCase()
+    const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? Number.NaN)
+    if (this.#received.length < end + 4 + length) return
+    if (head.includes('connection: close')) this.isOpen = false
+    const status = Number(head.slice(9, 12))
+    const isResult = status !== 200 || this.#received.includes('"result"', end)
+    this.#finish(isResult ? status : noResponse.error, head.includes('retry-after:'))
+  }
+
+  #finish(status: number, retryAfter: boolean): void {
+    const dueAt = this.#dueAt
+    if (status === noResponse.cut) {
+      this.isOpen = false
+      clearTimeout(this.#timer)
+    }
+    if (dueAt === undefined) return
+    this.#dueAt = undefined
+    this.#ended(status, dueAt, retryAfter)
+  }
+}
+
+function bytesOf(sent: Sent, host: string, path: string): Buffer {
+  const body = bodyOf(sent, firstId)
+  const headers = Object.entries({ host, ...sent.headers, 'content-length': String(Buffer.byteLength(body)) })
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return Buffer.from(`POST ${path} HTTP/1.1\r\n${lines}\r\n${body}`)
+}
