@@ -117,6 +117,7 @@ export const errors = {
   BACKEND_ROLE_DENIED: { status: 403, rpc: -32603, text: 'no role is mapped for this caller' },
   ENTERPRISE_REQUIRED: { status: 503, rpc: -32603, text: 'on-behalf-of exchange is not enabled' },
   NAME_TAKEN: { status: 409, text: 'the name is taken' },
+  OVERLOADED: { status: 503, rpc: -32603, text: 'the server is overloaded: try again later' },
   SHUTTING_DOWN: { status: 503, rpc: -32603, text: 'the server is shutting down' },
 } as const satisfies Record<string, ErrorRow>
 

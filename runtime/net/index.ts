@@ -17,6 +17,8 @@ export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'
+export { Load } from './load/load.ts'
+export { type Overload, overloadSpells } from './load/spells.ts'
 export { Pieces } from './pieces.ts'
 export {
   type ConnectionSource,

@@ -1,8 +1,8 @@
 /**
  * The one order in which an HTTP request is handled, used by the proxy and by the virtual server alike:
  *
- *   listener → routes → limits → guard (origin, host) → recovery → audit → authenticate → parse once
- *   → authorize → dispatch (outgoing credential, backend, answer streamed back)
+ *   listener → routes → admit (overload) → limits → guard (origin, host) → recovery → audit → authenticate → parse once
+ *   → turn (fairness between callers) → authorize → dispatch (outgoing credential, backend, answer streamed back)
  *
  * The order is the security argument: nothing is parsed for an unauthenticated client, and audit sees refusals. A stage
  * either returns (next stage), answers (pipeline ends) or throws a GatehouseError. The virtual server authorizes and
@@ -17,6 +17,8 @@ export type Stage<X extends Exchange> = (exchange: X) => void | Promise<void>
 export interface Stages<X extends Exchange> {
   /** Built-in paths (health, well-known documents): no origin check, no authentication. Undefined: not one of them. */
   readonly route?: (exchange: X) => Stage<X> | undefined
+  /** Refuses what there is no capacity for, before any work is done for it; built-in paths are not asked. */
+  readonly admit?: Stage<X>
   /** Refuses by declared size and method, headers only. */
   readonly limits?: Stage<X>
   /** Origin and Host rules, CORS preflight. */
@@ -24,6 +26,8 @@ export interface Stages<X extends Exchange> {
   readonly authenticate?: Stage<X>
   /** Reads the body once and parses what later stages need. */
   readonly parse?: Stage<X>
+  /** Waits until it is this caller's turn; after `parse`, because a body that arrives slowly must not hold one. */
+  readonly turn?: Stage<X>
   /** After `parse`, because it depends on what the message names. */
   readonly authorize?: Stage<X>
   readonly dispatch: Stage<X>
@@ -42,10 +46,12 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
   make: (req: IncomingMessage, res: ServerResponse, ...more: More) => X,
 ): (req: IncomingMessage, res: ServerResponse, ...more: More) => void {
   const all = [
+    stages.admit,
     stages.limits,
     stages.guard,
     stages.authenticate,
     stages.parse,
+    stages.turn,
     stages.authorize,
     stages.dispatch,
   ].filter((stage) => stage !== undefined)

@@ -30,7 +30,7 @@ export function makeRecover(
     const failure = toGatehouseError(error)
     if (failure.code === 'INTERNAL')
       log.error('a request failed', { err: failure.cause, path: exchange.path })
-    else if (failure.status >= 500)
+    else if (failure.status >= 500 && failure.code !== 'OVERLOADED')
       log.warn('the target could not be used', { failure: failure.code, err: failure.cause })
     if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)
     const id = failure instanceof MessageError ? failure.id : exchange.rpcId

@@ -3,6 +3,7 @@
  * caller appears as a hash.
  */
 import { hash } from 'node:crypto'
+import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller, Log } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
@@ -21,15 +22,17 @@ export type RequestObserver = (facts: RequestFacts) => void
 export function makeRequestLog(
   log: Log,
   observe: RequestObserver | undefined,
-): (exchange: ProxyExchange) => void {
-  return function requestLog(exchange) {
+): (exchange: ProxyExchange, error?: unknown) => void {
+  return function requestLog(exchange, error) {
     const { req, res, caller } = exchange
     // Looking for the JSON-RPC method costs a look at the body; nobody reads it when this level is off.
     const rpcMethod = log.infoEnabled || observe ? rpcMethodOf(exchange) : undefined
     const durationMs = Math.round((performance.now() - exchange.startedAt) * 10) / 10
     const status = exchange.upgrade && !res.headersSent ? 101 : res.statusCode
     const method = req.method ?? ''
-    const line = exchange.probe && status < 400 ? log.debug : log.info
+    // Of overload is told when it begins and ends, not each time.
+    const isOverload = error instanceof GatehouseError && error.code === 'OVERLOADED'
+    const line = isOverload || (exchange.probe && status < 400) ? log.debug : log.info
     line('request', {
       method,
       path: exchange.path,

@@ -14,9 +14,12 @@ import {
   isLoopbackHost,
   listen,
   type ListenerLimits,
+  Load,
   type Log,
   makeOriginGuard,
   maxBodyBytes,
+  type Overload,
+  overloadSpells,
   pipeline,
   readBody,
   refuseBodyByHead,
@@ -154,6 +157,7 @@ function makeHandler(
     })
   }
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
+  const load = new Load({ onRefused: overloadSpells((overload) => tellOverload(log, overload)) })
   const sessions = makeSessionTable(log, options.sessions)
   const headers = makeHeaderRules({
     target,
@@ -167,6 +171,7 @@ function makeHandler(
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
       route: makeRoutes(incoming?.route, readiness.notReady, options.authServer),
+      admit: (exchange) => load.admit(exchange),
       limits(exchange) {
         refuseOddRequests(exchange)
         refuseStatelessMethod(exchange, { stateless: options.stateless ?? false })
@@ -178,6 +183,7 @@ function makeHandler(
         const pending = readBody(exchange, maxBytes)
         return pending ? pending.then(() => checkBody(exchange, target)) : undefined
       },
+      turn: (exchange) => load.turn(exchange),
       authorize: makeSessionGate(sessions, incoming !== undefined),
       dispatch: makeForwarder({
         target,
@@ -196,6 +202,14 @@ function makeHandler(
     },
     (req, res, upgrade) => new ProxyExchange(req, res, upgrade),
   )
+}
+
+function tellOverload(log: Log, { isOn, refused }: Overload): void {
+  if (!isOn) log.info('no request is refused for overload any more', { refused })
+  else
+    log.warn('requests are refused: more arrive than this proxy can take', {
+      hint: 'give it more CPU, --workers or replicas',
+    })
 }
 
 /** What would be read differently by the next server, or would echo the injected credential back. */

@@ -105,6 +105,20 @@ export const serverMetrics = {
     help: 'Sessions of clients in this process',
     labels: [],
   },
+  requestsWaiting: {
+    name: 'gatehouse_requests_waiting',
+    kind: 'gauge',
+    observed: true,
+    help: 'Requests that wait for their turn, because this process has more to do than time for it',
+    labels: [],
+  },
+  overloadRefusals: {
+    name: 'gatehouse_overload_refusals',
+    kind: 'counter',
+    observed: true,
+    help: 'Requests refused with 503 because they would have had to wait too long',
+    labels: [],
+  },
   backendHealth: {
     name: 'gatehouse_vmcp_backend_health',
     kind: 'gauge',

@@ -7,6 +7,7 @@
  */
 import { large, rates, throughput } from './vmcp/calls.ts'
 import { hung } from './vmcp/hung.ts'
+import { fairness } from './vmcp/fairness.ts'
 import { overload } from './vmcp/overload.ts'
 import { lists } from './vmcp/lists.ts'
 import { replicas } from './vmcp/replicas.ts'
@@ -28,6 +29,7 @@ export const parts: Readonly<Record<string, () => Promise<string>>> = {
   told,
   workers,
   overload,
+  fairness,
 }
 
 /** No part needs half of it. */

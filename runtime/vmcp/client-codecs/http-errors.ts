@@ -21,5 +21,6 @@ export function respondWithError(exchange: VmcpExchange, error: unknown): void {
     'x-content-type-options': 'nosniff',
     ...failure.headers,
   })
-  res.end(body)
+  // As text it leaves with the head in one piece.
+  res.end(body.toString())
 }

@@ -1,6 +1,7 @@
 /** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
+import type { Load } from '../../net/index.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
@@ -10,6 +11,7 @@ import type { ServerSession } from '../sessions/session.ts'
 export interface GaugeParts {
   readonly version: string
   readonly sessions: () => number
+  readonly load: Pick<Load, 'waiting' | 'refused'>
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
@@ -22,8 +24,10 @@ const pinStates = ['pinned', 'new', 'changed', 'removed'] as const
 const circuitStates = ['closed', 'open', 'half-open'] as const
 
 export function observeServer(metrics: Metrics, parts: GaugeParts): void {
-  const { version, sessions, backends, server, quotas, servingEndsAt } = parts
+  const { version, sessions, load, backends, server, quotas, servingEndsAt } = parts
   metrics.sessions(() => [[sessions()]])
+  metrics.requestsWaiting(() => [[load.waiting]])
+  metrics.overloadRefusals(() => [[load.refused]])
   metrics.backendHealth(function* health() {
     for (const { name, health } of backends())
       for (const status of healthStates)

@@ -9,6 +9,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
 import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
 import {
+  type Load,
   type OriginGuard,
   pipeline,
   readBody,
@@ -36,6 +37,7 @@ const allowedMethods: Readonly<Record<string, readonly string[]>> = {
 }
 
 export interface HttpParts {
+  readonly load: Load
   readonly authenticator: () => Authenticator
   readonly originGuard: () => OriginGuard
   /** The policies in force, where there are any. */
@@ -57,10 +59,12 @@ export function makeHandler(parts: HttpParts): RequestHandler {
   const handler = pipeline<VmcpExchange>(
     {
       route: (exchange) => routeOf(parts, exchange),
+      admit: (exchange) => parts.load.admit(exchange),
       limits: checkHead,
       guard: (exchange) => parts.originGuard().check(exchange),
       authenticate: (exchange) => parts.authenticator().stage(exchange),
       parse,
+      turn: (exchange) => parts.load.turn(exchange),
       ...(parts.relay ? { authorize: parts.relay } : {}),
       dispatch: (exchange) => dispatch(parts, exchange),
       audit: (exchange, error) => observer.finished(exchange, error, exchange.message, exchange.params),
@@ -158,7 +162,7 @@ async function refuseFirst(parts: HttpParts, exchange: VmcpExchange, error: unkn
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {
   if (parts.authenticator().response(exchange, error)) return
   const reason = error instanceof GatehouseError ? error.code.toLowerCase() : 'internal'
-  if (!(error instanceof GatehouseError) || error.status >= 500)
+  if (!(error instanceof GatehouseError) || (error.status >= 500 && error.code !== 'OVERLOADED'))
     parts.events.emit('request_failed', { reason, err: error })
   if (allowedMethods[exchange.path]) respondWithError(exchange, error)
   else sendProblem(exchange.res, error)

@@ -11,9 +11,11 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import {
   type Listener,
   listen,
+  Load,
   type Log,
   makeOriginGuard,
   type OriginGuard,
+  overloadSpells,
   silentLog,
 } from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
@@ -95,6 +97,7 @@ class Vmcp implements VmcpServer {
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
   readonly #relay: WorkerRelay | undefined
+  readonly #load: Load
   relayPort: number | undefined
   readonly #parts: Reloadable
   #checksum: string | undefined
@@ -148,6 +151,12 @@ class Vmcp implements VmcpServer {
       webhooks: () => this.#parts.guards.webhooks,
       quotas: () => this.#parts.guards.quotas?.quotas,
       observation,
+    })
+    this.#load = new Load({
+      onRefused: overloadSpells(
+        ({ isOn, refused }) => events.emit('overload', { refusing: isOn, refused }),
+        clock.after,
+      ),
     })
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
@@ -213,6 +222,7 @@ class Vmcp implements VmcpServer {
     observeServer(observation.telemetry.metrics, {
       version: options.version ?? '0.0.0',
       sessions: () => this.#sessions.size,
+      load: this.#load,
       backends: () => this.#engine.states(),
       server: config.name,
       quotas,
@@ -267,6 +277,7 @@ class Vmcp implements VmcpServer {
     } = this.#options
     const relay = this.#relay
     const handler = makeHandler({
+      load: this.#load,
       authenticator: () => this.#parts.authenticator,
       originGuard: () => {
         if (!this.#originGuard) throw new GatehouseError('SHUTTING_DOWN')

@@ -2,7 +2,8 @@
  * Benchmark peer: bare MCP servers that respond at once, one for each port that it prints (a JSON array).
  *
  * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
- * about 480 bytes (`echo`), the same as an event stream (`stream`), or 1 MB (`large`). Streams that are opened stay open.
+ * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), or `echo` after 100 ms (`tool_3`). Streams
+ * that are opened stay open.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -27,6 +28,7 @@ const stateless = era === 'stateless'
 const complete = stateless ? { resultType: 'complete' } : {}
 const listed = stateless ? { ...complete, ttlMs: 0, cacheScope: 'private' } : {}
 const capabilities = { tools: { listChanged: true } }
+const SLOW_MS = 100
 const SPECIAL = ['echo', 'stream', 'large']
 const TOOLS = Array.from({ length: tools }, (_, i) => ({
   name: SPECIAL[i] ?? `tool_${i}`,
@@ -95,7 +97,8 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
   if (params?.name === 'stream') {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.end(`event: message\ndata: ${body}\n\n`)
-  } else response(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
+  } else if (params?.name === 'tool_3') setTimeout(() => response(res, 200, body), SLOW_MS)
+  else response(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
 }
 
 function response(

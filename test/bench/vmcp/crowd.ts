@@ -4,8 +4,9 @@
  *
  * Latency counts from the moment that a request was due, so that a crowd that is held up hides nothing.
  */
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { bodyOf, type Sent } from './client.ts'
 
 /** How one request ended: the status of its response, or that it had none. */
@@ -20,7 +21,7 @@ export interface Outcome {
 export interface CrowdOptions {
   readonly url: string
   readonly requests: readonly Sent[]
-  /** No more connections than this; what is due while all are busy waits for one. */
+  /** No more connections than this. */
   readonly maxConnections: number
   /** A client gives up after this long, and closes its connection. */
   readonly patienceMs: number
@@ -41,12 +42,12 @@ export class Crowd {
   readonly #bytes: readonly Buffer[]
   readonly #free: Connection[] = []
   readonly #all = new Set<Connection>()
-  readonly #due: number[] = []
-  #firstDue = 0
   #next = 0
   #pending = 0
   #began = performance.now()
   outcomes: Outcome[] = []
+  /** Due while all connections were busy. */
+  unsent = 0
   /** Sends the next one at once when one is answered. */
   #isClosedLoop = false
 
@@ -56,6 +57,15 @@ export class Crowd {
     this.#host = hostname
     this.#port = Number(port)
     this.#bytes = options.requests.map((sent) => bytesOf(sent, `${hostname}:${port}`, pathname))
+  }
+
+  /** Opens connections ahead, a few at a time; rejects when one cannot be opened. */
+  async connect(count: number, atOnce = 64): Promise<void> {
+    while (this.#all.size < count) {
+      const opened = Array.from({ length: Math.min(atOnce, count - this.#all.size) }, () => this.#open())
+      await Promise.all(opened.map((connection) => connection.opened))
+      this.#free.push(...opened)
+    }
   }
 
   get connections(): number {
@@ -68,8 +78,8 @@ export class Crowd {
     let sent = 0
     for (let now = this.#began; now - this.#began < seconds * 1_000; now = performance.now()) {
       const due = ((now - this.#began) / 1_000) * rate
-      for (; sent < due; sent++) this.#send(this.#began + (sent / rate) * 1_000)
-      await setTimeout(1)
+      for (; sent < due; sent++) this.#send()
+      await setImmediate()
     }
     await this.#ended()
     return this.outcomes
@@ -79,7 +89,7 @@ export class Crowd {
   async inFlight(atOnce: number, seconds: number): Promise<readonly Outcome[]> {
     this.#begin()
     this.#isClosedLoop = true
-    for (let n = 0; n < atOnce; n++) this.#send(performance.now())
+    for (let n = 0; n < atOnce; n++) this.#send()
     await setTimeout(seconds * 1_000)
     this.#isClosedLoop = false
     await this.#ended()
@@ -93,18 +103,22 @@ export class Crowd {
   #begin(): void {
     this.#began = performance.now()
     this.outcomes = []
+    this.unsent = 0
   }
 
   async #ended(): Promise<void> {
     while (this.#pending > 0) await setTimeout(20)
   }
 
-  #send(dueAt: number): void {
-    this.#pending++
+  #send(): void {
     const free = this.#free.pop()
-    if (free) free.send(dueAt, this.#nextBytes())
-    else if (this.#all.size < this.#options.maxConnections) this.#open().send(dueAt, this.#nextBytes())
-    else this.#due.push(dueAt)
+    if (!free && this.#all.size >= this.#options.maxConnections) {
+      this.unsent++
+      return
+    }
+    this.#pending++
+    const connection = free ?? this.#open()
+    connection.send(this.#nextBytes())
   }
 
   /** The next request, with an id of its own: a session takes none twice at a time. */
@@ -125,19 +139,13 @@ export class Crowd {
       timeout: connectMs,
       ...(localAddress === undefined ? {} : { localAddress }),
     })
-    const connection = new Connection(socket, patienceMs, (status, dueAt, retryAfter) => {
+    const connection = new Connection(socket, patienceMs, (status, sentAt, retryAfter) => {
       const now = performance.now()
       this.#pending--
-      this.outcomes.push({ status, ms: now - dueAt, atMs: now - this.#began, retryAfter })
+      this.outcomes.push({ status, ms: now - sentAt, atMs: now - this.#began, retryAfter })
       if (connection.isOpen) this.#free.push(connection)
       else this.#all.delete(connection)
-      const waiting = this.#due[this.#firstDue]
-      if (waiting !== undefined) {
-        this.#firstDue++
-        if (this.#firstDue > 10_000) this.#due.splice(0, this.#firstDue), (this.#firstDue = 0)
-        this.#pending--
-        this.#send(waiting)
-      } else if (this.#isClosedLoop) this.#send(performance.now())
+      if (this.#isClosedLoop) this.#send()
     })
     this.#all.add(connection)
     socket.once('close', () => {
@@ -149,7 +157,7 @@ export class Crowd {
   }
 }
 
-type Ended = (status: number, dueAt: number, retryAfter: boolean) => void
+type Ended = (status: number, sentAt: number, retryAfter: boolean) => void
 
 /** In place of the status of requests that got no response, or a JSON-RPC error. */
 export const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
@@ -158,23 +166,26 @@ class Connection {
   readonly #socket: Socket
   readonly #ended: Ended
   readonly #patienceMs: number
-  #dueAt: number | undefined
+  #sentAt: number | undefined
   #received = ''
   #timer: NodeJS.Timeout | undefined
   isOpen = true
+  readonly opened: Promise<unknown>
 
   constructor(socket: Socket, patienceMs: number, ended: Ended) {
     this.#socket = socket
     this.#ended = ended
     this.#patienceMs = patienceMs
+    this.opened = once(socket, 'connect')
+    this.opened.catch(() => {})
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', () => {})
     socket.on('close', () => this.#finish(noResponse.cut, false))
   }
 
-  send(dueAt: number, bytes: Buffer): void {
-    this.#dueAt = dueAt
+  send(bytes: Buffer): void {
+    this.#sentAt = performance.now()
     this.#received = ''
     this.#timer ??= globalThis.setTimeout(() => this.#giveUp(), this.#patienceMs)
     this.#timer.refresh()
@@ -187,7 +198,7 @@ class Connection {
   }
 
   #giveUp(): void {
-    if (this.#dueAt === undefined) return
+    if (this.#sentAt === undefined) return
     this.isOpen = false
     this.#socket.destroy()
     this.#finish(noResponse.gaveUp, false)
@@ -207,14 +218,14 @@ class Connection {
   }
 
   #finish(status: number, retryAfter: boolean): void {
-    const dueAt = this.#dueAt
+    const sentAt = this.#sentAt
     if (status === noResponse.cut) {
       this.isOpen = false
       clearTimeout(this.#timer)
     }
-    if (dueAt === undefined) return
-    this.#dueAt = undefined
-    this.#ended(status, dueAt, retryAfter)
+    if (sentAt === undefined) return
+    this.#sentAt = undefined
+    this.#ended(status, sentAt, retryAfter)
   }
 }
 

@@ -13,6 +13,22 @@ export const callRows = {
     level: ({ reason }) => (reason === 'internal' ? 'error' : 'warn'),
     repeats: ({ reason }) => reason,
   },
+  overload: {
+    message: ({ refusing }) =>
+      refusing
+        ? 'requests are refused: more arrive than this server can take'
+        : 'no request is refused for overload any more',
+    level: ({ refusing }) => (refusing ? 'warn' : 'info'),
+    condition: ({ refusing }) => ({
+      id: 'overload',
+      open: refusing
+        ? {
+            message: 'requests are refused: more arrive than this server can take',
+            fix: 'give it more CPU, workers (operational.workers) or replicas, or find who calls so often: the audit log names callers, and rateLimiting bounds them',
+          }
+        : undefined,
+    }),
+  },
   token_refused: {
     message: 'access tokens of clients are refused',
     level: 'info',

@@ -1,0 +1,252 @@
+/** Overload protection: what waits, in which order it goes on, and what is refused; with a clock and turns of the test's own. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t from 'tap'
+import { type Caller, Exchange, localIssuer, makeCaller } from '../../../runtime/net/index.ts'
+import { Load, type LoadOptions } from '../../../runtime/net/load/load.ts'
+import { overloadSpells } from '../../../runtime/net/load/spells.ts'
+
+interface Asked {
+  readonly caller?: Caller
+  readonly headers?: Readonly<Record<string, string>>
+  readonly method?: string
+  readonly body?: Buffer
+}
+
+/** A load whose turns of the event loop end when the test says so. */
+class Rig {
+  now = 0
+  refused = 0
+  readonly began: string[] = []
+  readonly load: Load
+  #work: (() => void) | undefined
+
+  constructor(limits: LoadOptions['limits'] = {}) {
+    this.load = new Load({
+      limits: { turnMs: 1, ...limits },
+      now: () => this.now,
+      afterTurn: (work) => {
+        this.#work = work
+      },
+      onRefused: () => this.refused++,
+    })
+  }
+
+  exchange({ caller, headers = {}, method = 'POST', body }: Asked = {}): Exchange {
+    const req = { url: '/mcp', method, headers, socket: { remoteAddress: '127.0.0.1' } }
+    const exchange = new Exchange(req as unknown as IncomingMessage, {} as ServerResponse)
+    Object.defineProperty(exchange, 'startedAt', { value: this.now })
+    if (caller) exchange.caller = caller
+    if (body) exchange.body = body
+    return exchange
+  }
+
+  /** Takes both stages; the code of what refuses it, or its name in `began`. */
+  async take(name: string, asked: Asked = {}): Promise<string> {
+    const exchange = this.exchange(asked)
+    try {
+      await this.load.admit(exchange)
+      await this.load.turn(exchange)
+      this.began.push(name)
+      return 'began'
+    } catch (error) {
+      return (error as { code: string }).code
+    }
+  }
+
+  /** The event loop has done what it had at hand, in so much time. */
+  async endTurn(ms: number): Promise<void> {
+    this.now += ms
+    const work = this.#work
+    this.#work = undefined
+    work?.()
+    await new Promise(setImmediate)
+  }
+
+  get turnIsOpen(): boolean {
+    return this.#work !== undefined
+  }
+}
+
+function named(subject: string): Caller {
+  return makeCaller({ issuer: 'https://issuer.example', subject, claims: {} })
+}
+
+t.test('with time to spare nothing waits', async (t) => {
+  const rig = new Rig()
+  t.equal(rig.load.admit(rig.exchange()), undefined)
+  t.equal(rig.load.turn(rig.exchange()), undefined, 'no promise, so that the hot path makes none')
+  t.equal(rig.load.waiting, 0)
+  await rig.endTurn(0.1)
+  t.equal(rig.turnIsOpen, false, 'nothing runs while nothing is to do')
+})
+
+t.test('what one turn has no time for goes on in the next ones, oldest first', async (t) => {
+  const rig = new Rig()
+  const results = Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => rig.take(name)))
+  await new Promise(setImmediate)
+  t.same(rig.began, ['a', 'b'], 'two of half a millisecond')
+  t.equal(rig.load.waiting, 3)
+  await rig.endTurn(1)
+  t.same(rig.began, ['a', 'b', 'c', 'd'])
+  await rig.endTurn(1)
+  t.same(rig.began, ['a', 'b', 'c', 'd', 'e'])
+  await results
+})
+
+t.test('callers take turns: one with a hundred waiting delays another by one request', async (t) => {
+  const rig = new Rig()
+  const all = Array.from({ length: 100 }, (_, i) => rig.take(`many ${i}`, { caller: named('many') }))
+  all.push(rig.take('few 0', { caller: named('few') }), rig.take('few 1', { caller: named('few') }))
+  await new Promise(setImmediate)
+  await rig.endTurn(1)
+  await rig.endTurn(1)
+  t.same(rig.began.slice(2), ['many 2', 'few 0', 'many 3', 'few 1'])
+  while (rig.load.waiting > 0) await rig.endTurn(1)
+  t.equal((await Promise.all(all)).filter((result) => result !== 'began').length, 0, 'and none is lost')
+})
+
+t.test('anonymous callers are told apart by session, else by address', async (t) => {
+  const rig = new Rig()
+  const anonymous = makeCaller({ issuer: localIssuer, subject: 'anonymous', claims: {} })
+  const session = (id: string): Asked => ({ caller: anonymous, headers: { 'mcp-session-id': id } })
+  const all = Array.from({ length: 10 }, (_, i) => rig.take(`many ${i}`, session('one')))
+  all.push(rig.take('few', session('other')), rig.take('none', { caller: anonymous }))
+  await new Promise(setImmediate)
+  await rig.endTurn(1)
+  t.same(rig.began.slice(2), ['many 2', 'few'])
+  await rig.endTurn(1)
+  t.same(rig.began.slice(4), ['none', 'many 3'])
+  while (rig.load.waiting > 0) await rig.endTurn(1)
+  await Promise.all(all)
+})
+
+t.test('only POST waits: streams and the end of sessions are no load', async (t) => {
+  const rig = new Rig()
+  void Promise.all(Array.from({ length: 50 }, (_, i) => rig.take(`call ${i}`)))
+  t.equal(await rig.take('stream', { method: 'GET' }), 'began')
+  t.equal(await rig.take('end', { method: 'DELETE' }), 'began')
+})
+
+t.test('a caller whose request would wait too long is refused by the head alone; others are not', async (t) => {
+  const rig = new Rig({ burstMs: 20, standingMs: 10, refusalsPerStart: 100 })
+  const many = { caller: named('many'), headers: { authorization: 'Bearer many' } }
+  const few = { caller: named('few'), headers: { authorization: 'Bearer few' } }
+  const results = Array.from({ length: 60 }, (_, i) => rig.take(`many ${i}`, many))
+  await new Promise(setImmediate)
+  t.equal(rig.load.waiting, 41, 'more than forty of half a millisecond would be a wait of more than 20 ms')
+  t.equal(rig.refused, 17)
+  t.throws(() => rig.load.admit(rig.exchange({ headers: many.headers })), {
+    code: 'OVERLOADED',
+    status: 503,
+    headers: { 'retry-after': /^[123]$/ },
+  })
+  const other = rig.take('few', few)
+  await new Promise(setImmediate)
+  await rig.endTurn(1)
+  t.equal(await other, 'began')
+  while (rig.load.waiting > 0) await rig.endTurn(0.1)
+  const codes = await Promise.all(results)
+  t.equal(codes.filter((code) => code === 'began').length, 43)
+  t.equal(await rig.take('again', many), 'began', 'and when the queue is empty, at once again')
+})
+
+t.test('a caller whose requests always have to wait may have fewer waiting than a burst', async (t) => {
+  const rig = new Rig({ burstMs: 20, standingMs: 10 })
+  const codes: string[] = []
+  const fill = async (): Promise<void> => {
+    for (let i = 0; i < 30; i++) void rig.take('x', { caller: named('many') }).then((code) => codes.push(code))
+    await new Promise(setImmediate)
+  }
+  await fill()
+  t.equal(rig.refused, 0, 'a burst of 15 ms is taken')
+  for (let turn = 0; turn < 30; turn++) {
+    await rig.endTurn(1)
+    void rig.take('x', { caller: named('many') })
+    void rig.take('x', { caller: named('many') })
+  }
+  t.equal(rig.refused > 0, true, 'not for long')
+  t.ok(rig.load.waiting * 0.5 <= 10.5, `and what waits is less: ${rig.load.waiting}`)
+})
+
+t.test('what has waited too long after all is refused at its turn', async (t) => {
+  const rig = new Rig({ burstMs: 20, standingMs: 10 })
+  const results = Array.from({ length: 6 }, (_, i) => rig.take(`call ${i}`))
+  await new Promise(setImmediate)
+  await rig.endTurn(1)
+  await rig.endTurn(30)
+  t.same(await Promise.all(results), ['began', 'began', 'began', 'began', 'OVERLOADED', 'OVERLOADED'])
+})
+
+t.test('refusals have a share of each turn, and later ones wait', async (t) => {
+  const rig = new Rig({ burstMs: 1, standingMs: 1, refusalsPerStart: 2 })
+  const results = Array.from({ length: 30 }, (_, i) => rig.take(`call ${i}`))
+  let told = 0
+  for (const result of results) void result.then((code) => (told += Number(code === 'OVERLOADED')))
+  await new Promise(setImmediate)
+  const perTurn = 4
+  t.equal(told, perTurn)
+  await rig.endTurn(1)
+  t.equal(told, 2 * perTurn)
+  while (rig.turnIsOpen) await rig.endTurn(0.5)
+  t.equal(told + rig.began.length, 30)
+})
+
+t.test('memory is bounded: requests that wait, their bodies, and refusals that wait', async (t) => {
+  const full = { burstMs: 1e6, standingMs: 1e6, refusalsPerStart: 1, maxHeld: 3 }
+  const byCount = new Rig({ ...full, maxWaiting: 5 })
+  const codes: string[] = []
+  for (let i = 0; i < 20; i++) void byCount.take('x').then((code) => codes.push(code))
+  await new Promise(setImmediate)
+  t.equal(byCount.load.waiting, 5)
+  t.equal(codes.filter((code) => code === 'OVERLOADED').length, 10, 'thirteen refused, of which three wait')
+  const byBytes = new Rig({ ...full, maxWaitingBytes: 1_000 })
+  for (let i = 0; i < 20; i++) void byBytes.take('x', { body: Buffer.alloc(300) })
+  await new Promise(setImmediate)
+  t.equal(byBytes.load.waiting, 3)
+})
+
+t.test('after a turn that took very long, what comes late in the next one is refused, whoever sends it', async (t) => {
+  const rig = new Rig()
+  await rig.take('a')
+  await rig.endTurn(300)
+  t.equal(await rig.take('b'), 'began')
+  rig.now += 300
+  t.equal(await rig.take('c', { method: 'GET' }), 'OVERLOADED')
+  await rig.endTurn(0)
+  await rig.endTurn(1)
+  t.equal(await rig.take('d'), 'began')
+})
+
+t.test('a process that takes longer for each request lets fewer begin in a turn', async (t) => {
+  const rig = new Rig({ burstMs: 1e6, standingMs: 1e6 })
+  void Promise.all(Array.from({ length: 3_000 }, (_, i) => rig.take(String(i))))
+  await new Promise(setImmediate)
+  // Each takes 0.1 ms in truth: ten in a turn of a millisecond.
+  for (let turn = 0; turn < 200; turn++) await rig.endTurn((await begunIn(rig)) * 0.1)
+  t.ok((await begunIn(rig)) >= 9, 'more, when they take less')
+})
+
+let before = 0
+async function begunIn(rig: Rig): Promise<number> {
+  const count = rig.began.length - before
+  before = rig.began.length
+  return Math.max(1, count)
+}
+
+t.test('a spell of refusals is told when it begins and when it is over', async (t) => {
+  const told: unknown[] = []
+  let work: (() => void) | undefined
+  const note = overloadSpells((overload) => told.push(overload), (_ms, next) => {
+    work = next
+  })
+  for (let i = 0; i < 100; i++) note()
+  t.same(told, [{ isOn: true, refused: 1 }])
+  work?.()
+  note()
+  work?.()
+  t.equal(told.length, 1, 'it goes on')
+  work?.()
+  t.same(told[1], { isOn: false, refused: 101 })
+  note()
+  t.same(told[2], { isOn: true, refused: 1 }, 'the next spell is told again')
+})
