@@ -15,6 +15,7 @@ import {
   listen,
   type ListenerLimits,
   Load,
+  type LoadLimits,
   type Log,
   makeOriginGuard,
   maxBodyBytes,
@@ -85,6 +86,8 @@ export interface ProxyOptions {
   /** Where connections come from in place of an address that is bound here. */
   readonly connections?: ConnectionSource | undefined
   readonly sessions?: SessionTableOptions
+  /** Replaces numbers of overload protection (tests). */
+  readonly load?: Partial<LoadLimits>
   /** Called for every finished request. */
   readonly observe?: RequestObserver
 }
@@ -157,7 +160,10 @@ function makeHandler(
     })
   }
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
-  const load = new Load({ onRefused: overloadSpells((overload) => tellOverload(log, overload)) })
+  const load = new Load({
+    limits: options.load,
+    onRefused: overloadSpells((overload) => tellOverload(log, overload)),
+  })
   const sessions = makeSessionTable(log, options.sessions)
   const headers = makeHeaderRules({
     target,

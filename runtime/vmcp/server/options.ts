@@ -2,7 +2,7 @@
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
-import type { Log } from '../../net/index.ts'
+import type { LoadLimits, Log } from '../../net/index.ts'
 import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
@@ -62,6 +62,8 @@ export interface StartOptions {
   readonly excluded?: readonly ExcludedBackend[] | undefined
   /** Replaces the access to the cluster that the environment gives (tests). */
   readonly clusterApi?: ClusterApi | undefined
+  /** Replaces numbers of overload protection (tests). */
+  readonly load?: Partial<LoadLimits> | undefined
   /** Time for requests in flight when closing. Default 10 s. */
   readonly graceMs?: number | undefined
   /** What clients are told that this server has. Default everything, because backends come and go. */

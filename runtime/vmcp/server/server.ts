@@ -153,6 +153,7 @@ class Vmcp implements VmcpServer {
       observation,
     })
     this.#load = new Load({
+      limits: options.load,
       onRefused: overloadSpells(
         ({ isOn, refused }) => events.emit('overload', { refusing: isOn, refused }),
         clock.after,
