@@ -1,6 +1,7 @@
 /**
  * The numbers of the listener and of outgoing connections, in one table. Times are milliseconds, sizes are bytes.
- * Streams have no time limit of any kind: neither responses nor upstream bodies are cut while they are quiet.
+ * Streams have no time limit of any kind: neither responses nor upstream bodies are cut while they are quiet. Only a client that
+ * does not read what is sent is cut.
  */
 export interface ListenerLimits {
   /** Time to receive the header block. */
@@ -11,6 +12,8 @@ export interface ListenerLimits {
   readonly keepAliveTimeoutMs: number
   /** Header block; beyond it the response is 431. */
   readonly maxHeaderBytes: number
+  /** How long a client may read nothing while there is something to read. */
+  readonly stalledMs: number
   /** How often the two request times are checked. */
   readonly checkIntervalMs: number
 }
@@ -20,6 +23,7 @@ export const listenerLimits: ListenerLimits = {
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 120_000,
   maxHeaderBytes: 1_048_576,
+  stalledMs: 60_000,
   checkIntervalMs: 1_000,
 }
 

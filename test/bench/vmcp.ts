@@ -3,7 +3,8 @@
  *
  * `node test/bench/main.ts vmcp` measures everything in about ten minutes; `vmcp:lists` one part. The server under test
  * has one core, load and backends have the others. Tables go to standard output, progress to standard error. A part
- * that fails or takes too long says so in place of its table, and the next one goes on.
+ * that fails or takes too long says so in place of its table, and the next one goes on. Those that are about steadiness end with
+ * a verdict.
  */
 import { large, rates, throughput } from './vmcp/calls.ts'
 import { hung } from './vmcp/hung.ts'
@@ -15,9 +16,10 @@ import { pinSelf, stopAll } from './vmcp/rig.ts'
 import { flood, idle } from './vmcp/sessions.ts'
 import { progress } from './vmcp/table.ts'
 import { told } from './vmcp/told.ts'
+import type { Measured } from './vmcp/verdict.ts'
 import { workers } from './vmcp/workers.ts'
 
-export const parts: Readonly<Record<string, () => Promise<string>>> = {
+export const parts: Readonly<Record<string, () => Promise<string | Measured>>> = {
   rates,
   throughput,
   large,
@@ -44,7 +46,9 @@ export async function run(wanted: readonly string[] = []): Promise<boolean> {
     progress(`vmcp:${name}`)
     const started = performance.now()
     try {
-      console.log(`\n${await inTime(part())}`)
+      const measured = await inTime(part())
+      console.log(`\n${typeof measured === 'string' ? measured : measured.text}`)
+      if (typeof measured !== 'string' && !measured.isGood) good = false
     } catch (error) {
       good = false
       console.log(
@@ -58,7 +62,7 @@ export async function run(wanted: readonly string[] = []): Promise<boolean> {
   return good
 }
 
-async function inTime(work: Promise<string>): Promise<string> {
+async function inTime<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`not done within ${PART_MS / 60_000} minutes`)), PART_MS)

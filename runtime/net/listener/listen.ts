@@ -17,6 +17,7 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { closeInStages } from './staged-close.ts'
+import { cutStalled } from './stalled.ts'
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 /** `res` writes a refusal on the raw socket; a handler that takes the socket over calls `res.detachSocket` first. */
@@ -153,6 +154,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 
   const { address, port, stop } = await open(server, options)
+  const stopLooking = cutStalled(sockets, limits.stalledMs, log)
   let closing: Promise<void> | undefined
 
   return {
@@ -163,6 +165,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       if ('setSecureContext' in server) certificate?.unfollow(server)
       end.isNear = true
       stop?.()
+      stopLooking()
       closing ??= shutDown(server, sockets, upgraded, graceMs)
       return closing
     },

@@ -1,52 +1,89 @@
-/** One caller with a thousand calls in flight, and what that does to others. */
+/**
+ * One caller with a thousand calls in flight, and what that does to others.
+ *
+ * Callers are anonymous here and told apart by their addresses, 127.0.0.x. Backend and callers share the cores that the
+ * server does not have, so direct access is measured beside.
+ */
 import { setTimeout } from 'node:timers/promises'
 import { callOf } from './client.ts'
 import { Crowd, type Outcome } from './crowd.ts'
 import { startBackends, startServer } from './rig.ts'
 import { type Cell, progress, quantile, sorted, table } from './table.ts'
+import { type Measured, type Rule, withVerdict } from './verdict.ts'
 
 const IN_FLIGHT = 1_000
 const OTHERS = 10
-const OTHERS_RATE = 100
+/** Of all others together. */
+const RATE = 100
 const SECONDS = 5
+const PATIENCE_MS = 30_000
+/** What the median of others may become. */
+const times = 2
+/** Tools by what they take; only those that take some time are like real ones. */
+const tools = [
+  { tool: 'tool_3', what: '100 ms', counts: true },
+  { tool: 'echo', what: 'nothing', counts: false },
+] as const
 
-export async function fairness(): Promise<string> {
+export async function fairness(): Promise<Measured> {
   const backend = await startBackends({ era: 'stateless', tools: 20 })
   const server = await startServer(backend.urls)
   const rows: Cell[][] = []
-  for (const [tool, what] of [['b0_tool_3', '25 ms'], ['b0_echo', 'at once']] as const) {
-    const requests = [callOf('stateless', tool)]
-    const crowdFrom = (localAddress: string, maxConnections: number) =>
-      new Crowd({ url: server.url, requests, maxConnections, patienceMs: 30_000, localAddress })
-    const others = Array.from({ length: OTHERS }, (_, i) => crowdFrom(`127.0.0.${i + 10}`, 100))
-    const directly = new Crowd({ url: backend.url, requests: [callOf('stateless', tool.slice(3))], maxConnections: 100, patienceMs: 30_000 })
-    const measure = async () => { void directly.atRate(OTHERS_RATE, SECONDS); return measure1() }
-    const measure1 = async () => (await Promise.all(others.map(async (one, i) => (await setTimeout(i * 10), one.atRate(OTHERS_RATE / OTHERS, SECONDS))))).flat()
-    progress(`${what}: warming up`)
-    const hog = crowdFrom('127.0.0.2', IN_FLIGHT)
-    await hog.inFlight(32, 3)
-    progress(`${what}: without`)
-    const alone = await measure()
-    const d0 = directly.outcomes
-    progress(`${what}: with`)
-    const load = hog.inFlight(IN_FLIGHT, SECONDS + 4)
-    await setTimeout(3_000)
-    const beside = await measure()
-    const of = await load
-    const row = (name: string, outcomes: readonly Outcome[], seconds: number) => {
-      const ms = sorted(outcomes.filter(({ status }) => status === 200).map((one) => one.ms))
-      rows.push([what, name, ms.length / seconds, outcomes.length - ms.length, quantile(ms, 0.5), quantile(ms, 0.9), quantile(ms, 0.99)])
-      return quantile(ms, 0.5)
+  const rules: Rule[] = []
+  for (const { tool, what, counts } of tools) {
+    const from = (address: string, maxConnections: number, url = server.url, name = `b0_${tool}`): Crowd =>
+      new Crowd({
+        url,
+        requests: [callOf('stateless', name)],
+        maxConnections,
+        patienceMs: PATIENCE_MS,
+        localAddress: address,
+      })
+    const others = Array.from({ length: OTHERS }, (_, i) => from(`127.0.0.${i + 10}`, 100))
+    const directly = [from('127.0.0.9', 100, backend.url, tool)]
+    const one = from('127.0.0.2', IN_FLIGHT)
+    const row = (name: string, outcomes: readonly Outcome[], seconds: number): number => {
+      const ms = sorted(outcomes.filter(({ status }) => status === 200).map((each) => each.ms))
+      const p50 = quantile(ms, 0.5)
+      const refused = outcomes.filter(({ status }) => status === 503).length / seconds
+      const failed = outcomes.length - ms.length - refused * seconds
+      rows.push([what, name, ms.length / seconds, refused, failed, p50, quantile(ms, 0.9), quantile(ms, 0.99)])
+      return p50
     }
-    row('others, alone', alone, SECONDS)
-    row('direct, alone', d0, SECONDS)
-    row('direct, beside', directly.outcomes, SECONDS)
-    row('others, beside it', beside, SECONDS)
-    row('the one with a thousand', of, SECONDS + 4)
-    hog.close()
-    for (const one of others) one.close()
+    progress(`a tool that takes ${what}: warming up`)
+    await one.inFlight(32, 3)
+    progress('others alone')
+    const [alone, direct] = await Promise.all([evenly(others), evenly(directly)])
+    const aloneMs = row('others, alone', alone, SECONDS)
+    row('direct, alone', direct, SECONDS)
+    progress(`beside one with ${IN_FLIGHT} calls in flight`)
+    const load = one.inFlight(IN_FLIGHT, SECONDS + 3)
+    await setTimeout(2_000)
+    const [beside, directBeside] = await Promise.all([evenly(others), evenly(directly)])
+    const ofOne = await load
+    const besideMs = row('others, beside it', beside, SECONDS)
+    row('direct, beside it', directBeside, SECONDS)
+    row(`the one with ${IN_FLIGHT}`, ofOne, SECONDS + 3)
+    if (counts) {
+      const ratio = besideMs / aloneMs
+      rules.push(
+        { what: `the p50 of others does not double (${ratio.toFixed(2)} times)`, isMet: ratio < times },
+        { what: 'no call of others is refused or fails', isMet: beside.every(({ status }) => status === 200) },
+      )
+    }
+    for (const crowd of [one, ...others, ...directly]) crowd.close()
   }
   await server.stop()
   await backend.stop()
-  return table(['tool responds', 'callers', 'calls/s', 'refused or failed', 'p50 ms', 'p90 ms', 'p99 ms'], rows)
+  const head = ['the tool takes', 'callers', 'calls/s', 'refused/s', 'failed', 'p50 ms', 'p90 ms', 'p99 ms']
+  return withVerdict('vmcp:fairness', table(head, rows), rules)
+}
+
+/** Each of the crowds in turn, at equal distances. */
+async function evenly(crowds: readonly Crowd[]): Promise<readonly Outcome[]> {
+  const outcomes = crowds.map(async (crowd, i) => {
+    await setTimeout((i * 1_000) / RATE)
+    return crowd.atRate(RATE / crowds.length, SECONDS)
+  })
+  return (await Promise.all(outcomes)).flat()
 }

@@ -1,0 +1,18 @@
+/** What a benchmark of steadiness ends with: each rule with what was measured, and whether all of them hold. */
+export interface Rule {
+  /** With the figures. */
+  readonly what: string
+  readonly isMet: boolean
+}
+
+export interface Measured {
+  /** Tables, then the verdict. */
+  readonly text: string
+  readonly isGood: boolean
+}
+
+export function withVerdict(name: string, tables: string, rules: readonly Rule[]): Measured {
+  const isGood = rules.every(({ isMet }) => isMet)
+  const lines = rules.map(({ what, isMet }) => `- ${isMet ? 'met' : '**not met**'}: ${what}`)
+  return { text: [tables, '', ...lines, `- verdict of ${name}: ${isGood ? 'good' : 'FAILED'}`].join('\n'), isGood }
+}
