@@ -10,10 +10,13 @@ import { large, rates, throughput } from './vmcp/calls.ts'
 import { hung } from './vmcp/hung.ts'
 import { fairness } from './vmcp/fairness.ts'
 import { overload } from './vmcp/overload.ts'
+import { idleConnections } from './vmcp/idle-connections.ts'
 import { lists } from './vmcp/lists.ts'
 import { replicas } from './vmcp/replicas.ts'
 import { pinSelf, stopAll } from './vmcp/rig.ts'
 import { flood, idle } from './vmcp/sessions.ts'
+import { slowReaders } from './vmcp/slow-readers.ts'
+import { manySessions } from './vmcp/many-sessions.ts'
 import { progress } from './vmcp/table.ts'
 import { told } from './vmcp/told.ts'
 import type { Measured } from './vmcp/verdict.ts'
@@ -32,6 +35,9 @@ export const parts: Readonly<Record<string, () => Promise<string | Measured>>> =
   workers,
   overload,
   fairness,
+  'slow-readers': slowReaders,
+  'idle-connections': idleConnections,
+  'many-sessions': manySessions,
 }
 
 /** No part needs half of it. */

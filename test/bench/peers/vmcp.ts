@@ -10,13 +10,15 @@ export interface VmcpPeerOptions {
   /** Whole top-level fields of the configuration. */
   readonly more?: Readonly<Record<string, unknown>>
   readonly sessionTtlMs?: number
+  readonly maxSessions?: number
 }
 
-const { backends, more = {}, sessionTtlMs } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
+const { backends, more = {}, sessionTtlMs, maxSessions } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
 const vmcp = await startTestVmcp(backends, more, {
   log: makeLog({ level: 'warn', destination: '/dev/null' }),
   graceMs: 10_000,
   sessionTtlMs,
+  maxSessions,
 })
 process.once('SIGTERM', () => void vmcp.close().then(() => process.exit(0)))
 process.stdout.write(`[${new URL(vmcp.url).port}]\n`)

@@ -68,6 +68,21 @@ export class Crowd {
     }
   }
 
+  /** Opens all connections that there may be, each with one request. Throws when a request fails. */
+  async openUsed(atOnce: number): Promise<void> {
+    const { maxConnections } = this.#options
+    this.#begin()
+    while (this.#all.size < maxConnections) {
+      const opened = Array.from({ length: Math.min(atOnce, maxConnections - this.#all.size) }, () => this.#open())
+      for (const connection of opened) {
+        this.#pending++
+        connection.send(this.#nextBytes())
+      }
+      await this.#ended()
+    }
+    if (this.outcomes.some(({ status }) => status !== 200)) throw new Error('a request failed')
+  }
+
   get connections(): number {
     return this.#all.size
   }
@@ -107,7 +122,7 @@ export class Crowd {
   }
 
   async #ended(): Promise<void> {
-    while (this.#pending > 0) await setTimeout(20)
+    while (this.#pending > 0) await setTimeout(5)
   }
 
   #send(): void {
@@ -209,8 +224,13 @@ class Connection {
     const end = this.#received.indexOf('\r\n\r\n')
     if (end < 0) return
     const head = this.#received.slice(0, end).toLowerCase()
-    const length = Number(/content-length: (\d+)/.exec(head)?.[1] ?? Number.NaN)
-    if (this.#received.length < end + 4 + length) return
+    const length = /content-length: (\d+)/.exec(head)?.[1]
+    // What takes long to be answered comes as an event stream.
+    const isWhole =
+      length === undefined
+        ? this.#received.endsWith('\r\n0\r\n\r\n')
+        : this.#received.length >= end + 4 + Number(length)
+    if (!isWhole) return
     if (head.includes('connection: close')) this.isOpen = false
     const status = Number(head.slice(9, 12))
     const isResult = status !== 200 || this.#received.includes('"result"', end)

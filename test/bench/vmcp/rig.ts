@@ -40,7 +40,7 @@ export function startBackends(options: Partial<BackendPeerOptions> = {}): Promis
 export function startServer(
   backends: readonly string[] | Readonly<Record<string, string>>,
   more: VmcpPeerOptions['more'] = {},
-  options: Pick<VmcpPeerOptions, 'sessionTtlMs'> = {},
+  options: Pick<VmcpPeerOptions, 'sessionTtlMs' | 'maxSessions'> = {},
 ): Promise<Peer> {
   const known = Array.isArray(backends)
     ? named(backends as readonly string[])
