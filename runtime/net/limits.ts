@@ -23,7 +23,7 @@ export const listenerLimits: ListenerLimits = {
   requestTimeoutMs: 30_000,
   keepAliveTimeoutMs: 120_000,
   maxHeaderBytes: 1_048_576,
-  stalledMs: 60_000,
+  stalledMs: 30_000,
   checkIntervalMs: 1_000,
 }
 

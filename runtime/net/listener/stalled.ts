@@ -1,5 +1,5 @@
 /**
- * Cuts connections whose client does not read: while a response waits to be sent and not a byte of it leaves for a minute.
+ * Cuts connections whose client does not read: while a response waits to be sent and not a byte of it leaves for half a minute.
  *
  * What such a client does not fetch is held in memory, up to the largest result for each. A client that reads slowly is not
  * cut, nor is a stream that is quiet. Connections are looked at now and then, so that no write pays for it; whether bytes

@@ -16,10 +16,10 @@ import type { IncomingMessage } from 'node:http'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../exchange.ts'
 import { peerAddress } from '../forwarded-for.ts'
-import { FairQueue, type Flow } from './fair-queue.ts'
+import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
 import { Mean } from './mean.ts'
-import { Refusals } from './refusals.ts'
+import { HeldRefusals } from './held-refusals.ts'
 
 export interface LoadOptions {
   readonly limits?: Partial<LoadLimits> | undefined
@@ -40,8 +40,8 @@ export class Load {
   readonly #now: () => number
   readonly #afterTurn: (work: () => void) => void
   readonly #onRefused: () => void
-  readonly #queue = new FairQueue()
-  readonly #refusals: Refusals
+  readonly #queue = new CallerQueue()
+  readonly #refusals: HeldRefusals
   /** Flows by what their requests name, while much waits. */
   readonly #hints = new Map<string, Flow>()
   #inTurn = false
@@ -56,7 +56,7 @@ export class Load {
 
   constructor(options: LoadOptions = {}) {
     this.#limits = { ...loadLimits, ...options.limits }
-    this.#refusals = new Refusals(this.#limits.maxHeld)
+    this.#refusals = new HeldRefusals(this.#limits.maxHeld)
     this.#startsPerTurn = this.#startsIn(guess.guessMs)
     this.#now = options.now ?? (() => performance.now())
     this.#afterTurn = options.afterTurn ?? setImmediate

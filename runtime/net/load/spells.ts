@@ -10,7 +10,7 @@ export interface Overload {
 type After = (ms: number, work: () => void) => unknown
 
 /** Over when nothing was refused for so long. */
-export const quietMs = 5_000
+const quietMs = 5_000
 
 /** The result is called for each refusal. */
 export function overloadSpells(tell: (overload: Overload) => void, after: After = unheld): () => void {

@@ -109,7 +109,10 @@ export interface EventFields extends AttachEventFields {
   /** A request of a client failed for a reason of ours or of a backend. */
   readonly request_failed: { readonly reason: string; readonly err?: unknown }
   /** More requests arrive than this process can take, so that some are refused; or none was for a while. */
-  readonly overload: { readonly refusing: boolean; /** Requests, since it began. */ readonly refused: number }
+  readonly server_overloaded: {
+    readonly refusing: boolean /** Requests, since it began. */
+    readonly refused: number
+  }
   /** The access token of a client was refused. */
   readonly token_refused: { readonly reason: string }
   /** Access tokens of clients cannot be checked: the keys or the introspection endpoint cannot be reached. */

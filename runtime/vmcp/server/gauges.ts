@@ -1,7 +1,8 @@
 /** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
-import type { Load } from '../../net/index.ts'
+import { Load, type LoadLimits, overloadSpells } from '../../net/index.ts'
+import type { Clock } from '../clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
@@ -74,4 +75,13 @@ export function tellAuthentication(events: Events, event: AuthenticationEvent): 
   if (event.kind === 'refused') events.emit('token_refused', { reason: event.reason })
   else if (event.kind === 'available') events.emit('token_check_recovered', {})
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
+}
+
+/** The overload protection of a server, which tells of it on its event stream. */
+export function toldLoad(events: Events, clock: Clock, limits?: Partial<LoadLimits>): Load {
+  const onRefused = overloadSpells(
+    ({ isOn, refused }) => events.emit('server_overloaded', { refusing: isOn, refused }),
+    clock.after,
+  )
+  return new Load({ limits, onRefused })
 }

@@ -11,11 +11,10 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import {
   type Listener,
   listen,
-  Load,
+  type Load,
   type Log,
   makeOriginGuard,
   type OriginGuard,
-  overloadSpells,
   silentLog,
 } from '../../net/index.ts'
 import { type Events, logEvents, makeEvents } from '../../observe/index.ts'
@@ -23,7 +22,7 @@ import { type Clock, systemClock } from '../clock.ts'
 import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine.ts'
-import { countSession, observeServer } from './gauges.ts'
+import { countSession, observeServer, toldLoad } from './gauges.ts'
 import { guarding, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { makeHandler, mcpPath } from './http.ts'
@@ -152,13 +151,7 @@ class Vmcp implements VmcpServer {
       quotas: () => this.#parts.guards.quotas?.quotas,
       observation,
     })
-    this.#load = new Load({
-      limits: options.load,
-      onRefused: overloadSpells(
-        ({ isOn, refused }) => events.emit('overload', { refusing: isOn, refused }),
-        clock.after,
-      ),
-    })
+    this.#load = toldLoad(events, clock, options.load)
     const ttlMs = options.sessionTtlMs ?? defaults.ttlMs
     this.#sessions = new SessionTable({
       ttlMs,

@@ -7,36 +7,39 @@ import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 const load = { turnMs: 0.01, burstMs: 5, standingMs: 5, refusalsPerStart: 20 }
 const crowd = 300
 
-t.test('overload: some requests are forwarded, the others get 503 with Retry-After, probes are answered', async (t) => {
-  const upstream = await startUpstream((_seen, res) => {
-    const body = '{"jsonrpc":"2.0","id":1,"result":{}}'
-    res.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
-  })
-  const lines: string[] = []
-  const log = makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } })
-  const rig = await startRig(upstream.url, { load, log })
-  t.teardown(() => Promise.all([rig.close(), upstream.close()]))
+t.test(
+  'overload: some requests are forwarded, the others get 503 with Retry-After, probes are answered',
+  async (t) => {
+    const upstream = await startUpstream((_seen, res) => {
+      const body = '{"jsonrpc":"2.0","id":1,"result":{}}'
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+    })
+    const lines: string[] = []
+    const log = makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } })
+    const rig = await startRig(upstream.url, { load, log })
+    t.teardown(() => Promise.all([rig.close(), upstream.close()]))
 
-  const asked = pipelined(
-    `${rig.url}/mcp`,
-    Array.from({ length: crowd }, (_, i) => ({ body: rpc(i) })),
-  )
-  const probes = await Promise.all(['/health', '/readyz'].map((path) => fetch(rig.url + path)))
-  t.same(
-    probes.map(({ status }) => status),
-    [200, 200],
-  )
-  const responses = await asked
-  const refused = responses.filter(({ status }) => status === 503)
-  const forwarded = responses.filter(({ status }) => status === 200)
-  t.equal(forwarded.length + refused.length, crowd)
-  t.ok(refused.length > 0)
-  t.ok(forwarded.length > 0)
-  t.equal(upstream.seen.length, forwarded.length, 'what is refused does not reach the target')
-  for (const { head } of refused) if (!/^retry-after: [123]$/im.test(head)) t.fail(head)
+    const asked = pipelined(
+      `${rig.url}/mcp`,
+      Array.from({ length: crowd }, (_, i) => ({ body: rpc(i) })),
+    )
+    const probes = await Promise.all(['/health', '/readyz'].map((path) => fetch(rig.url + path)))
+    t.same(
+      probes.map(({ status }) => status),
+      [200, 200],
+    )
+    const responses = await asked
+    const refused = responses.filter(({ status }) => status === 503)
+    const forwarded = responses.filter(({ status }) => status === 200)
+    t.equal(forwarded.length + refused.length, crowd)
+    t.ok(refused.length > 0)
+    t.ok(forwarded.length > 0)
+    t.equal(upstream.seen.length, forwarded.length, 'what is refused does not reach the target')
+    for (const { head } of refused) if (!/^retry-after: [123]$/im.test(head)) t.fail(head)
 
-  const told = lines.filter((line) => line.includes('requests are refused: more arrive'))
-  t.equal(told.length, 1, 'the log says it once')
-  t.match(told[0], /"hint":/)
-  t.equal(lines.filter((line) => line.includes('"status":503')).length, 0, 'and not with each request')
-})
+    const told = lines.filter((line) => line.includes('requests are refused: more arrive'))
+    t.equal(told.length, 1, 'the log says it once')
+    t.match(told[0], /"hint":/)
+    t.equal(lines.filter((line) => line.includes('"status":503')).length, 0, 'and not with each request')
+  },
+)

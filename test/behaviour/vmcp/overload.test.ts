@@ -6,7 +6,7 @@ import { pipelined } from '../../helpers/mcp/pipelined.ts'
 import { openSession, stateless, statelessRequest } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-/** Room for a few requests at a time, so that a crowd is too much on any machine. */
+/** Space for a few requests at a time, so that a crowd is too much on any machine. */
 const load = { turnMs: 0.01, burstMs: 5, standingMs: 5, refusalsPerStart: 20 }
 const crowd = 300
 const telemetry = { enablePrometheusMetricsPath: true }
@@ -83,12 +83,16 @@ for (const era of ['session', 'stateless'] as const) {
     }
 
     const [problem] = (await statusOf(vmcp.origin)).problem_details
-    t.match(problem, { type: 'overload', fix: /operational\.workers/ })
+    t.match(problem, { type: 'server_overloaded', fix: /operational\.workers/ })
     const metrics = await (await fetch(`${vmcp.origin}/metrics`)).text()
     t.match(metrics, new RegExp(`gatehouse_overload_refusals_total ${refused.length}\\b`))
     t.match(metrics, /gatehouse_requests_waiting 0\b/)
     while (late.length > 0) late.shift()?.()
-    t.same((await statusOf(vmcp.origin)).problem_details, [], 'and it is over when none was refused for a while')
+    t.same(
+      (await statusOf(vmcp.origin)).problem_details,
+      [],
+      'and it is over when none was refused for a while',
+    )
     t.match((await ask()).text, 'done')
   })
 }

@@ -2,8 +2,8 @@
  * Benchmark peer: bare MCP servers that respond at once, one for each port that it prints (a JSON array).
  *
  * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
- * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), or `echo` after 100 ms (`tool_3`). Streams
- * that are opened stay open.
+ * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), `echo` after 100 ms (`tool_3`), or 16 MB
+ * (`tool_4`). Streams that are opened stay open.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -49,6 +49,7 @@ function result(length: number): string {
 }
 const small = result(400)
 const large = result(1_000_000)
+let huge: string | undefined
 const results: Readonly<Record<string, string>> = {
   ...(stateless
     ? {
@@ -70,6 +71,11 @@ const results: Readonly<Record<string, string>> = {
   ping: '{}',
 }
 
+function toolResult(name: string | undefined): string {
+  if (name === 'tool_4') return (huge ??= result(16_000_000))
+  return name === 'large' ? large : small
+}
+
 function handle(res: ServerResponse, { id, method, params }: Call): void {
   if (id === undefined) {
     res.writeHead(202).end()
@@ -83,8 +89,7 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
     )
     return
   }
-  const found =
-    method === 'tools/call' ? (params?.name === 'large' ? large : small) : (results[method] ?? undefined)
+  const found = method === 'tools/call' ? toolResult(params?.name) : (results[method] ?? undefined)
   if (found === undefined) {
     response(
       res,

@@ -13,7 +13,12 @@ export interface VmcpPeerOptions {
   readonly maxSessions?: number
 }
 
-const { backends, more = {}, sessionTtlMs, maxSessions } = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
+const {
+  backends,
+  more = {},
+  sessionTtlMs,
+  maxSessions,
+} = JSON.parse(process.argv[2] ?? '{}') as VmcpPeerOptions
 const vmcp = await startTestVmcp(backends, more, {
   log: makeLog({ level: 'warn', destination: '/dev/null' }),
   graceMs: 10_000,

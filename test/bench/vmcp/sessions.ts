@@ -147,7 +147,7 @@ export async function flood(): Promise<string> {
   )
 }
 
-async function sessionsOf(url: string): Promise<number> {
+export async function sessionsOf(url: string): Promise<number> {
   const response = await fetch(new URL('/status', url))
   return ((await response.json()) as { sessions: number }).sessions
 }

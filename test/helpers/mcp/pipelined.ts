@@ -57,5 +57,8 @@ function first(received: string): { response: PipelinedResponse; length: number 
   const length = end + 4 + Number(/^content-length: (\d+)$/im.exec(head)?.[1])
   if (Number.isNaN(length)) throw new Error(`no length: ${head}`)
   if (received.length < length) return undefined
-  return { response: { status: Number(head.slice(9, 12)), head, text: received.slice(end + 4, length) }, length }
+  return {
+    response: { status: Number(head.slice(9, 12)), head, text: received.slice(end + 4, length) },
+    length,
+  }
 }

@@ -127,34 +127,38 @@ t.test('only POST waits: streams and the end of sessions are no load', async (t)
   t.equal(await rig.take('end', { method: 'DELETE' }), 'began')
 })
 
-t.test('a caller whose request would wait too long is refused by the head alone; others are not', async (t) => {
-  const rig = new Rig({ burstMs: 20, standingMs: 10, refusalsPerStart: 100 })
-  const many = { caller: named('many'), headers: { authorization: 'Bearer many' } }
-  const few = { caller: named('few'), headers: { authorization: 'Bearer few' } }
-  const results = Array.from({ length: 60 }, (_, i) => rig.take(`many ${i}`, many))
-  await new Promise(setImmediate)
-  t.equal(rig.load.waiting, 41, 'more than forty of half a millisecond would be a wait of more than 20 ms')
-  t.equal(rig.refused, 17)
-  t.throws(() => rig.load.admit(rig.exchange({ headers: many.headers })), {
-    code: 'OVERLOADED',
-    status: 503,
-    headers: { 'retry-after': /^[123]$/ },
-  })
-  const other = rig.take('few', few)
-  await new Promise(setImmediate)
-  await rig.endTurn(1)
-  t.equal(await other, 'began')
-  while (rig.load.waiting > 0) await rig.endTurn(0.1)
-  const codes = await Promise.all(results)
-  t.equal(codes.filter((code) => code === 'began').length, 43)
-  t.equal(await rig.take('again', many), 'began', 'and when the queue is empty, at once again')
-})
+t.test(
+  'a caller whose request would wait too long is refused by the head alone; others are not',
+  async (t) => {
+    const rig = new Rig({ burstMs: 20, standingMs: 10, refusalsPerStart: 100 })
+    const many = { caller: named('many'), headers: { authorization: 'Bearer many' } }
+    const few = { caller: named('few'), headers: { authorization: 'Bearer few' } }
+    const results = Array.from({ length: 60 }, (_, i) => rig.take(`many ${i}`, many))
+    await new Promise(setImmediate)
+    t.equal(rig.load.waiting, 41, 'more than forty of half a millisecond would be a wait of more than 20 ms')
+    t.equal(rig.refused, 17)
+    t.throws(() => rig.load.admit(rig.exchange({ headers: many.headers })), {
+      code: 'OVERLOADED',
+      status: 503,
+      headers: { 'retry-after': /^[123]$/ },
+    })
+    const other = rig.take('few', few)
+    await new Promise(setImmediate)
+    await rig.endTurn(1)
+    t.equal(await other, 'began')
+    while (rig.load.waiting > 0) await rig.endTurn(0.1)
+    const codes = await Promise.all(results)
+    t.equal(codes.filter((code) => code === 'began').length, 43)
+    t.equal(await rig.take('again', many), 'began', 'and when the queue is empty, at once again')
+  },
+)
 
 t.test('a caller whose requests always have to wait may have fewer waiting than a burst', async (t) => {
   const rig = new Rig({ burstMs: 20, standingMs: 10 })
   const codes: string[] = []
   const fill = async (): Promise<void> => {
-    for (let i = 0; i < 30; i++) void rig.take('x', { caller: named('many') }).then((code) => codes.push(code))
+    for (let i = 0; i < 30; i++)
+      void rig.take('x', { caller: named('many') }).then((code) => codes.push(code))
     await new Promise(setImmediate)
   }
   await fill()
@@ -205,17 +209,20 @@ t.test('memory is bounded: requests that wait, their bodies, and refusals that w
   t.equal(byBytes.load.waiting, 3)
 })
 
-t.test('after a turn that took very long, what comes late in the next one is refused, whoever sends it', async (t) => {
-  const rig = new Rig()
-  await rig.take('a')
-  await rig.endTurn(300)
-  t.equal(await rig.take('b'), 'began')
-  rig.now += 300
-  t.equal(await rig.take('c', { method: 'GET' }), 'OVERLOADED')
-  await rig.endTurn(0)
-  await rig.endTurn(1)
-  t.equal(await rig.take('d'), 'began')
-})
+t.test(
+  'after a turn that took very long, what comes late in the next one is refused, whoever sends it',
+  async (t) => {
+    const rig = new Rig()
+    await rig.take('a')
+    await rig.endTurn(300)
+    t.equal(await rig.take('b'), 'began')
+    rig.now += 300
+    t.equal(await rig.take('c', { method: 'GET' }), 'OVERLOADED')
+    await rig.endTurn(0)
+    await rig.endTurn(1)
+    t.equal(await rig.take('d'), 'began')
+  },
+)
 
 t.test('a process that takes longer for each request lets fewer begin in a turn', async (t) => {
   const rig = new Rig({ burstMs: 1e6, standingMs: 1e6 })
@@ -236,9 +243,12 @@ async function begunIn(rig: Rig): Promise<number> {
 t.test('a spell of refusals is told when it begins and when it is over', async (t) => {
   const told: unknown[] = []
   let work: (() => void) | undefined
-  const note = overloadSpells((overload) => told.push(overload), (_ms, next) => {
-    work = next
-  })
+  const note = overloadSpells(
+    (overload) => told.push(overload),
+    (_ms, next) => {
+      work = next
+    },
+  )
   for (let i = 0; i < 100; i++) note()
   t.same(told, [{ isOn: true, refused: 1 }])
   work?.()

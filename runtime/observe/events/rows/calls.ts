@@ -13,14 +13,14 @@ export const callRows = {
     level: ({ reason }) => (reason === 'internal' ? 'error' : 'warn'),
     repeats: ({ reason }) => reason,
   },
-  overload: {
+  server_overloaded: {
     message: ({ refusing }) =>
       refusing
         ? 'requests are refused: more arrive than this server can take'
         : 'no request is refused for overload any more',
     level: ({ refusing }) => (refusing ? 'warn' : 'info'),
     condition: ({ refusing }) => ({
-      id: 'overload',
+      id: 'server_overloaded',
       open: refusing
         ? {
             message: 'requests are refused: more arrive than this server can take',

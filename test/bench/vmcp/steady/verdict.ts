@@ -14,5 +14,8 @@ export interface Measured {
 export function withVerdict(name: string, tables: string, rules: readonly Rule[]): Measured {
   const isGood = rules.every(({ isMet }) => isMet)
   const lines = rules.map(({ what, isMet }) => `- ${isMet ? 'met' : '**not met**'}: ${what}`)
-  return { text: [tables, '', ...lines, `- verdict of ${name}: ${isGood ? 'good' : 'FAILED'}`].join('\n'), isGood }
+  return {
+    text: [tables, '', ...lines, `- verdict of ${name}: ${isGood ? 'good' : 'FAILED'}`].join('\n'),
+    isGood,
+  }
 }

@@ -2,10 +2,11 @@
  * Very many idle sessions in one process, each after one call: 20,000, or as many as SESSIONS says. The verdict is about
  * 100,000 in a pod of 2 GB.
  */
-import { BenchClient, callOf } from './client.ts'
-import { openLoop } from './load.ts'
-import { startBackends, startServer } from './rig.ts'
-import { progress, quantile, table } from './table.ts'
+import { BenchClient, callOf } from '../client.ts'
+import { openLoop } from '../load.ts'
+import { sessionsOf } from '../sessions.ts'
+import { startBackends, startServer } from '../rig.ts'
+import { progress, quantile, table } from '../table.ts'
 import { type Measured, withVerdict } from './verdict.ts'
 
 const count = Number(process.env['SESSIONS'] ?? 20_000)
@@ -31,22 +32,40 @@ export async function manySessions(): Promise<Measured> {
   const unsettled = await server.memory({ settle: false })
   const during = await server.memory({ settle: true })
   const beside = await openLoop(client, requests, RATE, SECONDS)
+  const sessions = await sessionsOf(server.url)
   await client.close()
   await server.stop()
   await backend.stop()
   const kbEach = (during.rss - before.rss) / count / 1024
   const heapEach = ((during.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
   const wholeMb = before.rss / MB + (kbEach * pod.sessions) / 1024
-  const head = ['idle sessions', 'RSS MB, while they open', 'RSS MB', 'KB RSS each', 'KB heap each', 'p50 ms', 'p99 ms']
+  const head = [
+    'idle sessions',
+    'RSS MB, while they open',
+    'RSS MB',
+    'KB RSS each',
+    'KB heap each',
+    'p50 ms',
+    'p99 ms',
+  ]
   const rows = [
     [0, '', before.rss / MB, '', '', quantile(alone.ms, 0.5), quantile(alone.ms, 0.99)],
-    [count, unsettled.rss / MB, during.rss / MB, kbEach, heapEach, quantile(beside.ms, 0.5), quantile(beside.ms, 0.99)],
+    [
+      count,
+      unsettled.rss / MB,
+      during.rss / MB,
+      kbEach,
+      heapEach,
+      quantile(beside.ms, 0.5),
+      quantile(beside.ms, 0.99),
+    ],
   ]
   return withVerdict('vmcp:many-sessions', table(head, rows), [
     {
       what: `${pod.sessions} fit into ${pod.mb} MB (${wholeMb.toFixed(0)}${count < pod.sessions ? ', by what each costs' : ''})`,
       isMet: wholeMb <= pod.mb,
     },
+    { what: `all are there (${sessions})`, isMet: sessions >= count },
     { what: 'no call fails beside them', isMet: beside.failed === 0 },
   ])
 }

@@ -1,10 +1,10 @@
 /** Three times as many calls as the virtual server can take: what is accepted, what is refused, and what comes after. */
 import { get } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import { BenchClient, callOf, type Sent } from './client.ts'
+import { BenchClient, callOf, type Sent } from '../client.ts'
 import { Crowd, type Outcome } from './crowd.ts'
-import { type Peer, startBackends, startServer } from './rig.ts'
-import { type Cell, progress, quantile, sorted, table } from './table.ts'
+import { type Peer, startBackends, startServer } from '../rig.ts'
+import { type Cell, progress, quantile, sorted, table } from '../table.ts'
 import { type Measured, withVerdict } from './verdict.ts'
 
 const SESSIONS = 64
@@ -14,7 +14,7 @@ const CROWD_CONNECTIONS = 6_000
 const TIMES = 3
 const OVERLOAD_SECONDS = 15
 const AFTER_SECONDS = 8
-const PATIENCE_MS = 10_000
+const GIVE_UP_MS = 10_000
 const PROBE_MS = 200
 /** A call that waits for its turn waits for two seconds at most, and takes its time then. */
 const aims = { acceptedP99Ms: 2_500, share: 0.2, probeMs: 1_000, recoveryS: 5 } as const
@@ -74,7 +74,14 @@ export async function overload(): Promise<Measured> {
   await server.stop()
   await backend.stop()
   const results = [full, before, over, after]
-  return withVerdict('vmcp:overload', table(head, results.map(({ row }) => row)), rulesOf(capacity, before, over, after))
+  return withVerdict(
+    'vmcp:overload',
+    table(
+      head,
+      results.map(({ row }) => row),
+    ),
+    rulesOf(capacity, before, over, after),
+  )
 }
 
 function rulesOf(capacity: number, before: Result, over: Result, after: Result) {
@@ -83,8 +90,14 @@ function rulesOf(capacity: number, before: Result, over: Result, after: Result) 
   const refused = over.outcomes.filter(({ status }) => status === 503)
   const recovery = recoveryOf(before, after)
   return [
-    { what: `accepted calls take at most ${aims.acceptedP99Ms} ms (p99 ${p99.toFixed(0)})`, isMet: p99 <= aims.acceptedP99Ms },
-    { what: `at least ${aims.share} of the capacity is served (${share.toFixed(2)})`, isMet: share >= aims.share },
+    {
+      what: `accepted calls take at most ${aims.acceptedP99Ms} ms (p99 ${p99.toFixed(0)})`,
+      isMet: p99 <= aims.acceptedP99Ms,
+    },
+    {
+      what: `at least ${aims.share} of the capacity is served (${share.toFixed(2)})`,
+      isMet: share >= aims.share,
+    },
     {
       what: `the rest, ${refused.length} calls, gets 503 with Retry-After; none fails otherwise (${over.failed})`,
       isMet: over.failed === 0 && refused.length > 0 && refused.every((one) => one.retryAfter),
@@ -106,7 +119,8 @@ function recoveryOf(before: Result, after: Result): number {
   for (let second = 0; second < AFTER_SECONDS; second++) {
     const within = after.outcomes.filter(({ atMs }) => Math.floor(atMs / 1_000) === second)
     const median = quantile(sorted(within.map(({ ms }) => ms)), 0.5)
-    if (within.every(({ status }) => status === 200) && median <= Math.max(2 * usual, usual + 5)) return second
+    if (within.every(({ status }) => status === 200) && median <= Math.max(2 * usual, usual + 5))
+      return second
   }
   return AFTER_SECONDS
 }
@@ -115,7 +129,9 @@ async function run(server: Peer, { name, crowd, rate, seconds }: Phase): Promise
   progress(rate === undefined ? name : `${name}: ${rate.toFixed(0)} a second`)
   const cpu = server.cpuMicros()
   const probes = watchProbes(server.url)
-  const outcomes = await (rate === undefined ? crowd.inFlight(CONNECTIONS, seconds) : crowd.atRate(rate, seconds))
+  const outcomes = await (rate === undefined
+    ? crowd.inFlight(CONNECTIONS, seconds)
+    : crowd.atRate(rate, seconds))
   const spent = (server.cpuMicros() - cpu) / outcomes.length
   const probeMs = await probes.stop()
   const { rss } = await server.memory({ settle: false })
@@ -141,7 +157,7 @@ async function run(server: Peer, { name, crowd, rate, seconds }: Phase): Promise
 }
 
 function crowdOf(url: string, requests: readonly Sent[], maxConnections: number): Crowd {
-  return new Crowd({ url, requests, maxConnections, patienceMs: PATIENCE_MS })
+  return new Crowd({ url, requests, maxConnections, giveUpMs: GIVE_UP_MS })
 }
 
 /** Asks for health and readiness as a kubelet does, each time on a new connection; resolves with the slowest response. */
@@ -167,7 +183,7 @@ function watchProbes(url: string): { stop(): Promise<number> } {
 
 function probe(url: URL): Promise<number> {
   return new Promise((resolve) => {
-    const req = get(url, { agent: false, timeout: PATIENCE_MS }, (res) => {
+    const req = get(url, { agent: false, timeout: GIVE_UP_MS }, (res) => {
       res.resume().on('end', () => resolve(res.statusCode ?? 0))
     })
     req.on('error', () => resolve(0)).on('timeout', () => req.destroy())

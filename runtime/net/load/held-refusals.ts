@@ -15,7 +15,7 @@ const errors = [1, 2, 3].map(
   (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
 )
 
-export class Refusals {
+export class HeldRefusals {
   readonly #maxHeld: number
   #first: Held | undefined
   #last: Held | undefined

@@ -7,7 +7,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { bodyOf, type Sent } from './client.ts'
+import { bodyOf, type Sent } from '../client.ts'
 
 /** How one request ended: the status of its response, or that it had none. */
 export interface Outcome {
@@ -24,7 +24,7 @@ export interface CrowdOptions {
   /** No more connections than this. */
   readonly maxConnections: number
   /** A client gives up after this long, and closes its connection. */
-  readonly patienceMs: number
+  readonly giveUpMs: number
   /** Where connections come from. */
   readonly localAddress?: string | undefined
 }
@@ -73,7 +73,9 @@ export class Crowd {
     const { maxConnections } = this.#options
     this.#begin()
     while (this.#all.size < maxConnections) {
-      const opened = Array.from({ length: Math.min(atOnce, maxConnections - this.#all.size) }, () => this.#open())
+      const opened = Array.from({ length: Math.min(atOnce, maxConnections - this.#all.size) }, () =>
+        this.#open(),
+      )
       for (const connection of opened) {
         this.#pending++
         connection.send(this.#nextBytes())
@@ -146,7 +148,7 @@ export class Crowd {
   }
 
   #open(): Connection {
-    const { patienceMs, localAddress } = this.#options
+    const { giveUpMs, localAddress } = this.#options
     const socket = connect({
       host: this.#host,
       port: this.#port,
@@ -154,10 +156,15 @@ export class Crowd {
       timeout: connectMs,
       ...(localAddress === undefined ? {} : { localAddress }),
     })
-    const connection = new Connection(socket, patienceMs, (status, sentAt, retryAfter) => {
+    const connection = new Connection(socket, giveUpMs, (status, sentAt, head) => {
       const now = performance.now()
       this.#pending--
-      this.outcomes.push({ status, ms: now - sentAt, atMs: now - this.#began, retryAfter })
+      this.outcomes.push({
+        status,
+        ms: now - sentAt,
+        atMs: now - this.#began,
+        retryAfter: head.includes('retry-after:'),
+      })
       if (connection.isOpen) this.#free.push(connection)
       else this.#all.delete(connection)
       if (this.#isClosedLoop) this.#send()
@@ -172,37 +179,37 @@ export class Crowd {
   }
 }
 
-type Ended = (status: number, sentAt: number, retryAfter: boolean) => void
+type Ended = (status: number, sentAt: number, head: string) => void
 
 /** In place of the status of requests that got no response, or a JSON-RPC error. */
-export const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
+const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
 
 class Connection {
   readonly #socket: Socket
   readonly #ended: Ended
-  readonly #patienceMs: number
+  readonly #giveUpMs: number
   #sentAt: number | undefined
   #received = ''
   #timer: NodeJS.Timeout | undefined
   isOpen = true
   readonly opened: Promise<unknown>
 
-  constructor(socket: Socket, patienceMs: number, ended: Ended) {
+  constructor(socket: Socket, giveUpMs: number, ended: Ended) {
     this.#socket = socket
     this.#ended = ended
-    this.#patienceMs = patienceMs
+    this.#giveUpMs = giveUpMs
     this.opened = once(socket, 'connect')
     this.opened.catch(() => {})
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', () => {})
-    socket.on('close', () => this.#finish(noResponse.cut, false))
+    socket.on('close', () => this.#finish(noResponse.cut))
   }
 
   send(bytes: Buffer): void {
     this.#sentAt = performance.now()
     this.#received = ''
-    this.#timer ??= globalThis.setTimeout(() => this.#giveUp(), this.#patienceMs)
+    this.#timer ??= globalThis.setTimeout(() => this.#giveUp(), this.#giveUpMs)
     this.#timer.refresh()
     this.#socket.write(bytes)
   }
@@ -216,7 +223,7 @@ class Connection {
     if (this.#sentAt === undefined) return
     this.isOpen = false
     this.#socket.destroy()
-    this.#finish(noResponse.gaveUp, false)
+    this.#finish(noResponse.gaveUp)
   }
 
   #receive(text: string): void {
@@ -234,10 +241,10 @@ class Connection {
     if (head.includes('connection: close')) this.isOpen = false
     const status = Number(head.slice(9, 12))
     const isResult = status !== 200 || this.#received.includes('"result"', end)
-    this.#finish(isResult ? status : noResponse.error, head.includes('retry-after:'))
+    this.#finish(isResult ? status : noResponse.error, head)
   }
 
-  #finish(status: number, retryAfter: boolean): void {
+  #finish(status: number, head = ''): void {
     const sentAt = this.#sentAt
     if (status === noResponse.cut) {
       this.isOpen = false
@@ -245,7 +252,7 @@ class Connection {
     }
     if (sentAt === undefined) return
     this.#sentAt = undefined
-    this.#ended(status, sentAt, retryAfter)
+    this.#ended(status, sentAt, head)
   }
 }
 

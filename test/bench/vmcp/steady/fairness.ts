@@ -5,10 +5,10 @@
  * server does not have, so direct access is measured beside.
  */
 import { setTimeout } from 'node:timers/promises'
-import { callOf } from './client.ts'
+import { callOf } from '../client.ts'
 import { Crowd, type Outcome } from './crowd.ts'
-import { startBackends, startServer } from './rig.ts'
-import { type Cell, progress, quantile, sorted, table } from './table.ts'
+import { startBackends, startServer } from '../rig.ts'
+import { type Cell, progress, quantile, sorted, table } from '../table.ts'
 import { type Measured, type Rule, withVerdict } from './verdict.ts'
 
 const IN_FLIGHT = 1_000
@@ -16,7 +16,7 @@ const OTHERS = 10
 /** Of all others together. */
 const RATE = 100
 const SECONDS = 5
-const PATIENCE_MS = 30_000
+const GIVE_UP_MS = 30_000
 /** What the median of others may become. */
 const times = 2
 /** Tools by what they take; only those that take some time are like real ones. */
@@ -36,7 +36,7 @@ export async function fairness(): Promise<Measured> {
         url,
         requests: [callOf('stateless', name)],
         maxConnections,
-        patienceMs: PATIENCE_MS,
+        giveUpMs: GIVE_UP_MS,
         localAddress: address,
       })
     const others = Array.from({ length: OTHERS }, (_, i) => from(`127.0.0.${i + 10}`, 100))
@@ -47,7 +47,16 @@ export async function fairness(): Promise<Measured> {
       const p50 = quantile(ms, 0.5)
       const refused = outcomes.filter(({ status }) => status === 503).length / seconds
       const failed = outcomes.length - ms.length - refused * seconds
-      rows.push([what, name, ms.length / seconds, refused, failed, p50, quantile(ms, 0.9), quantile(ms, 0.99)])
+      rows.push([
+        what,
+        name,
+        ms.length / seconds,
+        refused,
+        failed,
+        p50,
+        quantile(ms, 0.9),
+        quantile(ms, 0.99),
+      ])
       return p50
     }
     progress(`a tool that takes ${what}: warming up`)
@@ -68,7 +77,10 @@ export async function fairness(): Promise<Measured> {
       const ratio = besideMs / aloneMs
       rules.push(
         { what: `the p50 of others does not double (${ratio.toFixed(2)} times)`, isMet: ratio < times },
-        { what: 'no call of others is refused or fails', isMet: beside.every(({ status }) => status === 200) },
+        {
+          what: 'no call of others is refused or fails',
+          isMet: beside.every(({ status }) => status === 200),
+        },
       )
     }
     for (const crowd of [one, ...others, ...directly]) crowd.close()

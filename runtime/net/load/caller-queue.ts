@@ -31,7 +31,7 @@ export interface Flow {
 /** Flows without anything that waits, beyond which they are let go. */
 const maxIdleFlows = 1_000
 
-export class FairQueue {
+export class CallerQueue {
   readonly #flows = new Map<string, Flow>()
   #first: Flow | undefined
   #last: Flow | undefined

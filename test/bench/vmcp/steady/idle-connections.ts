@@ -3,11 +3,11 @@
  * have, up to 100,000, from several loopback addresses. Each has made one call, and is idle within its two minutes.
  */
 import { execFileSync } from 'node:child_process'
-import { BenchClient, callOf } from './client.ts'
+import { BenchClient, callOf } from '../client.ts'
 import { Crowd } from './crowd.ts'
-import { openLoop } from './load.ts'
-import { startBackends, startServer } from './rig.ts'
-import { progress, quantile, table } from './table.ts'
+import { openLoop } from '../load.ts'
+import { startBackends, startServer } from '../rig.ts'
+import { progress, quantile, table } from '../table.ts'
 import { type Measured, withVerdict } from './verdict.ts'
 
 const MOST = 100_000
@@ -38,7 +38,7 @@ export async function idleConnections(): Promise<Measured> {
       url: server.url,
       requests,
       maxConnections: Math.min(PER_ADDRESS, count - opened),
-      patienceMs: 30_000,
+      giveUpMs: 30_000,
       localAddress: `127.0.0.${crowds.length + 2}`,
     })
     crowds.push(crowd)
@@ -57,7 +57,15 @@ export async function idleConnections(): Promise<Measured> {
   const kbEach = (during.rss - before.rss) / count / 1024
   const heapEach = ((during.liveHeap ?? 0) - (before.liveHeap ?? 0)) / count / 1024
   const [p50, p50Beside] = [quantile(alone.ms, 0.5), quantile(beside.ms, 0.5)]
-  const head = ['idle connections', 'RSS MB', 'KB RSS each', 'KB heap each', 'others p50 ms', 'p99 ms', 'CPU µs/call']
+  const head = [
+    'idle connections',
+    'RSS MB',
+    'KB RSS each',
+    'KB heap each',
+    'others p50 ms',
+    'p99 ms',
+    'CPU µs/call',
+  ]
   const rows = [
     [0, before.rss / MB, '', '', p50, quantile(alone.ms, 0.99), ''],
     [count, during.rss / MB, kbEach, heapEach, p50Beside, quantile(beside.ms, 0.99), perCall],
