@@ -13,6 +13,8 @@ export interface LoadLimits {
   readonly standingMs: number
   /** After a turn of the event loop that took longer, what arrives when the next one has taken as long is refused. */
   readonly longTurnMs: number
+  /** But not so many of one turn: what stalls a process with so few requests is something else. */
+  readonly fewInTurn: number
   /** Requests that wait, of all callers together. */
   readonly maxWaiting: number
   /** Bodies of requests that wait, in bytes. */
@@ -27,6 +29,7 @@ export const loadLimits: LoadLimits = {
   burstMs: 2_000,
   standingMs: 1_000,
   longTurnMs: 250,
+  fewInTurn: 32,
   maxWaiting: 20_000,
   maxWaitingBytes: 67_108_864,
   maxHeld: 10_000,

@@ -15,7 +15,7 @@
 import type { IncomingMessage } from 'node:http'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../exchange.ts'
-import { peerAddress } from '../forwarded-for.ts'
+import { peerAddress } from '../listener/forwarded-for.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
 import { Mean } from './mean.ts'
@@ -34,6 +34,7 @@ export interface LoadOptions {
 /** What a request takes, until some have been measured. */
 const guess = { guessMs: 0.5, windowMs: 1_000 } as const
 const maxHints = 10_000
+const hintLength = 128
 
 export class Load {
   readonly #limits: LoadLimits
@@ -47,6 +48,8 @@ export class Load {
   #inTurn = false
   #turnBegan = 0
   #wasLong = false
+  /** Requests that have arrived in this turn. */
+  #arrived = 0
   /** Requests that have begun in this turn. */
   #begun = 0
   /** Time of the process from one request that begins to the next. */
@@ -76,8 +79,9 @@ export class Load {
   /** Refuses by the head alone, before anything is read or verified. Throws or rejects with OVERLOADED. */
   admit({ req, startedAt }: Exchange): void | Promise<void> {
     if (!this.#inTurn) this.#enterTurn(startedAt)
-    const isLate = this.#wasLong && startedAt - this.#turnBegan > this.#limits.longTurnMs
-    if (isLate) return this.#refuse()
+    const { longTurnMs, fewInTurn } = this.#limits
+    const isLate = this.#wasLong && startedAt - this.#turnBegan > longTurnMs
+    if (++this.#arrived > fewInTurn && isLate) return this.#refuse()
     if (this.#isCalm || req.method !== 'POST') return
     if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#refuse()
   }
@@ -142,6 +146,7 @@ export class Load {
     // Something had to wait, so that the process was busy all the time.
     if (this.#queue.size > 0) this.#measure(now - this.#turnBegan)
     this.#begun = 0
+    this.#arrived = 0
     this.#inTurn = false
     if (this.#queue.size > 0 || this.#refusals.held > 0) {
       this.#enterTurn(now)
@@ -177,8 +182,12 @@ function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? hintOf(req) : caller.key
 }
 
-/** What a request names, without a check: its credential, its session, or else its address. */
+/**
+ * What a request names, without a check: its credential, its session, or else its address. Of a long credential its end, which
+ * is what differs, as a text of its own: it is remembered for longer than the request.
+ */
 function hintOf(req: IncomingMessage): string {
   const { authorization, 'mcp-session-id': session } = req.headers
-  return authorization ?? (typeof session === 'string' ? session : peerAddress(req))
+  const named = authorization ?? (typeof session === 'string' ? session : peerAddress(req))
+  return named.length <= hintLength ? named : Buffer.from(named.slice(-hintLength)).toString()
 }
