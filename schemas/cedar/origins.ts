@@ -60,7 +60,7 @@ function originsIn(value: unknown, path: string): readonly NamedOrigin[] {
     if (typeof next !== 'object' || next === null) continue
     const named = ofEntity(next) ?? ofComparison(next)
     if (named && named.name !== '') found.set(`${named.name}/${named.tool ?? ''}`, { ...named, path })
-    waiting.push(...Object.values(next).reverse())
+    waiting.push(...Object.values(next).toReversed())
   }
   return [...found.values()]
 }

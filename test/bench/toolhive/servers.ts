@@ -21,7 +21,7 @@ export interface Server {
 }
 
 /** Path of a program of ToolHive; undefined when nobody says where it is. */
-export function programOf(name: 'TOOLHIVE_VMCP' | 'TOOLHIVE_THV'): string | undefined {
+function programOf(name: 'TOOLHIVE_VMCP' | 'TOOLHIVE_THV'): string | undefined {
   return process.env[name]
 }
 
