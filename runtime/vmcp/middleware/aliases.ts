@@ -23,6 +23,7 @@ import {
   type Operation,
   type OperationClient,
   type Outcome,
+  type Perform,
   withParams,
 } from '../pipeline/operation.ts'
 
@@ -37,15 +38,16 @@ export interface AliasParts {
 
 /** Calls by an alias go on under the tool's own name. */
 export function resolveAliases({ limit, nameOf }: Pick<AliasParts, 'limit' | 'nameOf'>): Middleware {
-  async function resolved(operation: Operation, alias: string): Promise<Operation> {
+  async function resolved(operation: Operation, alias: string, next: Perform): Promise<Outcome> {
     const name = await nameOf(operation.client, alias)
-    if (name === undefined || name === alias) return operation
-    return withParams(operation, new JsonObject(operation.params.with({ name: JSON.stringify(name) })))
+    if (name === undefined || name === alias) return next(operation)
+    const params = operation.params.with({ name: JSON.stringify(name) })
+    return next(withParams(operation, new JsonObject(params)))
   }
   return function resolveAliases(operation, next) {
     const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
     if (alias === undefined || !mayBeAlias(alias, limit())) return next(operation)
-    return resolved(operation, alias).then(next)
+    return resolved(operation, alias, next)
   }
 }
 

@@ -138,8 +138,8 @@ export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
  * Stands between the edges and the core. `next` goes on with the operation itself, or with another one that was made of
- * it. One that has nothing to do with an operation answers what `next` does: every `async` around a call costs it half a
- * microsecond and 300 bytes. Order: runtime/vmcp/pipeline/pipeline.ts.
+ * it. One that has nothing to do with an operation answers what `next` does: every `async` around a call costs it a
+ * promise and 500 bytes. Order: runtime/vmcp/pipeline/pipeline.ts.
  */
 export type Middleware = (operation: Operation, next: Perform) => Promise<Outcome>
 
