@@ -14,7 +14,7 @@ import {
   isLoopbackHost,
   listen,
   type ListenerLimits,
-  Load,
+  LoadControl,
   type LoadLimits,
   type Log,
   makeOriginGuard,
@@ -160,7 +160,7 @@ function makeHandler(
     })
   }
   const maxBytes = options.maxBodyBytes ?? maxBodyBytes
-  const load = new Load({
+  const load = new LoadControl({
     limits: options.load,
     onRefused: overloadSpells((overload) => tellOverload(log, overload)),
   })

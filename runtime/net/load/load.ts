@@ -36,7 +36,7 @@ const guess = { guessMs: 0.5, windowMs: 1_000 } as const
 const maxHints = 10_000
 const hintLength = 128
 
-export class Load {
+export class LoadControl {
   readonly #limits: LoadLimits
   readonly #now: () => number
   readonly #afterTurn: (work: () => void) => void

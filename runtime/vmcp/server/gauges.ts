@@ -1,7 +1,7 @@
 /** What the running server says of itself: `/metrics` reads backends, sessions, certificates and the process at each scrape. */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
-import { Load, type LoadLimits, overloadSpells } from '../../net/index.ts'
+import { LoadControl, type LoadLimits, overloadSpells } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Events, Metrics } from '../../observe/index.ts'
 import { backendLabel } from '../../observe/index.ts'
@@ -12,7 +12,7 @@ import type { ServerSession } from '../sessions/session.ts'
 export interface GaugeParts {
   readonly version: string
   readonly sessions: () => number
-  readonly load: Pick<Load, 'waiting' | 'refused'>
+  readonly load: Pick<LoadControl, 'waiting' | 'refused'>
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
@@ -78,10 +78,10 @@ export function tellAuthentication(events: Events, event: AuthenticationEvent): 
 }
 
 /** The overload protection of a server, which tells of it on its event stream. */
-export function toldLoad(events: Events, clock: Clock, limits?: Partial<LoadLimits>): Load {
+export function toldLoad(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
   const onRefused = overloadSpells(
     ({ isOn, refused }) => events.emit('server_overloaded', { refusing: isOn, refused }),
     clock.after,
   )
-  return new Load({ limits, onRefused })
+  return new LoadControl({ limits, onRefused })
 }

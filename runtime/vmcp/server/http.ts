@@ -9,7 +9,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
 import { eraOf, metaOf, paramsOf, scanClientMessage, statelessVersion } from '../../mcp/index.ts'
 import {
-  type Load,
+  type LoadControl,
   type OriginGuard,
   pipeline,
   readBody,
@@ -37,7 +37,7 @@ const allowedMethods: Readonly<Record<string, readonly string[]>> = {
 }
 
 export interface HttpParts {
-  readonly load: Load
+  readonly load: LoadControl
   readonly authenticator: () => Authenticator
   readonly originGuard: () => OriginGuard
   /** The policies in force, where there are any. */

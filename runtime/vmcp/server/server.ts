@@ -11,7 +11,7 @@ import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import {
   type Listener,
   listen,
-  type Load,
+  type LoadControl,
   type Log,
   makeOriginGuard,
   type OriginGuard,
@@ -96,7 +96,7 @@ class Vmcp implements VmcpServer {
   readonly #edges: Edges
   readonly #storage: SessionStorage | undefined
   readonly #relay: WorkerRelay | undefined
-  readonly #load: Load
+  readonly #load: LoadControl
   relayPort: number | undefined
   readonly #parts: Reloadable
   #checksum: string | undefined

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
 import { type Caller, Exchange, localIssuer, makeCaller } from '../../../runtime/net/index.ts'
-import { Load, type LoadOptions } from '../../../runtime/net/load/load.ts'
+import { LoadControl, type LoadOptions } from '../../../runtime/net/load/load.ts'
 import { overloadSpells } from '../../../runtime/net/load/spells.ts'
 
 interface Asked {
@@ -17,11 +17,11 @@ class Rig {
   now = 0
   refused = 0
   readonly began: string[] = []
-  readonly load: Load
+  readonly load: LoadControl
   #work: (() => void) | undefined
 
   constructor(limits: LoadOptions['limits'] = {}) {
-    this.load = new Load({
+    this.load = new LoadControl({
       limits: { turnMs: 1, ...limits },
       now: () => this.now,
       afterTurn: (work) => {
