@@ -25,7 +25,6 @@ import {
   statelessVersion,
   writeHeaderValue,
 } from '../../../mcp/index.ts'
-import type { AnySignal } from '../../../net/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'

@@ -163,9 +163,9 @@ function crowdOf(url: string, requests: readonly Sent[], maxConnections: number)
 /** Asks for health and readiness as a kubelet does, each time on a new connection; resolves with the slowest response. */
 function watchProbes(url: string): { stop(): Promise<number> } {
   let slowest = 0
-  let isOver = false
+  const over = new AbortController()
   const asked = (async () => {
-    for (let n = 0; !isOver; n++) {
+    for (let n = 0; !over.signal.aborted; n++) {
       const from = performance.now()
       const status = await probe(new URL(n % 2 === 0 ? '/health' : '/readyz', url))
       slowest = Math.max(slowest, status === 200 ? performance.now() - from : Number.POSITIVE_INFINITY)
@@ -175,7 +175,7 @@ function watchProbes(url: string): { stop(): Promise<number> } {
   })()
   return {
     stop() {
-      isOver = true
+      over.abort()
       return asked
     },
   }
