@@ -1,6 +1,6 @@
 /** Clients that ask for large results and do not read them: what each costs, what others notice, and that they are cut. */
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { BenchClient, bodyOf, callOf } from '../client.ts'
@@ -18,7 +18,7 @@ const MB = 1024 * 1024
  * A result has 16 MB; the kernel takes some of it, and the rest is held, once. The listener looks every 7.5 s,
  * and Node's timeout of 30 s sees in its second round that nothing has left.
  */
-const aims = { mbEach: 20, times: 2, cutWithinS: 80 } as const
+const aims = { mbEach: 4, times: 2, cutWithinS: 80 } as const
 
 export async function slowReaders(): Promise<Measured> {
   const backend = await startBackends({ tools: 20 })
@@ -29,7 +29,7 @@ export async function slowReaders(): Promise<Measured> {
   progress('warming up')
   await openLoop(client, requests, 500, 4)
   const before = await server.memory({ settle: true })
-  const files = filesOf(server.pid)
+  const usual = connectionsOf(server.url)
   const alone = await openLoop(client, requests, RATE, SECONDS)
   progress(`${READERS} slow readers`)
   const sockets: Socket[] = []
@@ -47,7 +47,7 @@ export async function slowReaders(): Promise<Measured> {
   progress('until they are cut')
   const from = performance.now()
   const cutS = (): number => (performance.now() - from) / 1_000
-  while (filesOf(server.pid) > files + READERS / 10 && cutS() < aims.cutWithinS + 5) await setTimeout(500)
+  while (connectionsOf(server.url) > usual && cutS() < aims.cutWithinS + 5) await setTimeout(500)
   const tookS = cutS()
   const after = await server.memory({ settle: true })
   for (const socket of sockets) socket.destroy()
@@ -110,7 +110,11 @@ async function neverReads(url: string, session: string, n: number): Promise<Sock
   return socket
 }
 
-/** Open files of a process; most of them are connections. */
-function filesOf(pid: number): number {
-  return readdirSync(`/proc/${pid}/fd`).length
+/** Connections that the server has open; those that it has cut are not. */
+function connectionsOf(url: string): number {
+  const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0')
+  const isOpen = new RegExp(`^\\s*\\d+: [0-9A-F]+:${port} [0-9A-F:]+ 01 `)
+  return readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .filter((line) => isOpen.test(line)).length
 }
