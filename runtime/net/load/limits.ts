@@ -3,6 +3,8 @@
  * for the next event is no load, however long it takes.
  */
 export interface LoadLimits {
+  /** So many that arrive in one turn or wait are never refused: what holds up so few is something else than their number. */
+  readonly few: number
   /** What requests may take of one turn of the event loop: as many begin in one as that has time for, the others wait. */
   readonly turnMs: number
   /** Refusals in one turn, for each request that may begin in it; they take about a quarter of the time of one. */
@@ -13,8 +15,6 @@ export interface LoadLimits {
   readonly standingMs: number
   /** After a turn of the event loop that took longer, what arrives when the next one has taken as long is refused. */
   readonly longTurnMs: number
-  /** But not so many of one turn: what stalls a process with so few requests is something else. */
-  readonly fewInTurn: number
   /** Requests that wait, of all callers together. */
   readonly maxWaiting: number
   /** Bodies of requests that wait, in bytes. */
@@ -24,12 +24,12 @@ export interface LoadLimits {
 }
 
 export const loadLimits: LoadLimits = {
+  few: 64,
   turnMs: 2.5,
   refusalsPerStart: 4,
   burstMs: 2_000,
   standingMs: 1_000,
   longTurnMs: 250,
-  fewInTurn: 32,
   maxWaiting: 20_000,
   maxWaitingBytes: 67_108_864,
   maxHeld: 10_000,

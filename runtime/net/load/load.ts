@@ -79,9 +79,9 @@ export class LoadControl {
   /** Refuses by the head alone, before anything is read or verified. Throws or rejects with OVERLOADED. */
   admit({ req, startedAt }: Exchange): void | Promise<void> {
     if (!this.#inTurn) this.#enterTurn(startedAt)
-    const { longTurnMs, fewInTurn } = this.#limits
+    const { longTurnMs, few } = this.#limits
     const isLate = this.#wasLong && startedAt - this.#turnBegan > longTurnMs
-    if (++this.#arrived > fewInTurn && isLate) return this.#refuse()
+    if (++this.#arrived > few && isLate) return this.#refuse()
     if (this.#isCalm || req.method !== 'POST') return
     if (this.#waitsTooLong(this.#hints.get(hintOf(req)), startedAt)) return this.#refuse()
   }
@@ -113,8 +113,9 @@ export class LoadControl {
 
   /** Whether one more of this flow would wait too long; undefined: of a caller with little that waits. */
   #waitsTooLong(flow: Flow | undefined, now: number): boolean {
-    const { burstMs, standingMs } = this.#limits
+    const { few, burstMs, standingMs } = this.#limits
     const { size, active } = this.#queue
+    if (size < few) return false
     const waitMs = this.#pace.ms * (flow ? Math.min(size, (flow.size + 1) * active) : active)
     if (flow && waitMs < standingMs / 2) flow.calmAt = now
     if (waitMs < standingMs) return false
@@ -160,7 +161,7 @@ export class LoadControl {
     while (this.#begun < this.#startsPerTurn) {
       const waiting = this.#queue.take()
       if (!waiting) return
-      if (now - waiting.since <= this.#limits.burstMs) {
+      if (now - waiting.since <= this.#limits.burstMs || this.#queue.size < this.#limits.few) {
         waiting.go()
         this.#begun++
       } else {

@@ -4,7 +4,7 @@ import { makeLog } from '../../../runtime/observe/index.ts'
 import { pipelined } from '../../helpers/mcp/pipelined.ts'
 import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
-const load = { turnMs: 0.01, burstMs: 5, standingMs: 5, refusalsPerStart: 20 }
+const load = { few: 0, turnMs: 0.01, burstMs: 5, standingMs: 5, refusalsPerStart: 20 }
 const crowd = 300
 
 t.test(

@@ -22,7 +22,7 @@ class Rig {
 
   constructor(limits: LoadOptions['limits'] = {}) {
     this.load = new LoadControl({
-      limits: { turnMs: 1, ...limits },
+      limits: { few: 0, turnMs: 1, ...limits },
       now: () => this.now,
       afterTurn: (work) => {
         this.#work = work
@@ -212,7 +212,7 @@ t.test('memory is bounded: requests that wait, their bodies, and refusals that w
 t.test(
   'after a turn that took very long, what comes late in the next one is refused, whoever sends it',
   async (t) => {
-    const rig = new Rig({ fewInTurn: 2 })
+    const rig = new Rig({ few: 2 })
     await rig.take('a')
     await rig.endTurn(300)
     t.equal(await rig.take('b'), 'began')
@@ -224,6 +224,17 @@ t.test(
     t.equal(await rig.take('e'), 'began')
   },
 )
+
+t.test('few requests wait as long as they must', async (t) => {
+  const rig = new Rig({ few: 8, burstMs: 5, standingMs: 5 })
+  const codes = Array.from({ length: 8 }, (_, i) => rig.take(String(i)))
+  for (let turn = 0; turn < 8; turn++) await rig.endTurn(100)
+  t.strictSame(
+    await Promise.all(codes),
+    Array.from({ length: 8 }, () => 'began'),
+  )
+  t.equal(rig.refused, 0)
+})
 
 t.test('long credentials that differ at their end are different callers', async (t) => {
   const rig = new Rig({ turnMs: 0.5 })
