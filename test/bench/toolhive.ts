@@ -14,7 +14,7 @@ import { type Cell, progress, sorted, table } from './vmcp/table.ts'
 
 const connections = 16
 const rounds = 3
-const seconds = 5
+const seconds = 4
 const idleSessions = 1_000
 const newSessions = 40
 const starts = 3
