@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../helpers/gatehouse.ts'
-import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 import { type Cost, type Program, startProgram, stopPrograms } from '../programs/run.ts'
 import { BenchClient, requestOf } from '../vmcp/client.ts'
 
@@ -50,17 +49,16 @@ export async function startVmcp(maker: Maker, backends: readonly string[], tools
 
 /** Only what both read. */
 function fileOf(backends: readonly string[]): unknown {
-  const entries = backends.map((url, i) => [`b${i}`, url])
-  const {
-    name,
-    groupRef,
-    incomingAuth,
-    aggregation,
-    backends: list,
-  } = vmcpConfig(Object.fromEntries(entries))
   return {
-    ...{ name, groupRef, incomingAuth, aggregation, backends: list },
+    name: 'bench',
+    groupRef: 'bench',
+    incomingAuth: { type: 'anonymous' },
     outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' } },
+    aggregation: {
+      conflictResolution: 'prefix',
+      conflictResolutionConfig: { prefixFormat: '{workload}_' },
+    },
+    backends: backends.map((url, i) => ({ name: `b${i}`, url, transport: 'streamable-http' })),
   }
 }
 

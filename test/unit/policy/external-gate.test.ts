@@ -9,7 +9,7 @@ import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.test('items that nobody decided about in time are left out, and that is told', async (t) => {
   const point = await startDecisionPoint(
-    () => (res) => void setTimeout(80).then(() => sendJson(res, { allow: true })),
+    () => (res) => void setTimeout(250).then(() => sendJson(res, { allow: true })),
   )
   const { authz } = vmcpConfig(
     {},
@@ -18,7 +18,7 @@ t.test('items that nobody decided about in time are left out, and that is told',
         type: 'anonymous',
         authz: {
           type: 'httpv1',
-          httpv1: { http: { url: point.url, timeout: '100ms' }, claimMapping: 'standard' },
+          httpv1: { http: { url: point.url, timeout: '500ms' }, claimMapping: 'standard' },
         },
       },
     },

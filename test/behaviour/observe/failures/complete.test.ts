@@ -29,6 +29,7 @@ const elsewhere: Partial<Record<EventType, string>> = {
   quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',
   server_line_too_long: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
   server_requests_lost: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
+  server_overloaded: 'hundreds of requests at once: test/behaviour/vmcp/overload.test.ts',
   session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
 }
 
