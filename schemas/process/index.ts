@@ -27,9 +27,12 @@ export function watchLoad(): void {
   }, sampleMs).unref()
 }
 
-function optimize(): void {
-  // A cache is good for the flags that it was written under.
-  flushCompileCache()
+let isOptimizing = false
+
+/** Lets the optimizing compilers loose before their time: for large requests, and for the work of threads. */
+export function optimize(): void {
+  if (isOptimizing || !isMainThread) return
+  isOptimizing = true
   for (const flag of ['--maglev', '--opt']) setFlagsFromString(flag)
 }
 

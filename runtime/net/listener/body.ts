@@ -13,12 +13,15 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { optimize } from '../../../schemas/process/index.ts'
 import { refuseCodedRequest } from '../content-coding.ts'
 import type { Exchange } from '../exchange.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { Pieces } from '../pieces.ts'
 
 const empty: Buffer = Buffer.alloc(0)
+/** To read one takes long enough for others to notice, in code that is not optimized. */
+const largeBytes = 64 * 1024
 
 /**
  * Fills `exchange.body`. Returns without a promise when the request has no body.
@@ -88,6 +91,7 @@ function collect(exchange: Exchange, maxBytes: number): Promise<void> {
     req.on('end', () => {
       if (isOver) return
       isOver = true
+      if (pieces.size > largeBytes) optimize()
       exchange.body = pieces.whole()
       resolve()
     })

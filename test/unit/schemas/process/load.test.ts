@@ -89,3 +89,23 @@ t.test('load: a process that was started without optimizing compilers gets them 
   t.equal(stdout, 'false true')
   t.end()
 })
+
+t.test('load: what asks for optimized code gets it at once', (t) => {
+  const text = `
+    import { optimize } from ${JSON.stringify(resolve(import.meta.dirname, '../../../../schemas/process/index.ts'))}
+    const sum = (n) => { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
+    const optimized = () => (%GetOptimizationStatus(sum) & 0b110000) !== 0
+    const until = (ms) => { const end = performance.now() + ms; while (performance.now() < end) sum(1000) }
+    until(100)
+    process.stdout.write(String(optimized()) + ' ')
+    optimize()
+    for (let n = 0; n < 200 && !optimized(); n++) until(20)
+    process.stdout.write(String(optimized()))`
+  const stdout = execFileSync(
+    process.execPath,
+    ['--no-opt', '--no-maglev', '--allow-natives-syntax', '--input-type=module', '-e', text],
+    { encoding: 'utf8' },
+  )
+  t.equal(stdout, 'false true')
+  t.end()
+})
