@@ -1,5 +1,5 @@
 /** The servers that are compared: ours as built, ToolHive's programs, nginx. Each is held to one core. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../helpers/gatehouse.ts'
@@ -101,7 +101,7 @@ export async function startProxy(maker: Maker, target: string): Promise<Server |
   if (command === undefined) return undefined
   const socket = join(folder, 'engine.sock')
   const engine = join(import.meta.dirname, 'container-engine.ts')
-  await startProgram([engine, socket], async () => true, { core: 1 })
+  await startProgram([engine, socket], async () => existsSync(socket), { core: 1 })
   const homes = ['HOME', 'XDG_CONFIG_HOME', 'XDG_STATE_HOME', 'XDG_DATA_HOME'].map((name) => [name, folder])
   const started = await startProgram(args, ready, {
     core: 0,
