@@ -77,7 +77,7 @@ bench: build ## Requests per second through proxy and vMCP, as a ratio of direct
 pictures: build ## Take the pictures of the docs from a real run of the quickstart (needs Chromium)
 	@node test/helpers/console/pictures.ts
 
-soak: build ## An hour of churning clients and dying backends against the built vMCP; memory must stay flat
+soak: build ## Three hours of churning clients and dying backends against the built vMCP at 60 % of its capacity; memory must stay flat
 	@node test/bench/soak.ts
 
 recording: package ## Run install, import, run, call and connect, and record them as docs/recording.svg and .cast

@@ -13,17 +13,20 @@ import { type Peer, pinSelf, startBackends, startServer, stopAll } from './vmcp/
 import { progress, quantile, sorted, table } from './vmcp/table.ts'
 
 const TOOLS = 100
+/** The tools before it do something special. */
+const FIRST_PLAIN = 5
 const AT_ONCE = 16
 const WARM_UP_CALLS = 8_000
 const CALLS = 80
 const TURNS = 10
-const ROUNDS = 15
+const ROUNDS = 25
 
 const permit = ['permit(principal, action, resource);']
 /** Ten that calls can meet; every call of one of their tools would be denied. */
 const shadow = Array.from(
   { length: 10 },
-  (_, at) => `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${3 + at * 7}");`,
+  (_, at) =>
+    `forbid(principal, action == Action::"call_tool", resource == Tool::"b0_tool_${FIRST_PLAIN + at * 7}");`,
 )
 /** A decision that depends on arguments is made again for each call. */
 const readsArguments = 'context has arg_text && context.arg_text like "secret*"'
@@ -103,7 +106,7 @@ async function startVariant(name: string, backend: Peer, config: object): Promis
   const client = new BenchClient(server.url, AT_ONCE)
   const sessions = await client.openSessions(AT_ONCE)
   const requests = Array.from({ length: TOOLS }, (_, at) =>
-    callOf('session', at < 3 ? 'b0_echo' : `b0_tool_${at}`, sessions[at % AT_ONCE]),
+    callOf('session', at < FIRST_PLAIN ? 'b0_echo' : `b0_tool_${at}`, sessions[at % AT_ONCE]),
   )
   const measured = { name, server, client, requests, micros: [] }
   await callAll(measured, WARM_UP_CALLS)

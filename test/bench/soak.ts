@@ -1,22 +1,31 @@
 /**
- * An hour of life with a built virtual server: churning clients of all eras, backends that die and change, untrusted clients
- * that send rubbish. At the end: did anything fail that should not, and is memory flat?
+ * Three hours of life with a built virtual server: churning clients of all eras, backends that die and change, untrusted
+ * clients that send rubbish, and plain calls that keep it at 60 % of what it can take. At the end: did anything fail that
+ * should not, and is memory flat? The graph has the p99 of the plain calls, minute by minute.
  *
- * `make soak`, or `node test/bench/soak.ts --minutes 60 --out DIR --program dist/gatehouse.js --graph FILE`. The
+ * `make soak`, or `node test/bench/soak.ts --minutes 60 --load 0.6 --out DIR --program dist/gatehouse.js --graph FILE`;
+ * `--load 0` leaves the plain calls out, `--rate` is what the other clients do in a second. The
  * program is copied first, so that a later build does not disturb the run. DIR gets samples.csv, failures.log,
  * vmcp.log, soak.svg and judgment.md. Exit code 1 when an operation failed that should not, when memory grew faster
  * than the limits (MB per hour over the second half of the run), or when the server did not end well. With
  * `--snapshots`, heap snapshots are written at a quarter and at the end.
  */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { drawGraph } from './soak/graph.ts'
 import { check } from './soak/check.ts'
 import { Ledger } from './soak/ledger.ts'
-import { type BackendProcess, startBackend, startServer } from './soak/processes.ts'
+import type { LoadMinute } from './soak/load.ts'
+import {
+  type BackendProcess,
+  type LoadProcess,
+  startBackend,
+  startLoad,
+  startServer,
+} from './soak/processes.ts'
 import { Sampler } from './soak/sampler.ts'
 import { sessionClient } from './soak/session-client.ts'
 import { statelessClient } from './soak/stateless-client.ts'
@@ -25,7 +34,8 @@ import type { Shaky, Soak } from './soak/types.ts'
 
 const { values } = parseArgs({
   options: {
-    minutes: { type: 'string', default: '60' },
+    minutes: { type: 'string', default: '180' },
+    load: { type: 'string', default: '0.6' },
     rate: { type: 'string', default: '90' },
     out: { type: 'string' },
     program: { type: 'string', default: join(import.meta.dirname, '../../dist/gatehouse.js') },
@@ -52,15 +62,12 @@ function say(text: string): void {
   process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`)
 }
 
-/** The program beside its one package that is not bundled. */
+/** The program with everything that it loads. */
 function copyProgram(): string {
-  const program = join(out, 'gatehouse.js')
-  copyFileSync(values.program, program)
-  const modules = join(out, 'node_modules')
-  rmSync(modules, { force: true })
-  symlinkSync(resolve(import.meta.dirname, '../../node_modules'), modules)
-  if (!existsSync(join(out, 'package.json'))) writeFileSync(join(out, 'package.json'), '{"type":"module"}')
-  return program
+  const folder = join(out, 'program')
+  rmSync(folder, { recursive: true, force: true })
+  cpSync(dirname(values.program), folder, { recursive: true })
+  return join(folder, basename(values.program))
 }
 
 function configText(backends: Readonly<Record<string, string>>): string {
@@ -120,7 +127,12 @@ async function main(): Promise<number> {
     logFile: join(out, 'vmcp.log'),
     sessionTtl: SESSION_TTL,
   })
-  endWithAll(() => [server.pid, ...[...processes].map(({ pid }) => pid)])
+  const loads: LoadProcess[] = []
+  const pids = (): number[] => [...processes, ...loads].map(({ pid }) => pid)
+  endWithAll(() => [server.pid, ...pids()])
+  const sampler = new Sampler(server, ledger, join(out, 'samples.csv'), pids)
+  if (Number(values.load) > 0)
+    loads.push(await keepBusy(`${server.origin}/mcp`, Number(values.load), ledger, sampler))
   const until = Date.now() + minutes * 60_000
   const away = new Set<Shaky>(['gamma', 'epsilon'])
   const heard = new Map<string, number>()
@@ -150,9 +162,6 @@ async function main(): Promise<number> {
     ...Array.from({ length: SESSION_CLIENTS }, () => sessionClient(soak)),
     ...Array.from({ length: STATELESS_CLIENTS }, () => statelessClient(soak)),
   ]
-  const sampler = new Sampler(server, ledger, join(out, 'samples.csv'), () =>
-    [...processes].map(({ pid }) => pid),
-  )
   const snapshots = values.snapshots ? [0.25, 0.98] : []
   try {
     for (let next = Date.now() + SAMPLE_MS; !soak.over(); next += SAMPLE_MS) {
@@ -165,20 +174,45 @@ async function main(): Promise<number> {
         say(`wrote ${file}`)
       }
       if (sampler.samples.length % 6 === 0) {
+        // As those do that rotate logs by copying: the file would be 14 GB after three hours.
+        truncateSync(join(out, 'audit.log'))
         write(ledger, sampler, heard, () => 'the soak is still running')
         say(
           `${(sample.seconds / 60).toFixed(0)} min, RSS ${sample.rssMb.toFixed(0)} MB, live heap ${sample.liveHeapMb?.toFixed(1)} MB, ` +
             `${sample.sessions} sessions, ${sample.sockets} sockets, CPU ${sample.cpuServer.toFixed(0)} + ${sample.cpuOthers.toFixed(0)} %, ` +
-            `${sample.operations} operations, ${sample.failures} failures`,
+            `${sample.operations} operations, ${sample.failures} failures` +
+            latencyOf(sampler),
         )
       }
     }
+    await Promise.all(loads.map((each) => each.kill()))
     await Promise.race([Promise.all(work), setTimeout(60_000)])
   } finally {
-    await Promise.all([...processes].map((each) => each.kill()))
+    await Promise.all([...loads, ...processes].map((each) => each.kill()))
   }
   const code = await server.stop()
   return report(ledger, sampler, heard, code)
+}
+
+/** Calls a tool of the backend that is always there, so that the server is at a share of its capacity. */
+async function keepBusy(url: string, share: number, ledger: Ledger, sampler: Sampler): Promise<LoadProcess> {
+  say('measuring how many calls the server takes')
+  const load = await startLoad(url, 'alpha_echo', share, {
+    begins: (rate) => say(`${rate.toFixed(0)} plain calls a second from now on`),
+    minuteOver(minute) {
+      const { calls: done, refused: due, slowestMs } = minute
+      const failed = Object.values(minute.failed).reduce((sum, count) => sum + count, 0)
+      ledger.add('plain calls', { done, due, failed, slowestMs }, JSON.stringify(minute.failed))
+      sampler.minuteOver(minute)
+    },
+  })
+  say(`${load.capacity.toFixed(0)} calls a second without the others`)
+  return load
+}
+
+function latencyOf({ samples }: Sampler): string {
+  const last = samples.findLast(({ p99Ms }) => p99Ms !== undefined)
+  return last ? `, plain calls p50 ${last.p50Ms?.toFixed(1)} ms, p99 ${last.p99Ms?.toFixed(1)} ms` : ''
 }
 
 /** Somebody who stops the soak stops everything that it started. */

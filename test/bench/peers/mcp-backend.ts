@@ -2,8 +2,8 @@
  * Benchmark peer: bare MCP servers that respond at once, one for each port that it prints (a JSON array).
  *
  * Argument: JSON of BackendPeerOptions. Knows discovery or `initialize`, the lists, and `tools/call` with a result of
- * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), `echo` after 100 ms (`tool_3`), or 16 MB
- * (`tool_4`). Streams that are opened stay open.
+ * about 480 bytes (`echo`), the same as an event stream (`stream`), 1 MB (`large`), `echo` after 100 ms (`slow`), or 16 MB
+ * (`huge`). Streams that are opened stay open.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -29,7 +29,7 @@ const complete = stateless ? { resultType: 'complete' } : {}
 const listed = stateless ? { ...complete, ttlMs: 0, cacheScope: 'private' } : {}
 const capabilities = { tools: { listChanged: true } }
 const SLOW_MS = 100
-const SPECIAL = ['echo', 'stream', 'large']
+const SPECIAL = ['echo', 'stream', 'large', 'slow', 'huge']
 const TOOLS = Array.from({ length: tools }, (_, i) => ({
   name: SPECIAL[i] ?? `tool_${i}`,
   description: `Tool number ${i} does something useful with its input and says what it did`,
@@ -72,7 +72,7 @@ const results: Readonly<Record<string, string>> = {
 }
 
 function toolResult(name: string | undefined): string {
-  if (name === 'tool_4') return (huge ??= result(16_000_000))
+  if (name === 'huge') return (huge ??= result(16_000_000))
   return name === 'large' ? large : small
 }
 
@@ -102,7 +102,7 @@ function handle(res: ServerResponse, { id, method, params }: Call): void {
   if (params?.name === 'stream') {
     res.writeHead(200, { 'content-type': 'text/event-stream' })
     res.end(`event: message\ndata: ${body}\n\n`)
-  } else if (params?.name === 'tool_3') setTimeout(() => response(res, 200, body), SLOW_MS)
+  } else if (params?.name === 'slow') setTimeout(() => response(res, 200, body), SLOW_MS)
   else response(res, 200, body, method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {})
 }
 

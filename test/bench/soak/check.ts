@@ -60,6 +60,7 @@ export function check(samples: readonly Sample[], limits: Limits): Judgment {
   const sockets = slopeOf(half, (sample) => sample.sockets)
   const sessions = slopeOf(half, (sample) => sample.sessions)
   const files = slopeOf(half, (sample) => sample.files)
+  const p99 = slopeOf(half, ({ p99Ms }) => p99Ms)
   const line = (name: string, { mean, perHour, error }: Slope, limit?: number): string =>
     `| ${name} | ${mean.toFixed(1)} | ${perHour.toFixed(2)} ± ${error.toFixed(2)} | ${limit ?? ''} |`
   return {
@@ -73,6 +74,7 @@ export function check(samples: readonly Sample[], limits: Limits): Judgment {
       line('sessions', sessions),
       line('sockets', sockets),
       line('open files', files),
+      ...(p99.points.length > 1 ? [line('p99 of the plain calls of a minute, ms', p99)] : []),
     ].join('\n'),
   }
 }

@@ -1,4 +1,4 @@
-/** Draws a run as SVG, readable on light and dark pages alike: memory above, sessions and sockets below. */
+/** Draws a run as SVG, readable on light and dark pages alike: memory above, then sessions and sockets, latency below. */
 import type { Sample } from './sampler.ts'
 
 interface Line {
@@ -25,19 +25,28 @@ const COUNTS: readonly Line[] = [
   { label: 'sessions', colour: '#d55e00', value: ({ sessions }) => sessions },
   { label: 'sockets', colour: '#3b8fd1', value: ({ sockets }) => sockets },
 ]
+const LATENCY: readonly Line[] = [
+  { label: 'p99', colour: '#d55e00', value: ({ p99Ms }) => p99Ms },
+  { label: 'p50', colour: '#3b8fd1', value: ({ p50Ms }) => p50Ms },
+]
 
 const STYLE = `text{font:13px system-ui,sans-serif;fill:#24292f}.grid{stroke:#8884;stroke-width:1}
 .line{fill:none;stroke-width:1.8;stroke-linejoin:round}.title{font-weight:600}
 @media (prefers-color-scheme:dark){text{fill:#d8dee4}}`
 
 export function drawGraph(samples: readonly Sample[], title: string): string {
-  const height = TOP + 2 * PANEL + GAP + 40
+  const isLoaded = samples.some(({ p99Ms }) => p99Ms !== undefined)
+  const panels: readonly (readonly [readonly Line[], string])[] = [
+    [MEMORY, 'Memory, MB'],
+    [COUNTS, 'Open'],
+    ...(isLoaded ? ([[LATENCY, 'Plain calls of each minute, ms']] as const) : []),
+  ]
+  const height = TOP + panels.length * (PANEL + GAP) - GAP + 40
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${title}">`,
     `<style>${STYLE}</style>`,
     `<text class="title" x="${LEFT}" y="20">${title}</text>`,
-    panel(samples, MEMORY, TOP, 'Memory, MB'),
-    panel(samples, COUNTS, TOP + PANEL + GAP, 'Open'),
+    ...panels.map(([lines, caption], n) => panel(samples, lines, TOP + n * (PANEL + GAP), caption)),
     `<text x="${WIDTH - RIGHT}" y="${height - 6}" text-anchor="end">minutes</text>`,
     '</svg>\n',
   ].join('\n')

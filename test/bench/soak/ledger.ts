@@ -52,6 +52,21 @@ export class Ledger {
     }
   }
 
+  /** Counts operations that somebody else carried out. */
+  add(name: string, { done, due, failed, slowestMs }: Count, how: string): void {
+    const before = this.counts.get(name)
+    this.counts.set(name, {
+      done: done + (before?.done ?? 0),
+      due: due + (before?.due ?? 0),
+      failed: failed + (before?.failed ?? 0),
+      slowestMs: Math.max(slowestMs, before?.slowestMs ?? 0),
+    })
+    this.operations += done + due + failed
+    this.failures += failed
+    if (failed > 0)
+      appendFileSync(this.#file, `${new Date().toISOString()} ${name}: ${failed} failed: ${how}\n`)
+  }
+
   table(): string {
     const rows = [...this.counts].sort(([a], [b]) => (a < b ? -1 : 1))
     return [

@@ -1,9 +1,10 @@
-/** The processes of the soak: backends, and the built virtual server with the probe in it. */
+/** The processes of the soak: backends, the built virtual server with the probe in it, and who calls it all the time. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { LoadMinute, LoadTold } from './load.ts'
 import type { ProbeAnswer, ProbeQuestion } from './probe.ts'
 
 export interface BackendProcess {
@@ -24,6 +25,39 @@ export async function startBackend(...args: string[]): Promise<BackendProcess> {
     pid: child.pid ?? 0,
     kill: () => ended(child, 'SIGKILL'),
   }
+}
+
+export interface LoadProcess {
+  readonly pid: number
+  /** Calls a second that the server answers, alone. */
+  readonly capacity: number
+  kill(): Promise<void>
+}
+
+/** What is told of the load while it lasts. */
+export interface LoadTo {
+  /** How many calls a second there are from now on. */
+  begins(rate: number): void
+  minuteOver(minute: LoadMinute): void
+}
+
+/**
+ * Calls `tool` so often that the server is at a share of its capacity together with all others; resolves when that has been
+ * measured without them.
+ */
+export async function startLoad(url: string, tool: string, share: number, to: LoadTo): Promise<LoadProcess> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'load.ts'), url, tool, String(share)], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const capacity = await new Promise<number>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the load ended with ${code}`)))
+    child.on('message', (told: LoadTold) => {
+      if ('capacity' in told) resolve(told.capacity)
+      else if ('rate' in told) to.begins(told.rate)
+      else to.minuteOver(told)
+    })
+  })
+  return { pid: child.pid ?? 0, capacity, kill: () => ended(child, 'SIGTERM') }
 }
 
 async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {

@@ -1,6 +1,7 @@
 /** Looks at the server under test at fixed times, and keeps what it saw as CSV. */
 import { appendFileSync, readdirSync, writeFileSync } from 'node:fs'
 import type { Ledger } from './ledger.ts'
+import type { LoadMinute } from './load.ts'
 import { cpuMs, type ServerProcess } from './processes.ts'
 
 export interface Sample {
@@ -22,6 +23,10 @@ export interface Sample {
   readonly cpuOthers: number
   readonly operations: number
   readonly failures: number
+  /** Of the plain calls of the last minute that is over; once a minute, when there are any. */
+  readonly callsPerSecond: number | undefined
+  readonly p50Ms: number | undefined
+  readonly p99Ms: number | undefined
 }
 
 const COLUMNS: readonly (keyof Sample)[] = [
@@ -41,6 +46,9 @@ const COLUMNS: readonly (keyof Sample)[] = [
   'cpuOthers',
   'operations',
   'failures',
+  'callsPerSecond',
+  'p50Ms',
+  'p99Ms',
 ]
 const MB = 1024 * 1024
 const SAMPLES_PER_COLLECTION = 6
@@ -56,6 +64,7 @@ export class Sampler {
   #lastServer = 0
   #lastOthers = 0
   #lastOwn = 0
+  #minute: LoadMinute | undefined
 
   /** `others` are process ids whose CPU time is the price of the soak itself. */
   constructor(server: ServerProcess, ledger: Ledger, file: string, others: () => readonly number[]) {
@@ -65,6 +74,11 @@ export class Sampler {
     this.#others = others
     this.#lastServer = cpuMs(server.pid)
     writeFileSync(file, `${COLUMNS.join(',')}\n`)
+  }
+
+  /** A minute of plain calls is over: the next sample has it. */
+  minuteOver(minute: LoadMinute): void {
+    this.#minute = minute
   }
 
   /** Rejects when the server has ended or does not answer. */
@@ -94,7 +108,11 @@ export class Sampler {
       ...this.#cpu(now),
       operations: this.#ledger.operations,
       failures: this.#ledger.failures,
+      callsPerSecond: this.#minute?.perSecond,
+      p50Ms: this.#minute?.p50Ms,
+      p99Ms: this.#minute?.p99Ms,
     }
+    this.#minute = undefined
     this.samples.push(sample)
     appendFileSync(this.#file, `${COLUMNS.map((name) => cell(sample[name])).join(',')}\n`)
     return sample

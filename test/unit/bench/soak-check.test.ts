@@ -26,6 +26,9 @@ function run(memory: (hours: number) => number): Sample[] {
       cpuOthers: 10,
       operations: i * 600,
       failures: 0,
+      callsPerSecond: i % 6 === 5 ? 2_000 : undefined,
+      p50Ms: i % 6 === 5 ? 1 : undefined,
+      p99Ms: i % 6 === 5 ? 5 + mb : undefined,
     }
   })
 }
@@ -63,6 +66,6 @@ t.test('graph: one path for each line, nothing that is not a number', async (t) 
     'a run',
   )
   t.notMatch(svg, /NaN|undefined|Infinity/)
-  t.equal(svg.match(/<path class="line"/g)?.length, 12, 'six lines and six marks in the legend')
+  t.equal(svg.match(/<path class="line"/g)?.length, 16, 'eight lines and eight marks in the legend')
   t.match(svg, /prefers-color-scheme:dark/)
 })

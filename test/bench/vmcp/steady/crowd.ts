@@ -25,6 +25,8 @@ export interface CrowdOptions {
   readonly maxConnections: number
   /** A client gives up after this long, and closes its connection. */
   readonly giveUpMs: number
+  /** Connections that were not used for longer are not used again: the server may be closing them. */
+  readonly maxIdleMs?: number
   /** Where connections come from. */
   readonly localAddress?: string | undefined
 }
@@ -78,7 +80,7 @@ export class Crowd {
       )
       for (const connection of opened) {
         this.#pending++
-        connection.send(this.#nextBytes())
+        connection.send(this.#nextBytes(), performance.now())
       }
       await this.#ended()
     }
@@ -89,14 +91,17 @@ export class Crowd {
     return this.#all.size
   }
 
-  /** Sends `rate` requests a second for `seconds`; resolves when each of them has ended. */
-  async atRate(rate: number, seconds: number): Promise<readonly Outcome[]> {
+  /**
+   * Sends `rate` requests a second for `seconds`; resolves when each of them has ended. With `pauseMs` it leaves the
+   * processor to others between requests that are due.
+   */
+  async atRate(rate: number, seconds: number, pauseMs = 0): Promise<readonly Outcome[]> {
     this.#begin()
     let sent = 0
     for (let now = this.#began; now - this.#began < seconds * 1_000; now = performance.now()) {
       const due = ((now - this.#began) / 1_000) * rate
-      for (; sent < due; sent++) this.#send()
-      await setImmediate()
+      for (; sent < due; sent++) this.#send(this.#began + (sent / rate) * 1_000)
+      await (pauseMs > 0 ? setTimeout(pauseMs) : setImmediate())
     }
     await this.#ended()
     return this.outcomes
@@ -127,15 +132,26 @@ export class Crowd {
     while (this.#pending > 0) await setTimeout(5)
   }
 
-  #send(): void {
-    const free = this.#free.pop()
+  #send(dueAt = performance.now()): void {
+    const free = this.#takeFree()
     if (!free && this.#all.size >= this.#options.maxConnections) {
       this.unsent++
       return
     }
     this.#pending++
     const connection = free ?? this.#open()
-    connection.send(this.#nextBytes())
+    connection.send(this.#nextBytes(), dueAt)
+  }
+
+  /** The one that was used last. */
+  #takeFree(): Connection | undefined {
+    const { maxIdleMs = Number.POSITIVE_INFINITY } = this.#options
+    const usedSince = performance.now() - maxIdleMs
+    for (let free = this.#free.pop(); free; free = this.#free.pop()) {
+      if (free.usedAt >= usedSince) return free
+      free.end()
+    }
+    return undefined
   }
 
   /** The next request, with an id of its own: a session takes none twice at a time. */
@@ -156,12 +172,12 @@ export class Crowd {
       timeout: connectMs,
       ...(localAddress === undefined ? {} : { localAddress }),
     })
-    const connection = new Connection(socket, giveUpMs, (status, sentAt, head) => {
+    const connection = new Connection(socket, giveUpMs, (status, dueAt, head) => {
       const now = performance.now()
       this.#pending--
       this.outcomes.push({
         status,
-        ms: now - sentAt,
+        ms: now - dueAt,
         atMs: now - this.#began,
         retryAfter: head.includes('retry-after:'),
       })
@@ -179,7 +195,7 @@ export class Crowd {
   }
 }
 
-type Ended = (status: number, sentAt: number, head: string) => void
+type Ended = (status: number, dueAt: number, head: string) => void
 
 /** In place of the status of requests that got no response, or a JSON-RPC error. */
 const noResponse = { gaveUp: 0, cut: 1, error: 2 } as const
@@ -188,10 +204,12 @@ class Connection {
   readonly #socket: Socket
   readonly #ended: Ended
   readonly #giveUpMs: number
-  #sentAt: number | undefined
+  #dueAt: number | undefined
   #received = ''
   #timer: NodeJS.Timeout | undefined
   isOpen = true
+  /** When its last response was there. */
+  usedAt = performance.now()
   readonly opened: Promise<unknown>
 
   constructor(socket: Socket, giveUpMs: number, ended: Ended) {
@@ -206,8 +224,8 @@ class Connection {
     socket.on('close', () => this.#finish(noResponse.cut))
   }
 
-  send(bytes: Buffer): void {
-    this.#sentAt = performance.now()
+  send(bytes: Buffer, dueAt: number): void {
+    this.#dueAt = dueAt
     this.#received = ''
     this.#timer ??= globalThis.setTimeout(() => this.#giveUp(), this.#giveUpMs)
     this.#timer.refresh()
@@ -220,7 +238,7 @@ class Connection {
   }
 
   #giveUp(): void {
-    if (this.#sentAt === undefined) return
+    if (this.#dueAt === undefined) return
     this.isOpen = false
     this.#socket.destroy()
     this.#finish(noResponse.gaveUp)
@@ -245,14 +263,15 @@ class Connection {
   }
 
   #finish(status: number, head = ''): void {
-    const sentAt = this.#sentAt
+    const dueAt = this.#dueAt
     if (status === noResponse.cut) {
       this.isOpen = false
       clearTimeout(this.#timer)
     }
-    if (sentAt === undefined) return
-    this.#sentAt = undefined
-    this.#ended(status, sentAt, head)
+    if (dueAt === undefined) return
+    this.#dueAt = undefined
+    this.usedAt = performance.now()
+    this.#ended(status, dueAt, head)
   }
 }
 

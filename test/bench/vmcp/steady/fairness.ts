@@ -21,7 +21,7 @@ const GIVE_UP_MS = 30_000
 const times = 2
 /** Tools by what they take; only those that take some time are like real ones. */
 const tools = [
-  { tool: 'tool_3', what: '100 ms', counts: true },
+  { tool: 'slow', what: '100 ms', counts: true },
   { tool: 'echo', what: 'nothing', counts: false },
 ] as const
 

@@ -98,7 +98,7 @@ export async function slowReaders(): Promise<Measured> {
 /** Sends the call, reads the beginning of the response, and nothing more. */
 async function neverReads(url: string, session: string, n: number): Promise<Socket> {
   const { hostname, port, host, pathname } = new URL(url)
-  const sent = callOf('session', 'b0_tool_4', session)
+  const sent = callOf('session', 'b0_huge', session)
   const body = bodyOf(sent, 1_000_000 + n)
   const headers = { host, ...sent.headers, 'content-length': String(Buffer.byteLength(body)) }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
