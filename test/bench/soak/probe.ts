@@ -2,7 +2,7 @@
  * Loaded into the program under test before anything else (`--import`): answers questions about its memory over the
  * channel to its parent. It changes nothing else, and holds nothing open.
  */
-import { PerformanceObserver } from 'node:perf_hooks'
+import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import { getHeapStatistics, writeHeapSnapshot } from 'node:v8'
 
 export interface ProbeAnswer {
@@ -22,6 +22,8 @@ export interface ProbeAnswer {
   readonly collectedMs: number
   /** CPU time of all threads so far, microseconds. */
   readonly cpuMicros: number
+  /** The longest turn of the event loop since the last question, milliseconds; collections that were asked for count. */
+  readonly longestTurnMs: number
 }
 
 export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot: string }
@@ -29,12 +31,19 @@ export type ProbeQuestion = { readonly collect: boolean } | { readonly snapshot:
 /** What a collection frees outside the heap is given back a little later, by another thread. */
 const EVICT_MS = 100
 
+/** How often the delay is looked at, which is part of it. */
+const RESOLUTION_MS = 5
+
 let collectedMs = 0
+const turns = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+turns.enable()
 new PerformanceObserver((list) => {
   for (const { duration } of list.getEntries()) collectedMs += duration
 }).observe({ entryTypes: ['gc'] })
 
 async function response(collect: boolean): Promise<ProbeAnswer> {
+  const longestTurnMs = Math.max(0, turns.max / 1e6 - RESOLUTION_MS)
+  turns.reset()
   const before = process.memoryUsage()
   if (collect) {
     globalThis.gc?.()
@@ -53,6 +62,7 @@ async function response(collect: boolean): Promise<ProbeAnswer> {
     contexts: getHeapStatistics().number_of_native_contexts,
     collectedMs,
     cpuMicros: user + system,
+    longestTurnMs,
   }
 }
 

@@ -21,6 +21,7 @@ export interface Sample {
   /** Share of one core since the last sample, in percent. */
   readonly cpuServer: number
   readonly cpuOthers: number
+  readonly longestTurnMs: number
   readonly operations: number
   readonly failures: number
   /** Of the plain calls of the last minute that is over; once a minute, when there are any. */
@@ -44,6 +45,7 @@ const COLUMNS: readonly (keyof Sample)[] = [
   'files',
   'cpuServer',
   'cpuOthers',
+  'longestTurnMs',
   'operations',
   'failures',
   'callsPerSecond',
@@ -106,6 +108,7 @@ export class Sampler {
       timers: count(/Timeout|Immediate/),
       files: readdirSync(`/proc/${pid}/fd`).length,
       ...this.#cpu(now),
+      longestTurnMs: memory.longestTurnMs,
       operations: this.#ledger.operations,
       failures: this.#ledger.failures,
       callsPerSecond: this.#minute?.perSecond,

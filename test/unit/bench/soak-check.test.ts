@@ -24,6 +24,7 @@ function run(memory: (hours: number) => number): Sample[] {
       files: 450,
       cpuServer: 10,
       cpuOthers: 10,
+      longestTurnMs: 20,
       operations: i * 600,
       failures: 0,
       callsPerSecond: i % 6 === 5 ? 2_000 : undefined,
