@@ -26,7 +26,7 @@ export {
   invalidConfig,
   ModuleError,
 } from './errors.ts'
-export { type Fields, fieldsOf, isFields, jsonFields, listOf } from './validation/fields.ts'
+export { type Fields, fieldsOf, isFields, jsonFields, listOf, own } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'
 /** Documents as a reader gets them: defaults are filled in. */

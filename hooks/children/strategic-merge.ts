@@ -7,6 +7,7 @@
  * directive, and no empty list or object that was not there before.
  * Source: Kubernetes "Strategic Merge Patch"; merge keys of core/v1 PodSpec.
  */
+import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../kube.ts'
 
 /** Merge keys by the name of the list. `ports` differs between containers and everything else, but only occurs there. */
@@ -63,7 +64,7 @@ function mergeList(
   patch: readonly unknown[],
   depth: number,
 ): unknown {
-  const keys = mergeKeys[key]
+  const keys = own(mergeKeys, key)
   const replaces = patch.some((item) => isFields(item) && item[directive] === 'replace')
   const items = patch.filter((item) => !(isFields(item) && item[directive] === 'replace'))
   if (!keys || replaces) return items.map(withoutNulls)

@@ -5,6 +5,7 @@
  * public conformance suite: a missing member of `_meta` is -32602, a header that disagrees with the body is -32020, a
  * revision that is not spoken is -32022. All are answered with HTTP 400.
  */
+import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { JsonObject } from './json/object.ts'
 import { type Message, MessageError, whyUnread } from './message.ts'
@@ -114,7 +115,7 @@ function missing(message: Message, key: string): MessageError {
 /** `Mcp-Method` and `Mcp-Name` must say what the body says. */
 function checkMirrored(message: Message, params: JsonObject, headers: IncomingHttpHeaders): void {
   compare(message, 'Mcp-Method', single(headers[headerName.method]), message.method)
-  const member = namedMethods[message.method]
+  const member = own(namedMethods, message.method)
   if (member === undefined) return
   const bodyValue = params.text(member)
   if (bodyValue === undefined) {

@@ -6,7 +6,7 @@
  * something is required, known or allowed is for whoever acts on it.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, own } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { JsonError, scanElements } from './json/scan.ts'
 import { whyUnread } from './message.ts'
@@ -76,8 +76,8 @@ const commonMembers: Members = {
 /** Throws INVALID_PARAMS naming the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, commonMembers, '')
-  const own = paramMembers[method]
-  if (own) checkMembers(params, own, '')
+  const members = own(paramMembers, method)
+  if (members) checkMembers(params, members, '')
 }
 
 function checkMembers(object: JsonObject, types: Members, path: string): void {

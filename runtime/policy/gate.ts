@@ -7,7 +7,7 @@
  * Source: docs/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md, "A tool call".
  */
 import { setImmediate } from 'node:timers/promises'
-import { GatehouseError } from '../../schemas/index.ts'
+import { GatehouseError, own } from '../../schemas/index.ts'
 import type { JsonObject } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 import type { Authorizer } from './authorizer.ts'
@@ -134,7 +134,7 @@ class PolicyGate implements Gate {
     result: Buffer,
     filterOptions: FilterOptions = {},
   ): Promise<Buffer> {
-    const row = lists[method]
+    const row = own(lists, method)
     if (!row) return result
     const subject = await this.#authorizer.subject(caller, filterOptions.signal)
     const page: Page = this.#pages.get(result) ?? { ...parseList(row, result), views: new Map() }
@@ -229,7 +229,7 @@ class PolicyGate implements Gate {
     method: string,
     { signal, originOf }: FilterOptions,
   ): Promise<ListedItem[]> {
-    const action = lists[method]?.action ?? 'call_tool'
+    const action = own(lists, method)?.action ?? 'call_tool'
     const allowed: ListedItem[] = []
     let began = performance.now()
     for (const item of items) {

@@ -1,5 +1,5 @@
 /** Reads a decision back from a line of the audit log. What is not as it is written there counts as not told. */
-import { isFields } from '../../schemas/index.ts'
+import { isFields, own } from '../../schemas/index.ts'
 import { exactJson } from '../observe/index.ts'
 import type { PolicyInputs } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
@@ -30,7 +30,7 @@ export function recordedLine(text: string): RecordedLine | undefined {
   if (!isFields(policy) || !isFields(target)) return undefined
   const { name, type, backend, original } = target
   const { decision, reason, errors, inputs } = policy
-  const action = typeof type === 'string' ? actions[type] : undefined
+  const action = typeof type === 'string' ? own(actions, type) : undefined
   if (!action || typeof name !== 'string' || (decision !== 'allow' && decision !== 'deny')) return undefined
   const user = isFields(subjects) ? subjects['user_id'] : undefined
   const origin =

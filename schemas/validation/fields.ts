@@ -25,3 +25,8 @@ export function jsonFields(text: string): Fields | undefined {
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
+
+/** The entry of a table by a name that somebody else chose: `constructor` and the like, which every object has, are none. */
+export function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined
+}

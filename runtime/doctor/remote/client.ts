@@ -3,7 +3,7 @@
  * resource? Asks the authorization endpoint as a browser would, without signing in, and the token endpoint with a code
  * that cannot exist. Source: RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2.
  */
-import { jsonFields } from '../../../schemas/index.ts'
+import { jsonFields, own } from '../../../schemas/index.ts'
 import { authorizationUrl, makeLoginSecrets } from '../../oauth/index.ts'
 import { header, isFailure, type ProbeReply } from '../probe/exchange.ts'
 import { networkFailureText } from '../../net/index.ts'
@@ -60,7 +60,7 @@ function ofAuthorization(facts: RemoteFacts, reply: ProbeReply): CheckOutcome | 
     // A server that asks nobody gives a code at once.
     if (harmless.has(error) || params.has('code')) return undefined
     const description = params.get('error_description') ?? ''
-    const code = speaksOfPkce(description) ? 'login.pkce' : (byError[error] ?? 'client.refused')
+    const code = speaksOfPkce(description) ? 'login.pkce' : (own(byError, error) ?? 'client.refused')
     return failed(code, `${error}: ${description}`)
   }
   if (location !== '' && !isWebAddress(location, facts))

@@ -2,6 +2,7 @@
  * The user's part of a login: the browser goes to the authorization endpoint, and comes back with a code.
  * Source: RFC 6749 section 4.1, RFC 9207, RFC 8252.
  */
+import { own } from '../../../schemas/index.ts'
 import {
   authorizationUrl,
   makeLoginSecrets,
@@ -101,5 +102,5 @@ function refusal(error: OAuthClientError, params: URLSearchParams, facts: Remote
   const known = knownError(facts, error.description)
   if (known !== undefined) return known
   if (speaksOfPkce(error.description)) return failed('login.pkce', seen)
-  return failed(byError[error.error ?? ''] ?? 'client.refused', seen)
+  return failed(own(byError, error.error ?? '') ?? 'client.refused', seen)
 }

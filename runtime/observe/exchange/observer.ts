@@ -143,9 +143,13 @@ class ActiveObserver implements Observer {
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void {
     const scope = currentScope()?.request
     if (!scope || scope.http?.res !== exchange.res) return
-    if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
-    if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
-    scope.client ??= scope.rpc?.client
+    try {
+      if (message) scope.rpc = { ...readRpc(message, params), ...agreedVersion(scope) }
+      if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
+      scope.client ??= scope.rpc?.client
+    } catch (failure) {
+      this.#log.error('what a request asked for could not be read', { err: failure })
+    }
     const finish = (): void => this.#end(scope, exchange, error)
     // Accepted only: the response travels over another request's stream, when the operation has ended.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish

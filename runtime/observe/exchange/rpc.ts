@@ -4,6 +4,7 @@
  * Takes the message as the wire module reads it, by shape only, since that module stands above this one. Texts that a
  * client chose are redacted and cut.
  */
+import { own } from '../../../schemas/index.ts'
 import { redactText } from '../redact.ts'
 import { cutBytes } from '../text.ts'
 
@@ -87,7 +88,7 @@ export function knownMethod(method: string): string {
 export function readRpc(message: MessageView, params: ParamsView | undefined): RpcFacts {
   const { kind, id, method } = message
   const meta = read(() => params?.object('_meta'))
-  const [targetType, member] = targets[method] ?? ['endpoint', 'name']
+  const [targetType, member] = own(targets, method) ?? ['endpoint', 'name']
   const target = targetType === 'endpoint' ? undefined : read(() => params?.text(member))
   const info =
     method === 'initialize' ? read(() => params?.raw('clientInfo')) : read(() => meta?.raw(clientInfoKey))

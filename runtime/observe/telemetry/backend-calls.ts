@@ -4,6 +4,7 @@
  * Addresses and resource URIs go onto the span; labels get names only.
  * Source: OpenTelemetry semantic conventions for MCP, client.
  */
+import { own } from '../../../schemas/index.ts'
 import { LRUCache } from 'lru-cache'
 import type { Metrics } from './metrics.ts'
 import { errorType, noSpan, type SpanHandle, type Tracer } from './tracer.ts'
@@ -108,7 +109,7 @@ function count(metrics: Metrics, call: BackendCall, seconds: number, failure: st
     'target.workload_id': call.backend,
     'target.workload_name': call.backend,
     'target.transport_type': call.transport,
-    action: actions[method] ?? 'other',
+    action: own(actions, method) ?? 'other',
     'mcp.method.name': method,
     'mcp.protocol.revision': call.revision,
     tool_name: tool,

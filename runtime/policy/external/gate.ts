@@ -7,7 +7,7 @@
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
-import { GatehouseError, type RuntimeAuthz, timerMs } from '../../../schemas/index.ts'
+import { GatehouseError, type RuntimeAuthz, timerMs, own } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from '../claims.ts'
@@ -91,7 +91,7 @@ class ExternalGate implements Gate {
     result: Buffer,
     { signal, originOf }: FilterOptions = {},
   ): Promise<Buffer> {
-    const row = lists[method]
+    const row = own(lists, method)
     if (!row) return result
     const principal = await this.#principalFor(caller, signal)
     const page = parseList(row, result)

@@ -7,7 +7,7 @@
  * Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
-import { type Fields, fieldsOf, isFields } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, isFields, own } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, JsonObject, reservedMetaPrefix, workOn } from '../../mcp/index.ts'
 import { exactJson, isRawJson, visibleText } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
@@ -31,7 +31,7 @@ export async function patchedParams(
   const { before, after } = await applied(document, patch, 'mcp_request')
   requireSame(before, after, ['params'])
   const [from, to] = [fieldsOf(before['params']), requireObject(after['params'], 'params')]
-  const free = webhookMethods[method] ?? []
+  const free = own(webhookMethods, method) ?? []
   requireSame(from, to, [...free, '_meta'])
   requireSameMeta(fieldsOf(from['_meta']), to['_meta'])
   const changes: Record<string, string | undefined> = {}

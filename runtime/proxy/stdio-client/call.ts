@@ -5,7 +5,7 @@
  * revision, method, name and mirrored arguments as headers too; the session era has none of that.
  * Source: MCP 2025-11-25 and 2026-07-28, transports.
  */
-import { ModuleError } from '../../../schemas/index.ts'
+import { ModuleError, own } from '../../../schemas/index.ts'
 import {
   type Era,
   eraOf,
@@ -88,7 +88,7 @@ export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools
 }
 
 function nameHeader(method: string, params: JsonObject): readonly string[] {
-  const member = namedMethods[method]
+  const member = own(namedMethods, method)
   const name = member === undefined ? undefined : params.text(member)
   return name === undefined ? [] : [headerName.name, writeHeaderValue(name)]
 }

@@ -6,7 +6,7 @@
  */
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, own } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
@@ -65,7 +65,7 @@ export class Core {
 
   /** Rejects with GatehouseError; errors that a backend reported in MCP come back as outcomes. */
   perform(operation: Operation): Promise<Outcome> {
-    const kind = listMethods[operation.method]
+    const kind = own(listMethods, operation.method)
     if (kind) return this.#list(operation, kind)
     switch (operation.method) {
       case 'tools/call':

@@ -2,6 +2,7 @@
  * What follows from events in a client session: backends are warmed up, notified of changed roots and levels, and sessions
  * are notified of changed lists.
  */
+import { own } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../pipeline/core.ts'
@@ -59,7 +60,7 @@ export function makeSessionLife(core: Core, save: (session: ServerSession) => vo
       })
     },
     listed(session, method) {
-      const kind = kindOf[method]
+      const kind = own(kindOf, method)
       if (!kind) return
       const digest = core.peek(clientOf(session)).digests[kind]
       if (session.seen?.[kind] === digest) return

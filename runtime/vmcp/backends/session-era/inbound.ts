@@ -4,7 +4,7 @@
  * Answers are found by id, progress by its token. Questions and log messages that arrive beside any answer stream
  * belong to the newest request in flight, if there is one, otherwise to the connection's owner.
  */
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { GatehouseError, own } from '../../../../schemas/index.ts'
 import {
   askMethods,
   errorMessage,
@@ -150,7 +150,7 @@ export class Inbound {
 
   #notification(message: Message, on: Pending | undefined): void {
     const { method, params } = message
-    const kind = listChangedMethods[method]
+    const kind = own(listChangedMethods, method)
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
     else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())

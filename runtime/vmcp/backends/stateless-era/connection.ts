@@ -5,7 +5,7 @@
  * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
-import { GatehouseError } from '../../../../schemas/index.ts'
+import { GatehouseError, own } from '../../../../schemas/index.ts'
 import {
   type Ask,
   type Changes,
@@ -160,7 +160,7 @@ export class StatelessConnection implements BackendConnection {
       [headerName.protocolVersion]: statelessVersion,
       [headerName.method]: request.method,
     }
-    const member = namedMethods[request.method]
+    const member = own(namedMethods, request.method)
     if (member !== undefined) {
       const changed = request.changes?.[member]
       const name: unknown =

@@ -107,6 +107,18 @@ t.test('strategicMerge: inputs stay as they were, and __proto__ is an ordinary k
   t.ok(Object.hasOwn(merged, '__proto__'))
 })
 
+t.test(
+  'strategicMerge: a list under a name that every object answers to is replaced like any other',
+  async (t) => {
+    const merged = strategicMerge(
+      { constructor: [{ a: 1 }] },
+      { constructor: [{ b: 2 }], toString: [{ c: 3 }] },
+    )
+    // As text: a comparison of objects asks for their constructor.
+    t.equal(JSON.stringify(merged), '{"constructor":[{"b":2}],"toString":[{"c":3}]}')
+  },
+)
+
 t.test('strategicMerge: nesting beyond reason ends instead of overflowing', async (t) => {
   let deep: Record<string, unknown> = {}
   let other: Record<string, unknown> = {}
