@@ -22,10 +22,14 @@ export interface WantedLocation {
 /** Throws INVALID_CONFIG naming what was meant. */
 export function clientNamed(name: string): ClientId {
   if (isClientId(name)) return name
+  throw invalidConfig(unknownClient(name, 'client'))
+}
+
+/** That there is no such client, which one may be meant, and which there are. */
+export function unknownClient(name: string, wanted: string): string {
   const close = nearest(name, clientIds)
-  throw invalidConfig(
-    `${name}: no such client${close === undefined ? '' : `; did you mean ${close}?`} Known: ${clientIds.join(', ')}`,
-  )
+  const meant = close === undefined ? '.' : `; did you mean ${close}?`
+  return `${name}: no such ${wanted}${meant} Known: ${clientIds.join(', ')}`
 }
 
 /** The file of a scope: the first that exists, else the first that the client would make. */

@@ -27,6 +27,7 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { maxFileBytes } from '../../clients/index.ts'
+import { systemReason } from '../../config/index.ts'
 
 export interface FileOnDisk {
   /** Where the bytes are: the path with its links followed. */
@@ -42,7 +43,7 @@ export function readFileOnDisk(path: string): FileOnDisk {
     return read(path)
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw invalidConfig(`${path} cannot be read: ${reasonOf(error)}`)
+    throw invalidConfig(`${path} cannot be read: ${systemReason(error)}`)
   }
 }
 
@@ -107,7 +108,7 @@ export async function replaceFile(
     flushFolder(folder)
     return true
   } catch (cause) {
-    throw invalidConfig(`${target} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${target} cannot be written: ${systemReason(cause)}`)
   } finally {
     rmSync(temporary, { force: true })
   }
@@ -190,20 +191,4 @@ export function flushFolder(folder: string): void {
   } catch {
     // Some systems cannot flush a folder; the rename has happened all the same.
   }
-}
-
-/** The system's reason in words, without the path, which the message has already. */
-export function reasonOf(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException
-  const words: Readonly<Record<string, string>> = {
-    EACCES: 'permission denied',
-    EPERM: 'permission denied',
-    ENOSPC: 'the disk is full',
-    EROFS: 'the file system is read-only',
-    EDQUOT: 'the disk quota is used up',
-    ENOTDIR: 'a part of the path is no folder',
-    EEXIST: 'a file of that name is in the way',
-    ELOOP: 'too many symbolic links',
-  }
-  return words[code ?? ''] ?? message
 }

@@ -20,8 +20,9 @@ import {
   parseDocument,
   putEntry,
 } from '../../clients/index.ts'
-import { readFileOnDisk, reasonOf, refuseUnwritable, removeFile, replaceFile } from './file.ts'
+import { readFileOnDisk, refuseUnwritable, removeFile, replaceFile } from './file.ts'
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
 import { type FileRecord, hashOfBytes, hashOfEntry, Records } from './records.ts'
 
 export interface FileOperation {
@@ -167,7 +168,7 @@ async function told<T>(folder: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof GatehouseError) throw error
-    throw invalidConfig(`the records in ${folder} cannot be written: ${reasonOf(error)}`)
+    throw invalidConfig(`the records in ${folder} cannot be written: ${systemReason(error)}`)
   }
 }
 

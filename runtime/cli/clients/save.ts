@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
 import type { FolderFile } from '../../clients/index.ts'
-import { reasonOf } from './file.ts'
 
 export interface Saved {
   /** Names of the files that were written; those that were the same already are not among them. */
@@ -44,7 +44,7 @@ export function saveFolder(
     mkdirSync(folder, { recursive: true })
     for (const { name } of files) mkdirSync(join(folder, dirname(name)), { recursive: true })
   } catch (cause) {
-    throw invalidConfig(`${folder} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${folder} cannot be written: ${systemReason(cause)}`)
   }
   try {
     refuseFolders(folder, taken)
@@ -62,7 +62,7 @@ export function saveFolder(
     for (const { name, secret } of files) if (secret) chmodSync(join(folder, name), 0o600)
   } catch (cause) {
     if (cause instanceof GatehouseError) throw cause
-    throw invalidConfig(`${folder} cannot be written: ${reasonOf(cause)}`)
+    throw invalidConfig(`${folder} cannot be written: ${systemReason(cause)}`)
   } finally {
     for (const { name } of changed) rmSync(draftOf(name), { force: true })
   }

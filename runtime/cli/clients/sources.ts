@@ -18,6 +18,7 @@ import {
 } from '../../clients/index.ts'
 import { existingLocations } from './choose.ts'
 import { claimStandardInput } from '../input.ts'
+import { unknownClient } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
@@ -46,9 +47,7 @@ export async function readSources(
     const file = resolve(host.cwd, word)
     if (existsSync(file)) return [readText(file, as, () => readFileOnDisk(file).bytes ?? Buffer.alloc(0))]
     const isPath = /[/\\.]/.test(word)
-    throw invalidConfig(
-      isPath ? `${word}: no such file` : `${word}: no such client or file. Clients: ${clientIds.join(', ')}`,
-    )
+    throw invalidConfig(isPath ? `${word}: no such file` : unknownClient(word, 'client or file'))
   })
 }
 

@@ -19,7 +19,8 @@ import {
   type RuntimeToolLock,
   type ToolLockSpec,
 } from '../../../schemas/index.ts'
-import { create, flushFolder, readFileOnDisk, reasonOf, writeDurably } from '../clients/file.ts'
+import { systemReason } from '../../config/index.ts'
+import { create, flushFolder, readFileOnDisk, writeDurably } from '../clients/file.ts'
 import { parseManifests } from '../manifests/read.ts'
 import { lockSpec, manifestText, type LockableItems } from './manifest.ts'
 import { type BackendKind, locksIn } from './targets.ts'
@@ -108,7 +109,7 @@ function writeOnce(path: string, text: string): boolean {
     flushFolder(dirname(path))
     return isNew
   } catch (error) {
-    throw new Error(`${path} cannot be written: ${reasonOf(error)}`, { cause: error })
+    throw new Error(`${path} cannot be written: ${systemReason(error)}`, { cause: error })
   } finally {
     removeDraft(draft)
   }

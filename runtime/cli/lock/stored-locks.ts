@@ -6,9 +6,9 @@
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { GatehouseError, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { LockKeeper } from '../../vmcp/index.ts'
-import { reasonOf } from '../clients/file.ts'
 import { readLock, type StoredLock } from './lock-file.ts'
 import { offeredIn } from './manifest.ts'
 import type { BackendKind } from './targets.ts'
@@ -48,7 +48,7 @@ export function lockFolder(folder: string): LockPlace {
   try {
     mkdirSync(folder, { recursive: true })
   } catch (error) {
-    throw invalidConfig(`--pin-first: ${folder} cannot be made: ${reasonOf(error)}`)
+    throw invalidConfig(`--pin-first: ${folder} cannot be made: ${systemReason(error)}`)
   }
   requireWritable(folder, folder)
   return new LockFolder(folder)
@@ -138,6 +138,6 @@ function requireWritable(folder: string, path: string): void {
   try {
     accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw invalidConfig(`--pin-first: ${path} cannot be written: ${reasonOf(error)}`)
+    throw invalidConfig(`--pin-first: ${path} cannot be written: ${systemReason(error)}`)
   }
 }

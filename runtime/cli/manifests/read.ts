@@ -5,10 +5,10 @@
  * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are skipped.
  * Does not validate: that is the webhook's code.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Fields, GatehouseError, isFields, byText } from '../../../schemas/index.ts'
-import { readYaml } from '../../config/index.ts'
+import { byText, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
+import { readYaml, systemReason } from '../../config/index.ts'
 
 export interface Manifest {
   /** The parsed document. */
@@ -23,26 +23,44 @@ export interface Manifest {
 
 const extensions = /\.(ya?ml|json)$/
 
-/** Reads all documents behind the given paths. Throws GatehouseError INVALID_CONFIG naming file and line. */
+/**
+ * Reads all documents behind the given paths. Throws GatehouseError INVALID_CONFIG with everything that cannot be read, each
+ * with file and line.
+ */
 export function readManifests(paths: readonly string[], stdin: () => string): Manifest[] {
-  return paths.flatMap((path) => {
-    if (path === '-') return parseManifests('-', stdin())
-    return manifestFiles(path).flatMap((file) => parseManifests(file, readFileSync(file, 'utf8')))
+  const errors: string[] = []
+  const manifests = paths.flatMap((path) => {
+    if (path === '-') return documentsOf('-', stdin(), errors)
+    return manifestFiles(path).flatMap((file) => documentsOf(file, textOf(file), errors))
   })
+  if (errors.length > 0) throw invalidConfig(errors.join('\n'))
+  return manifests
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw invalidConfig(`${file}: cannot be read: ${systemReason(cause)}`, cause)
+  }
 }
 
 /** The manifest files behind one path, sorted. Throws when the path does not exist or holds no manifest. */
 function manifestFiles(path: string): string[] {
-  const kind = statSync(path, { throwIfNoEntry: false })
-  if (!kind) throw new GatehouseError('INVALID_CONFIG', { detail: `${path}: no such file or folder` })
+  const kind = statusOf(path)
+  if (!kind) throw invalidConfig(`${path}: no such file or folder`)
   if (!kind.isDirectory()) return [path]
   const files = walk(path)
-  if (files.length === 0) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${path}: no .yaml, .yml or .json file in this folder`,
-    })
-  }
+  if (files.length === 0) throw invalidConfig(`${path}: no .yaml, .yml or .json file in this folder`)
   return files
+}
+
+function statusOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (cause) {
+    throw invalidConfig(`${path}: cannot be read: ${systemReason(cause)}`, cause)
+  }
 }
 
 function walk(folder: string): string[] {
@@ -56,22 +74,30 @@ function walk(folder: string): string[] {
     })
 }
 
-/** All documents of a text. Throws GatehouseError INVALID_CONFIG naming file and line. */
+/** All documents of a text. Throws GatehouseError INVALID_CONFIG naming file and line of each that is none. */
 export function parseManifests(file: string, text: string): Manifest[] {
+  const errors: string[] = []
+  const manifests = documentsOf(file, text, errors)
+  if (errors.length > 0) throw invalidConfig(errors.join('\n'))
+  return manifests
+}
+
+function documentsOf(file: string, text: string, errors: string[]): Manifest[] {
   const { documents, violations } = readYaml(text)
-  const [failure] = violations
-  if (failure) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${file}:${failure.line}: not valid YAML: ${failure.message}`,
-    })
-  }
+  errors.push(...violations.map(({ line, message }) => `${file}:${line}: not valid YAML: ${message}`))
   return documents
     .filter(({ value }) => value !== null && value !== undefined)
-    .map(({ value, line, lineOf }) => {
-      if (!isFields(value)) throw notAMapping(file, line)
-      return { doc: value, file, line, lineOf: (path: string) => lineOf(stepsOf(path)) }
+    .flatMap(({ value, line, lineOf }) => {
+      const steps = (path: string): number => lineOf(stepsOf(path))
+      return manifestOf({ file, line, lineOf: steps }, value, errors)
     })
-    .flatMap(unwrapList)
+    .flatMap((manifest) => unwrapList(manifest, errors))
+}
+
+function manifestOf(place: Omit<Manifest, 'doc'>, doc: unknown, errors: string[]): Manifest[] {
+  if (isFields(doc)) return [{ ...place, doc }]
+  errors.push(`${place.file}:${place.line}: a manifest must be a mapping with apiVersion, kind and metadata`)
+  return []
 }
 
 /** The keys and indexes of a path such as `spec.list[1].two`. */
@@ -80,19 +106,11 @@ function stepsOf(path: string): (string | number)[] {
 }
 
 /** `kind: List` holds its documents in `items`. */
-function unwrapList(manifest: Manifest): Manifest[] {
+function unwrapList(manifest: Manifest, errors: string[]): Manifest[] {
   const { items, kind } = manifest.doc
   if (kind !== 'List' || !Array.isArray(items)) return [manifest]
-  return items.map((item: unknown, index) => {
+  return items.flatMap((item: unknown, index) => {
     const lineOf = (path: string): number => manifest.lineOf(`items.${index}.${path}`)
-    const line = lineOf('')
-    if (!isFields(item)) throw notAMapping(manifest.file, line)
-    return { ...manifest, doc: item, line, lineOf }
-  })
-}
-
-function notAMapping(file: string, line: number): GatehouseError {
-  return new GatehouseError('INVALID_CONFIG', {
-    detail: `${file}:${line}: a manifest must be a mapping with apiVersion, kind and metadata`,
+    return manifestOf({ file: manifest.file, line: lineOf(''), lineOf }, item, errors)
   })
 }

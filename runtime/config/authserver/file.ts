@@ -32,6 +32,7 @@ import {
 } from './settings.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
+import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from '../proxy/env.ts'
 
 /** Variables that an authorization server reads beside those that its file names. */
@@ -141,7 +142,10 @@ function readBytes(field: string, path: string): Buffer {
   try {
     return readFileSync(path)
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${field} ${path} cannot be read`, cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `${field} ${path} cannot be read: ${systemReason(cause)}`,
+      cause,
+    })
   }
 }
 

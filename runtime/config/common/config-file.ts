@@ -11,6 +11,7 @@ import {
   type RuntimeResult,
   validateRuntime,
 } from '../../../schemas/index.ts'
+import { systemReason } from './system-reason.ts'
 import { readYaml } from './yaml.ts'
 
 type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>
@@ -20,7 +21,7 @@ export function readConfigText(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    const detail = `the configuration file ${path} cannot be read`
+    const detail = `the configuration file ${path} cannot be read: ${systemReason(cause)}`
     throw new GatehouseError('INVALID_CONFIG', { detail, cause })
   }
 }

@@ -8,6 +8,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
+import { systemReason } from './system-reason.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from '../proxy/env.ts'
 
@@ -21,7 +22,10 @@ export function readSecretFile(path: string): Secret {
     if (statSync(path).size > maxBytes) throw new Error('too large')
     text = readFileSync(path, 'utf8').trim()
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `the secret file ${path} cannot be read`, cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `the secret file ${path} cannot be read: ${systemReason(cause)}`,
+      cause,
+    })
   }
   if (text === '') throw new GatehouseError('INVALID_CONFIG', { detail: `the secret file ${path} is empty` })
   return new Secret(text)

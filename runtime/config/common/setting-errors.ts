@@ -10,6 +10,7 @@ import { originRule, parseOrigin } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { flagOf, type ProxyInput } from '../proxy/flags.ts'
 import { readSecretFile } from './secrets.ts'
+import { systemReason } from './system-reason.ts'
 
 /** At least one letter, so that a mistyped address is no name. */
 export const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
@@ -122,8 +123,8 @@ export class SettingErrors {
     if (path === undefined) return undefined
     try {
       return readFileSync(path, 'utf8')
-    } catch {
-      this.about(key, `the file ${path} cannot be read`)
+    } catch (cause) {
+      this.about(key, `the file ${path} cannot be read: ${systemReason(cause)}`)
       return undefined
     }
   }

@@ -13,6 +13,7 @@ import { readFileSync } from 'node:fs'
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../common/config-file.ts'
+import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from './env.ts'
 import { type ProxySettings, resolveProxyConfig } from './settings.ts'
 import type { ProxyInput } from './flags.ts'
@@ -153,7 +154,10 @@ function readText(field: string, path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the file ${path} cannot be read`, cause })
+    throw new GatehouseError('INVALID_CONFIG', {
+      detail: `${field}: the file ${path} cannot be read: ${systemReason(cause)}`,
+      cause,
+    })
   }
 }
 

@@ -213,6 +213,7 @@ export const eventTable: EventTable = {
   config_refused: {
     message: 'the changed configuration cannot be used; the running one goes on',
     level: 'error',
+    isNews: true,
     condition: () => ({
       id: 'config_refused',
       open: {

@@ -41,3 +41,26 @@ t.test('manifests: errors name file and line', async (t) => {
   t.throws(() => readManifests([`${dir}/empty`], none), /no \.yaml, \.yml or \.json file/)
   t.throws(() => readManifests([`${dir}/absent`], none), /no such file or folder/)
 })
+
+t.test('manifests: all that cannot be read is told at once, over files and documents', async (t) => {
+  const dir = t.testdir({
+    'a.yaml': 'kind: A\n---\n- 1\n---\njust text\n',
+    'b.yaml': 'kind: B\n\tapiVersion: x\n',
+    'c.yaml': 'kind: List\nitems:\n- 5\n',
+    loop: t.fixture('symlink', 'loop'),
+  })
+  const error = t.throws(() => readManifests([dir], none), { code: 'INVALID_CONFIG' }) as Error
+  t.same(
+    error.message.split('\n').map((line) => /(.\.yaml:\d+): (.{12})/.exec(line)?.slice(1)),
+    [
+      ['a.yaml:3', 'a manifest m'],
+      ['a.yaml:5', 'a manifest m'],
+      ['b.yaml:2', 'not valid YA'],
+      ['c.yaml:3', 'a manifest m'],
+    ],
+  )
+  t.throws(() => readManifests([`${dir}/loop`], none), {
+    code: 'INVALID_CONFIG',
+    message: /loop: cannot be read: too many symbolic links$/,
+  })
+})

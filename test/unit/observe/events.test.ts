@@ -123,6 +123,13 @@ t.test('each reload is written, also when nothing was wrong before', async (t) =
   t.match(lines[5], { repeated: 97 })
 })
 
+t.test('each configuration that is refused is written with its own error', async (t) => {
+  const { events, lines } = make()
+  events.emit('config_refused', { err: new Error('line 2') })
+  events.emit('config_refused', { err: new Error('line 9') })
+  t.match(lines, [{ err: { message: 'line 2' } }, { err: { message: 'line 9' } }])
+})
+
 t.test('a backend that flaps does not fill the log', async (t) => {
   const { events, lines } = make()
   for (let i = 0; i < 100; i++) {

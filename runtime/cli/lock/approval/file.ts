@@ -19,7 +19,8 @@ import {
   type input,
   withDefaults,
 } from '../../../../schemas/index.ts'
-import { readFileOnDisk, reasonOf, refuseUnwritable, replaceFile } from '../../clients/file.ts'
+import { systemReason } from '../../../config/index.ts'
+import { readFileOnDisk, refuseUnwritable, replaceFile } from '../../clients/file.ts'
 import { readManifests } from '../../manifests/read.ts'
 import { changed, changeOf, memberOf, type Reviewed } from './change.ts'
 import { edited, notWritten, type Place, placesIn } from './edit.ts'
@@ -91,7 +92,7 @@ export async function approveInFile(where: SoughtLock, reviewed: Reviewed): Prom
     told(() => refuseUnwritable(path, now))
     if (!told(() => readFileOnDisk(path)).bytes?.equals(bytes)) throw movedOn()
     await replaceFile(now, Buffer.from(next)).catch((error: unknown) => {
-      throw notWritten(error instanceof GatehouseError ? error.message : reasonOf(error))
+      throw notWritten(error instanceof GatehouseError ? error.message : systemReason(error))
     })
   })
   return path
@@ -159,6 +160,6 @@ function take(mark: string): void {
       throw new GatehouseError('LOCK_NOT_WRITTEN', {
         detail: 'another approval is written into this file right now: approve again',
       })
-    throw notWritten(`its folder cannot be written: ${reasonOf(error)}`)
+    throw notWritten(`its folder cannot be written: ${systemReason(error)}`)
   }
 }
