@@ -115,6 +115,9 @@ class WholeResponseHandler implements DispatchHandler {
   }
 }
 
+/** Each is taken off in one go, and a long chain of them would hold up everybody. */
+const maxCodings = 5
+
 /** A coding that is not known stays on. */
 async function decoded(
   response: WholeResponse,
@@ -126,6 +129,8 @@ async function decoded(
   // Servers are seen to end a stream early.
   const options = { maxOutputLength: maxBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')
+  if (codings.length > maxCodings)
+    throw failed(new Error(`the response has ${codings.length} content codings`))
   let { body } = response
   try {
     for (const coding of codings.map((name) => name.trim()).toReversed()) {

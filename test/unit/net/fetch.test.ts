@@ -17,6 +17,12 @@ const codings: Readonly<Record<string, readonly [string, Buffer]>> = {
   '/early-end': ['gzip', gzipSync(plain).subarray(0, -8)],
   '/broken': ['gzip', plain],
   '/other': ['other', plain],
+  '/five': [Array(5).fill('gzip').join(), wrapped(5)],
+  '/six': [Array(6).fill('gzip').join(), wrapped(6)],
+}
+
+function wrapped(times: number): Buffer {
+  return times === 0 ? plain : gzipSync(wrapped(times - 1))
 }
 
 const server = createServer((req, res) => {
@@ -172,12 +178,17 @@ await t.test('fetch: a response beyond the cap or the time limit is refused', as
 
 await t.test('fetch: a coded response is decoded, and counts as large as it is then', async (t) => {
   const fetch = makeFetch()
-  for (const path of Object.keys(codings).filter((name) => name !== '/broken')) {
+  for (const path of Object.keys(codings).filter((name) => !['/broken', '/six'].includes(name))) {
     const response = await fetch(base + path)
     t.equal(await response.text(), plain.toString(), path)
     if (path !== '/other') t.equal(response.headers.get('content-length'), null, path)
   }
   await t.rejects(fetch(`${base}/broken`), TypeError)
+  await t.rejects(
+    fetch(`${base}/six`),
+    { cause: { message: /6 content codings/ } },
+    'a chain costs every turn',
+  )
   await fetch.close()
   const small = makeFetch({ maxBytes: plain.length - 1 })
   for (const path of ['/gzip', '/raw-deflate', '/br', '/twice'])
