@@ -2,7 +2,7 @@
  * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed; JSON as the
  * server wrote it, byte for byte.
  */
-import { isFields, invalidConfig } from '../../../schemas/index.ts'
+import { isFields, invalidConfig, nearest } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
 import { exitCode, painter, print, printError } from '../output.ts'
 import { type ArgumentFlags, argumentsFrom } from './arguments.ts'
@@ -115,8 +115,11 @@ async function schemaOf(client: McpClient, name: string): Promise<unknown> {
   const tools = (await listed(client, 'tools/list', 'tools')).map(fieldsOf)
   const tool = tools.find((one) => one['name'] === name)
   if (tool) return tool['inputSchema']
-  const names = tools.map((one) => oneLine(String(one['name']), 80)).slice(0, 50)
-  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"; it has ${names.join(', ') || 'none'}`)
+  const names = tools.map((one) => oneLine(String(one['name']), 80))
+  const close = nearest(name, names)
+  const meant = close === undefined ? '' : `; did you mean ${close}?`
+  const known = names.slice(0, 50).join(', ') || 'none'
+  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"${meant || ';'} it has ${known}`)
 }
 
 export async function getPrompt(

@@ -67,12 +67,14 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
     ...{ env, version, log, events, clock, recorder },
     worker: more.worker?.link,
   })
+  let server: Vmcp | undefined
   try {
-    const server = new Vmcp(config, options, { observation, events, stopLog })
+    server = new Vmcp(config, options, { observation, events, stopLog })
     await server.listen()
     return server
   } catch (error) {
-    await observation.close()
+    // What has begun, such as the connections to backends, would keep the process alive.
+    await (server?.close({ graceMs: 0 }) ?? observation.close())
     stopLog()
     throw error
   }
@@ -310,9 +312,7 @@ class Vmcp implements VmcpServer {
     certificate?.look()
     this.#timer = setInterval(() => this.#evict(), evictMs)
     this.#timer.unref()
-    // Of several processes, the primary one says it.
-    const say = worker ? 'debug' : 'info'
-    this.#log[say]('virtual MCP server listening', {
+    this.#log[worker ? 'debug' : 'info']('virtual MCP server listening', {
       url: this.url,
       backends: this.#parts.config.backends?.length ?? 0,
     })

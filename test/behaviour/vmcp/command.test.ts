@@ -223,3 +223,19 @@ console:
   t.equal(code, 1)
   t.match(stderr, /EADDRINUSE/)
 })
+
+t.test('serve: a port that is taken ends the command, though it has backends', async (t) => {
+  const backend = await startRawBackend()
+  const taken = createServer()
+  await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done))
+  t.teardown(() => Promise.all([taken.close(), backend.close()]))
+  const { port } = taken.address() as AddressInfo
+  for (const more of [[], ['--workers', '2']]) {
+    const { code, stderr } = await runGatehouse([
+      ...['vmcp', 'serve', '--group', 'g', '--backend', `raw=${backend.url}`, '--port', String(port)],
+      ...more,
+    ])
+    t.equal(code, 1)
+    t.match(stderr, `Error: failed to start the virtual server: --port: ${port} on 127.0.0.1 is in use`)
+  }
+})

@@ -46,7 +46,8 @@ import { exitCode, print, printError } from '../../output.ts'
 import type { LockKeeper } from '../../../vmcp/index.ts'
 import type { LockPlace } from '../../lock/stored-locks.ts'
 import { authServerFileBeside, Checks, withAuthServer } from '../vmcp/auth-server.ts'
-import { addProxyFlags, bindError, environmentHelp, loginFailed } from './shared.ts'
+import { bindError } from '../bind-error.ts'
+import { addProxyFlags, environmentHelp, loginFailed } from './shared.ts'
 import { stopSignal } from '../../stop.ts'
 import { serveStdioTarget } from './stdio-target.ts'
 import { addProxyStdioCommand } from './stdio.ts'
@@ -286,7 +287,7 @@ async function serveWith(
   const proxy = await starting.catch((error: unknown) => {
     // Warnings come before the error that ends it all.
     log.flush()
-    throw bindError(error)
+    throw bindError(error, 'proxy')
   })
   try {
     await proxy.ready

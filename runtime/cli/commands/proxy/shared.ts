@@ -44,23 +44,6 @@ export function loginFailed(error: unknown, interrupted: boolean, log: RootLog):
   return misconfigured ? exitCode.usage : exitCode.authentication
 }
 
-/** The system's error of a port that cannot be bound, in the words of the flags; every other error as it is. */
-export function bindError(error: unknown): unknown {
-  if (!(error instanceof Error) || !('code' in error) || !('syscall' in error)) return error
-  const { code } = error
-  const at = 'address' in error ? ` on ${String(error.address)}` : ''
-  const port = 'port' in error ? String(error.port) : ''
-  const rule =
-    code === 'EADDRINUSE'
-      ? `--port: ${port}${at} is in use by another program`
-      : code === 'EACCES'
-        ? `--port: ${port}${at} may not be used by this user`
-        : code === 'EADDRNOTAVAIL'
-          ? `--host:${at.replace(' on', '')} is no address of this machine`
-          : undefined
-  return rule === undefined ? error : new Error(`failed to start proxy: ${rule}`, { cause: error })
-}
-
 /** Why the network failed underneath, such as a name that does not resolve; '' when it did not. */
 function networkError(error: unknown): string {
   const failure = knownFailure(error)

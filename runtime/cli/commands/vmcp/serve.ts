@@ -37,6 +37,7 @@ import { isWorker, serveAsWorker, Workers } from '../../../workers/index.ts'
 import { commandLog } from '../../log.ts'
 import { exitCode } from '../../output.ts'
 import { stopSignal } from '../../stop.ts'
+import { bindError } from '../bind-error.ts'
 import { offerMemory, sharedMemory } from './shared-memory.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 import { prepareConsole } from './console.ts'
@@ -185,7 +186,7 @@ async function serveOne(
       ...start,
       configChecksum: read.checksum,
       excluded: read.excluded,
-    })
+    }).catch(notStarted)
     let end: { readonly graceMs: number | undefined } = { graceMs }
     try {
       const opened = await console?.open(server)
@@ -199,6 +200,10 @@ async function serveOne(
   }).finally(() => certificate?.close())
 }
 
+function notStarted(error: unknown): never {
+  throw bindError(error, 'the virtual server')
+}
+
 /** Owns the processes that serve, with what they share; answers no request itself. */
 async function servePrimary(
   { host, port = vmcpDefaults.port, version }: ServeCommandOptions,
@@ -209,7 +214,7 @@ async function servePrimary(
   const stopped = stopSignal(new AbortController())
   const pages = new MergedPages()
   const count = config.operational.workers ?? 1
-  const workers = await Workers.start({
+  const workers: Workers = await Workers.start({
     host: host ?? '127.0.0.1',
     port,
     count,
@@ -223,7 +228,7 @@ async function servePrimary(
         )
       }),
     },
-  })
+  }).catch(notStarted)
   log.info('virtual MCP server is served by several processes', { ...workers.address, workers: count })
   await stopped
   log.info('stopping')
