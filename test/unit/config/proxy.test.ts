@@ -150,7 +150,10 @@ await t.test('settings: an error names the flag, what was found and the rule', a
   t.match(found.join('\n'), /^--host: must be an IP address or a host name, found "::1::2"$/m)
   t.match(found.join('\n'), /^--port: must be a whole number from 0 to 65535, found "abc"$/m)
   t.match(found.join('\n'), /^--request-timeout: must be a duration such as .*, found "5"$/m)
-  t.match(found.join('\n'), /^--remote-auth-bearer-token-file: the secret file \S+absent cannot be read: there is no such file$/m)
+  t.match(
+    found.join('\n'),
+    /^--remote-auth-bearer-token-file: the secret file \S+absent cannot be read: there is no such file$/m,
+  )
   t.match(found.join('\n'), /^--remote-forward-headers-secret: header "X-A": secret "missing": not found/m)
   t.equal(found.length, 6)
   for (const host of ['127.0.0.1', '::1', 'localhost', 'a.b-c.example', 'under_score']) {
