@@ -228,7 +228,8 @@ t.test('serve: a port that is taken ends the command, though it has backends', a
   const backend = await startRawBackend()
   const taken = createServer()
   await new Promise<void>((done) => taken.listen(0, '127.0.0.1', done))
-  t.teardown(() => Promise.all([taken.close(), backend.close()]))
+  t.teardown(() => taken.close())
+  t.teardown(() => backend.close())
   const { port } = taken.address() as AddressInfo
   for (const more of [[], ['--workers', '2']]) {
     const { code, stderr } = await runGatehouse([
