@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { pin } from '../common/cores.ts'
 
 /** Processor time is user and system time; Linux counts it in hundredths of a second. */
 export interface Cost {
@@ -40,8 +41,8 @@ export interface StartOptions {
   readonly command?: string | undefined
   /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>
-  /** The only core that it may use. */
-  readonly core?: number
+  /** The only cores that it may use, as taskset knows them. */
+  readonly onCores?: string
 }
 
 /**
@@ -51,12 +52,14 @@ export interface StartOptions {
 export async function startProgram(
   args: readonly string[],
   ready: () => Promise<boolean>,
-  { command = process.execPath, env = {}, core }: StartOptions = {},
+  { command = process.execPath, env = {}, onCores }: StartOptions = {},
 ): Promise<{ readonly program: Program; readonly cost: Cost }> {
   const began = performance.now()
-  const [file, ...all] =
-    core === undefined ? [command, ...args] : ['taskset', '-c', String(core), command, ...args]
-  const child = spawn(file, all, { env: { ...environment(), ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(command, args, {
+    env: { ...environment(), ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  if (child.pid !== undefined && onCores !== undefined) pin(child.pid, onCores)
   running.add(child)
   let errors = ''
   child.stderr.on('data', (chunk: Buffer) => {

@@ -9,10 +9,11 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { availableParallelism, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { freePort } from '../../helpers/gatehouse.ts'
+import { cores, pin } from '../common/cores.ts'
 import type { ProbeAnswer } from '../soak/probe.ts'
 
 export interface Peer {
@@ -37,7 +38,6 @@ export interface Memory {
 
 const root = join(import.meta.dirname, '../../..')
 const program = join(root, 'dist/gatehouse.js')
-const cores = availableParallelism()
 const START_MS = 20_000
 const running = new Set<Peer>()
 
@@ -81,11 +81,6 @@ export async function startProbedProxy(target: Peer): Promise<ProbedPeer> {
   const args = ['--expose-gc', '--import', probe, program, 'proxy', '--target-uri', target.origin, 'bench']
   const { peer, child } = await start(args, coresFor(1).tested, { probed: true })
   return { ...peer, memory: () => settledMemory(child) }
-}
-
-/** The proxy's parts without its request log: what the log costs is the difference. */
-export function startSilentProxy(target: Peer): Promise<Peer> {
-  return startNode([join(import.meta.dirname, '../peers/proxy.ts'), target.origin], coresFor(1).tested)
 }
 
 async function startNode(args: readonly string[], pinTo: string): Promise<Peer> {
@@ -215,13 +210,4 @@ async function reachable(port: number): Promise<void> {
     }
   }
   throw new Error('nginx did not start')
-}
-
-function pin(pid: number, to: string): void {
-  if (cores < 2) return
-  try {
-    execFileSync('taskset', ['-apc', to, String(pid)], { stdio: 'ignore' })
-  } catch {
-    // Without taskset the processes share the cores; the ratios are noisier then.
-  }
 }

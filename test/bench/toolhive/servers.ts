@@ -8,6 +8,8 @@ import { BenchClient, requestOf } from '../vmcp/client.ts'
 
 const gatehouse = join(import.meta.dirname, '../../../dist/gatehouse.js')
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
+/** Of the container engine that `thv` asks for. */
+const socket = join(folder, 'engine.sock')
 
 export type Maker = 'gatehouse' | 'toolhive'
 
@@ -38,9 +40,9 @@ export async function startVmcp(maker: Maker, backends: readonly string[], tools
   const ready = (): Promise<boolean> => listsTools(url, tools)
   const started =
     maker === 'gatehouse'
-      ? await startProgram([gatehouse, 'vmcp', 'serve', ...args], ready, { core: 0 })
+      ? await startProgram([gatehouse, 'vmcp', 'serve', ...args], ready, { onCores: '0' })
       : await startProgram(['serve', ...args], ready, {
-          core: 0,
+          onCores: '0',
           command: programOf('TOOLHIVE_VMCP'),
           env: { GOMAXPROCS: '1', LOG_LEVEL: 'error', TOOLHIVE_DEV: 'true' },
         })
@@ -94,17 +96,16 @@ export async function startProxy(maker: Maker, target: string): Promise<Server |
   const url = `http://127.0.0.1:${port}/mcp`
   const ready = async (): Promise<boolean> => (await listsAnything(url)) > 0
   if (maker === 'gatehouse') {
-    const started = await startProgram([gatehouse, ...args], ready, { core: 0 })
+    const started = await startProgram([gatehouse, ...args], ready, { onCores: '0' })
     return { name: 'gatehouse proxy', url, ...started }
   }
   const command = programOf('TOOLHIVE_THV')
   if (command === undefined) return undefined
-  const socket = join(folder, 'engine.sock')
   const engine = join(import.meta.dirname, 'container-engine.ts')
-  await startProgram([engine, socket], async () => existsSync(socket), { core: 1 })
+  await startProgram([engine, socket], async () => existsSync(socket), { onCores: '1' })
   const homes = ['HOME', 'XDG_CONFIG_HOME', 'XDG_STATE_HOME', 'XDG_DATA_HOME'].map((name) => [name, folder])
   const started = await startProgram(args, ready, {
-    core: 0,
+    onCores: '0',
     command,
     env: { GOMAXPROCS: '1', TOOLHIVE_DOCKER_SOCKET: socket, ...Object.fromEntries(homes) },
   })
@@ -120,8 +121,12 @@ async function listsAnything(url: string): Promise<number> {
   }
 }
 
-/** Ends what a failed comparison left behind. */
-export function endAll(): void {
+/** Ends what a part has started. */
+export function endServers(): void {
   stopPrograms()
+  rmSync(socket, { force: true })
+}
+
+export function removeFiles(): void {
   rmSync(folder, { recursive: true, force: true })
 }

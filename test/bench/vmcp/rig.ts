@@ -4,12 +4,12 @@
  * CPU time comes from the process's own accounting and memory from the probe in it, so that the load generator does not
  * count.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { cores, pin } from '../common/cores.ts'
 import type { BackendPeerOptions } from '../peers/mcp-backend.ts'
 import type { VmcpPeerOptions } from '../peers/vmcp.ts'
 import type { ProbeAnswer } from '../soak/probe.ts'
@@ -29,7 +29,9 @@ export interface Peer {
 
 const running = new Set<Peer>()
 const SERVER_CORE = '0'
-const OTHER_CORES = availableParallelism() > 2 ? `1-${availableParallelism() - 1}` : '1'
+/** Those that manifests/bundle/launcher.js sets where there are as few cores. */
+const launcherFlags = ['--no-parallel-scavenge']
+const OTHER_CORES = cores > 2 ? `1-${cores - 1}` : '1'
 
 /** Backends that respond at once. */
 export function startBackends(options: Partial<BackendPeerOptions> = {}): Promise<Peer> {
@@ -45,7 +47,12 @@ export function startServer(
   const known = Array.isArray(backends)
     ? named(backends as readonly string[])
     : (backends as Readonly<Record<string, string>>)
-  return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE, ['--no-parallel-scavenge'])
+  return start('vmcp.ts', { backends: known, more, ...options }, SERVER_CORE, launcherFlags)
+}
+
+/** Our own proxy in front of a backend, without a request log, as the virtual server of `startServer` has none. */
+export function startProxy({ url }: Peer): Promise<Peer> {
+  return start('proxy.ts', new URL(url).origin, SERVER_CORE, launcherFlags)
 }
 
 /** Backends by the names b0, b1 and so on. */
@@ -63,11 +70,10 @@ export async function stopAll(): Promise<void> {
   await Promise.all([...running].map((peer) => peer.stop('SIGKILL')))
 }
 
-/** `flags` are those that manifests/bundle/launcher.js sets where there are as few cores. */
 async function start(
   file: string,
   options: unknown,
-  cores: string,
+  onCores: string,
   flags: readonly string[] = [],
 ): Promise<Peer> {
   const args = [
@@ -79,7 +85,7 @@ async function start(
     JSON.stringify(options),
   ]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
-  if (child.pid !== undefined) pin(child.pid, cores)
+  if (child.pid !== undefined) pin(child.pid, onCores)
   if (!child.stdout) throw new Error(`${file} has no output`)
   const gone = once(child, 'exit').then(() => {
     throw new Error(`${file} ended before it was ready`)
@@ -128,13 +134,4 @@ function cpuMicros(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10_000
-}
-
-function pin(pid: number, cores: string): void {
-  if (availableParallelism() < 2) return
-  try {
-    execFileSync('taskset', ['-apc', cores, String(pid)], { stdio: 'ignore' })
-  } catch {
-    // Without taskset the processes share the cores; the ratios are noisier then.
-  }
 }
