@@ -25,7 +25,7 @@ const aims = {
     figure: "vMCP tools/call, CPU against our own proxy's",
     aim: 1.3,
     unit: '×',
-    command: 'proxy:one-core vmcp:throughput',
+    command: 'vmcp:throughput',
   },
   eventsToJson: {
     figure: 'vMCP tools/call, CPU of event streams against JSON',
@@ -152,6 +152,12 @@ const aims = {
   refresh: { figure: 'refresh, CPU of one signature', aim: 2.5, unit: '×', command: 'authserver' },
   newToken: { figure: 'new token, CPU of one signature', aim: 1.5, unit: '×', command: 'authserver' },
   sync50: { figure: 'hooks, sync of 50 backends, p99', aim: 1.5, unit: 'ms', command: 'hooks' },
+  syncMemory: {
+    figure: 'hooks, memory over many syncs of 500 backends, left by each',
+    aim: 100,
+    unit: 'bytes',
+    command: 'hooks:memory',
+  },
   coldList: {
     figure: 'cold tools/list of 20 × 200 tools',
     aim: 120,
@@ -169,18 +175,16 @@ export function reached(name: AimName, value: number | undefined): void {
   if (value !== undefined && Number.isFinite(value)) measured.set(name, value)
 }
 
-/** CPU of a call, which two benchmarks measure, each its own program. */
-const cpuOf = new Map<'proxy' | 'vmcp', number>()
+let costMicros: number | undefined
 
-export function callCost(program: 'proxy' | 'vmcp', micros: number): void {
-  cpuOf.set(program, micros)
-  const [proxy, vmcp] = [cpuOf.get('proxy'), cpuOf.get('vmcp')]
-  if (proxy !== undefined && vmcp !== undefined) reached('vmcpToProxy', vmcp / proxy)
+/** What a call costs the virtual server at full load, CPU in microseconds. */
+export function callCosts(micros: number): void {
+  costMicros = micros
 }
 
-/** Microseconds of a call, when this run measured them. */
-export function costOf(program: 'proxy' | 'vmcp'): number | undefined {
-  return cpuOf.get(program)
+/** Undefined when this run did not measure it. */
+export function costOfCall(): number | undefined {
+  return costMicros
 }
 
 /** The table of what this run measured; empty when it measured none of the figures. */

@@ -2,34 +2,43 @@
  * What the authorization server costs, on the memory store and on Redis: whole logins, refreshes, checks of the token of
  * an MCP request (seen before, and not), and ten thousand registrations; with the memory that each leaves behind.
  *
- * Sixteen clients at once, each waiting for its response. CPU time is the server's own; ratios are against the cheapest
- * possible token endpoint (read a body, sign one JWT) in the same process and run. About two minutes.
+ * Sixteen clients at once, each waiting for its response. First each by itself, which warms it up and shows what it leaves in
+ * memory; then all in turns. CPU time is the server's own; ratios are against the cheapest possible token endpoint (read a body,
+ * sign one JWT) in the same process and round. About a minute and a half; BENCH_ROUNDS is how many rounds on the memory store.
  * `node test/bench/authserver.ts`; BENCH_PROFILE_DIR=dir writes CPU profiles of the server.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { missingRedis, type RedisProcess, startRedis } from '../helpers/redis.ts'
-import { reached } from './aims.ts'
+import { type AimName, reached } from './aims.ts'
 import { type Http, makeHttp } from './authserver/http.ts'
 import { login, refresh, register } from './authserver/login.ts'
+import { pin } from './common/cores.ts'
+import { pinSelf } from './vmcp/rig.ts'
+import { inTurns, median, ratioOf } from './common/turns.ts'
 import { progress, quantile, sorted, table } from './vmcp/table.ts'
 
-const seconds = Number(process.env['BENCH_SECONDS'] ?? 8)
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 7)
+const redisRounds = 3
+const sliceMs = 1_000
 const clients = 16
+/** Of what is measured for memory by itself, unless something else is said: enough for some hundred bytes each to show. */
+const alone = 5_000
+/** In all. One server takes 2 500 registrations at once. */
 const registrations = 10_000
-/** One server takes 2 500 at once. */
 const registrationsOfOne = 2_000
+const registrationsOfSlice = 500
 /** On a busy machine a second and a half is not enough for the server's code to be compiled. */
+const warmMs = 1_500
 const warmRounds = 800
-/** A server lets so many logins begin in ten minutes. */
-const maxLogins = 4_500
+/** A server lets 5 000 logins begin in ten minutes. */
+const loginsAlone = 1_500
+const loginsOfSlice = 300
 const maxColdTokens = 4_000
 
 interface Measured {
-  readonly name: string
   readonly count: number
   readonly perSecond: number
   readonly p50Ms: number
@@ -39,6 +48,7 @@ interface Measured {
 
 /** Runs everything and prints the tables. */
 export async function run(): Promise<void> {
+  pinSelf()
   const upstream = await startPeer('authserver-upstream.ts', [])
   try {
     await measureStore('memory', 'memory', String(upstream.said))
@@ -68,101 +78,91 @@ async function measureStore(
   const [issuer = ''] = issuers
   const http = makeHttp()
   try {
-    const rows: Measured[] = []
+    const phases = makePhases({ http, issuers })
     const left: (readonly (string | number)[])[] = []
-    const phases = makePhases({ http, issuers, pid: child.pid ?? 0 })
     for (const phase of phases) {
       progress(`${name}: ${phase.name}`)
       await phase.warm()
       const before = await memoryOf(http, issuer, redis)
-      const measured = await phase.run()
+      const { count } = await measure(http, issuer, phase.work, { limit: phase.alone() })
       const after = await memoryOf(http, issuer, redis)
-      rows.push(measured)
-      const each = (later: number, earlier: number): number => Math.round((later - earlier) / measured.count)
+      const each = (later: number, earlier: number): number => Math.round((later - earlier) / count)
       left.push([
         phase.name,
-        measured.count,
+        count,
         (after.heap - before.heap) / 1e6,
         each(after.heap, before.heap),
         ...(redis ? [each(after.redis, before.redis)] : []),
         after.rss / 1e6,
       ])
     }
-    const [base] = rows
-    if (redis === undefined) compare(rows)
-    console.log(`\n${name} store\n`)
-    console.log(
-      table(
-        ['what', 'per second', 'p50 ms', 'p99 ms', 'CPU µs each', 'CPU of one signed answer'],
-        rows.map((row) => [
-          row.name,
-          row.perSecond,
-          row.p50Ms,
-          row.p99Ms,
-          row.cpuMicros,
-          row.cpuMicros / (base?.cpuMicros ?? Number.NaN),
-        ]),
-      ),
+    progress(`${name}: in turns`)
+    const slices = await inTurns(phases, { rounds: redis ? redisRounds : rounds }, (phase) =>
+      measure(http, issuer, phase.work, phase.slice()),
     )
-    console.log()
-    console.log(
-      table(
-        ['after', 'count', 'heap grew MB', 'bytes each', ...(redis ? ['Redis bytes each'] : []), 'RSS MB'],
-        left,
-      ),
-    )
+    console.log(`\n${name} store\n\n${costs(slices, redis === undefined)}\n`)
+    const each = ['bytes each', ...(redis ? ['Redis bytes each'] : [])]
+    console.log(table(['after', 'count', 'heap grew MB', ...each, 'RSS MB'], left))
   } finally {
     http.close()
     child.kill()
   }
 }
 
-function compare([base, ...rows]: readonly Measured[]): void {
-  const ratio = (name: string) =>
-    (rows.find((row) => row.name.startsWith(name))?.cpuMicros ?? Number.NaN) / (base?.cpuMicros ?? Number.NaN)
-  reached('login', ratio('login'))
-  reached('refresh', ratio('refresh'))
-  reached('newToken', ratio('MCP request, new token'))
+/** The table; `counts` when its ratios are those that have an aim. */
+function costs(slices: ReadonlyMap<Phase, readonly Measured[]>, counts: boolean): string {
+  const [base = []] = [...slices.values()].map((all) => all.map(({ cpuMicros }) => cpuMicros))
+  const rows = [...slices].map(([{ name, aim }, all]) => {
+    const of = (figure: keyof Measured) => all.map((slice) => slice[figure])
+    const ratio = ratioOf(of('cpuMicros'), base)
+    if (counts && aim) reached(aim, ratio)
+    const figures = (['perSecond', 'p50Ms', 'p99Ms', 'cpuMicros'] as const).map((one) => median(of(one)))
+    return [name, ...figures, ratio]
+  })
+  return table(['what', 'per second', 'p50 ms', 'p99 ms', 'CPU µs each', 'CPU of one signed answer'], rows)
 }
 
 interface Scene {
   readonly http: Http
   readonly issuers: readonly string[]
-  readonly pid: number
 }
 
 interface Phase {
   readonly name: string
+  readonly aim?: AimName
+  /** One of them, by one of the clients. */
+  work(client: number): Promise<void>
   /** Makes everything that is made once, so that it does not count as growth. */
-  warm(): Promise<void>
-  run(): Promise<Measured>
+  warm(): Promise<unknown>
+  /** How many are measured for memory. */
+  alone(): number
+  slice(): Limits
 }
 
-function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
+function makePhases({ http, issuers }: Scene): readonly Phase[] {
   const [issuer = ''] = issuers
   const refreshTokens: string[] = []
   const unseen: string[] = []
+  let seen = ''
   let clientId = ''
   let person = 0
-  const mcp = (token: string) => http.get(`${issuer}/mcp`, { authorization: `Bearer ${token}` })
+  let registered = 0
   const accepted = async (token: string): Promise<void> => {
-    const got = await mcp(token)
+    const got = await http.get(`${issuer}/mcp`, { authorization: `Bearer ${token}` })
     if (got.status !== 200) throw new Error(`mcp: ${got.status} ${got.text}`)
   }
-  const phase = (name: string, work: (client: number) => Promise<void>, limit?: number): Phase => ({
+  const phase = (
+    name: string,
+    work: Phase['work'],
+    { aim, count = alone, limit }: { aim?: AimName; count?: number; limit?: number } = {},
+  ): Phase => ({
     name,
-    warm: () =>
-      loop(work, { ms: 1_500, atLeast: warmRounds, limit: limit ?? Number.POSITIVE_INFINITY }).then(() => {}),
-    run: () => measure(name, pid, work, { ms: seconds * 1_000, limit: limit ?? Number.POSITIVE_INFINITY }),
+    ...(aim && { aim }),
+    work,
+    warm: () => loop(work, { ms: warmMs, atLeast: warmRounds }),
+    alone: () => count,
+    slice: () => ({ ms: sliceMs, ...(limit && { limit }) }),
   })
-  const once = (name: string, limit: () => number, work: (number: number) => Promise<void>): Phase => {
-    let number = 0
-    return {
-      name,
-      warm: async () => {},
-      run: () => measure(name, pid, () => work(++number), { ms: Number.POSITIVE_INFINITY, limit: limit() }),
-    }
-  }
   return [
     phase('one signed answer (baseline)', async () => {
       await http.post(`${issuer}/baseline`, 'grant_type=refresh_token')
@@ -174,42 +174,54 @@ function makePhases({ http, issuers, pid }: Scene): readonly Phase[] {
         const tokens = await login(http, issuer, clientId, ++person)
         refreshTokens[client] = tokens.refresh_token
       },
-      maxLogins / 2,
+      { aim: 'login', count: loginsAlone, limit: loginsOfSlice },
     ),
-    phase('refresh with rotation', async (client) => {
-      const tokens = await refresh(http, issuer, clientId, refreshTokens[client] ?? '')
-      refreshTokens[client] = tokens.refresh_token
-      if (unseen.length < maxColdTokens) unseen.push(tokens.access_token)
-    }),
-    phase('MCP request, token seen before', () => accepted(unseen[0] ?? '')),
-    once(
-      'MCP request, new token',
-      () => unseen.length - 1,
-      (number) => accepted(unseen[number] ?? ''),
-    ),
-    once(
-      'registration',
-      () => registrations,
-      async (number) => {
-        const at = issuers[Math.floor(number / registrationsOfOne)] ?? issuer
-        await register(http, at, number)
+    phase(
+      'refresh with rotation',
+      async (client) => {
+        const tokens = await refresh(http, issuer, clientId, refreshTokens[client] ?? '')
+        refreshTokens[client] = tokens.refresh_token
+        if (seen === '') seen = tokens.access_token
+        else if (unseen.length < maxColdTokens) unseen.push(tokens.access_token)
       },
+      { aim: 'refresh' },
     ),
+    phase('MCP request, token seen before', () => accepted(seen)),
+    {
+      // Those that were refreshed since the last time.
+      name: 'MCP request, new token',
+      aim: 'newToken',
+      work: () => accepted(unseen.pop() ?? ''),
+      warm: async () => {},
+      alone: () => unseen.length,
+      slice: () => ({ limit: unseen.length }),
+    },
+    {
+      name: 'registration',
+      work: async () => {
+        const number = ++registered
+        await register(http, issuers[Math.floor(number / registrationsOfOne)] ?? issuer, number)
+      },
+      warm: async () => {},
+      alone: () => registrations - rounds * registrationsOfSlice,
+      slice: () => ({ limit: registrationsOfSlice }),
+    },
   ]
 }
 
 interface Limits {
-  readonly ms: number
+  /** Unless `limit` comes first. */
+  readonly ms?: number
   /** So many, even if that takes longer. */
   readonly atLeast?: number
   /** So many at most. */
-  readonly limit: number
+  readonly limit?: number
 }
 
 /** All clients at once, each waiting for its response. Returns how long each took, milliseconds. */
 async function loop(
   work: (client: number) => Promise<void>,
-  { ms, atLeast = 0, limit }: Limits,
+  { ms = Number.POSITIVE_INFINITY, atLeast = 0, limit = Number.POSITIVE_INFINITY }: Limits,
 ): Promise<readonly number[]> {
   const latencies: number[] = []
   const until = performance.now() + ms
@@ -227,30 +239,27 @@ async function loop(
 }
 
 async function measure(
-  name: string,
-  pid: number,
+  http: Http,
+  issuer: string,
   work: (client: number) => Promise<void>,
   limits: Limits,
 ): Promise<Measured> {
-  const cpu = cpuMicros(pid)
+  const cpu = await cpuMicros(http, issuer)
   const start = performance.now()
   const ms = sorted(await loop(work, limits))
   const elapsed = (performance.now() - start) / 1_000
   return {
-    name,
     count: ms.length,
     perSecond: ms.length / elapsed,
     p50Ms: quantile(ms, 0.5),
     p99Ms: quantile(ms, 0.99),
-    cpuMicros: (cpuMicros(pid) - cpu) / ms.length,
+    cpuMicros: ((await cpuMicros(http, issuer)) - cpu) / ms.length,
   }
 }
 
-/** User and system time of a process so far; Linux counts in hundredths of a second. */
-function cpuMicros(pid: number): number {
-  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * 10_000
+/** User and system time of the server so far. */
+async function cpuMicros(http: Http, issuer: string): Promise<number> {
+  return Number((await http.get(`${issuer}/cpu`)).text)
 }
 
 async function memoryOf(
@@ -276,6 +285,7 @@ async function startPeer(
   const child = spawn(process.execPath, [...flags, join(import.meta.dirname, 'peers', file), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  if (file === 'authserver.ts' && child.pid !== undefined) pin(child.pid, '0')
   const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string]
   return { child, said: JSON.parse(line) }
 }

@@ -3,7 +3,10 @@ declare module 'autocannon' {
   interface Options {
     readonly url: string
     readonly connections: number
+    /** Seconds. */
     readonly duration: number
+    /** Milliseconds of a sample. */
+    readonly sampleInt?: number
     readonly method?: 'GET' | 'POST'
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string

@@ -7,6 +7,8 @@
  */
 import { cpus } from 'node:os'
 import { aimsTable } from './aims.ts'
+import { allCores, pin } from './common/cores.ts'
+import { durationsTable, failed, timed } from './common/parts.ts'
 
 interface Bench {
   /** Parts that can be measured one by one. */
@@ -46,8 +48,14 @@ for (const name of benches) {
   const whole = words.some(([, part]) => part === undefined)
   console.log(`\n== ${name}`)
   const bench = await load(name)
-  if ((await bench.run(whole ? [] : words.flatMap(([, part]) => part ?? []))) === false) good = false
+  // The one before may have kept to some.
+  pin(process.pid, allCores)
+  const parts = whole ? [] : words.flatMap(([, part]) => part ?? [])
+  const run = (): Promise<unknown> => bench.run(parts).catch((error: unknown) => failed(name, error))
+  // Those with parts say how long each of them took.
+  if ((await (bench.parts ? run() : timed(name, run))) === false) good = false
 }
+console.log(`\n== durations\n\n${durationsTable()}`)
 const aims = aimsTable()
 if (aims !== '') console.log(`\n== aims\n\n${aims}`)
 process.exit(good ? 0 : 1)

@@ -1,12 +1,14 @@
 /**
  * The built programs: how fast they start, how large they are, and how much memory they take, idle and under load.
  *
- * `make build` first. Bare Node in the same run is the yardstick. Medians; idle is ten seconds after the first request.
+ * `make build` first. Programs have one core, load and backends the others. Bare Node in the same run is the yardstick. Medians; idle is ten seconds after the last request. About fifty
+ * seconds.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AimName, reached } from './aims.ts'
+import { warmUp } from './common/turns.ts'
 import { freePort } from '../helpers/gatehouse.ts'
 import { vmcpConfig } from '../helpers/vmcp/vmcp.ts'
 import { type Cost, medians, type Program, runToEnd, startProgram, stopPrograms } from './programs/run.ts'
@@ -19,7 +21,8 @@ const root = join(import.meta.dirname, '../..')
 const gatehouse = join(root, 'dist/gatehouse.js')
 const hooks = join(root, 'dist/gatehouse-hooks.js')
 const idleMs = 10_000
-const loadSeconds = 15
+/** What a load of fifteen seconds takes where nothing else does. */
+const loadCpuSeconds = 12
 const starts = 5
 
 /** Prints three tables. */
@@ -71,86 +74,102 @@ function sizes(): string {
 
 async function servers(folder: string): Promise<string> {
   const backends = await startBackends({ servers: 3 })
+  const started: Started[] = []
+  for (const start of [bareNode, proxy, virtualServer, hooksServer])
+    started.push(await start(folder, backends))
+  await new Promise((resolve) => setTimeout(resolve, idleMs))
+  const idle = started.map(({ program }) => program.memory().now)
   const rows: Cell[][] = []
-  for (const measure of [bareNode, proxy, virtualServer, hooksServer])
-    rows.push(await measure(folder, backends))
+  for (const [at, one] of started.entries()) rows.push(await row(one, idle[at] ?? Number.NaN))
   const head = ['program', 'ready ms', 'CPU ms', 'RSS idle MB', 'calls/s', 'RSS under load MB', 'RSS peak MB']
   return table(head, rows)
 }
 
-async function bareNode(): Promise<Cell[]> {
+/** One that is left running. */
+interface Started {
+  readonly name: string
+  readonly program: Program
+  readonly cost: Cost
+  readonly idle?: AimName
+  /** What it is to be loaded with. */
+  readonly load?: { readonly aim: AimName; readonly url: string; readonly tool: string }
+}
+
+async function bareNode(): Promise<Started> {
   const port = await freePort()
   const text = `require('node:http').createServer((q, s) => s.end('{}')).listen(${port}, '127.0.0.1')`
-  const { program, cost } = await startOften(['-e', text], () => responds(port, '/'))
-  return row('bare Node, `http.createServer`', cost, program)
+  return {
+    name: 'bare Node, `http.createServer`',
+    ...(await startOften(['-e', text], () => responds(port, '/'))),
+  }
 }
 
-async function proxy(_folder: string, backends: Peer): Promise<Cell[]> {
+async function proxy(_folder: string, backends: Peer): Promise<Started> {
   const port = await freePort()
   const args = ['proxy', '--target-uri', new URL(backends.url).origin, '--port', String(port), 'bench']
-  const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port))
-  return row('`gatehouse proxy`, to the first tools/list', cost, program, {
+  return {
+    name: '`gatehouse proxy`, to the first tools/list',
+    ...(await startOften([gatehouse, ...args], () => listsTools(port))),
     idle: 'proxyIdle',
-    loaded: 'proxyLoaded',
-    url: `http://127.0.0.1:${port}/mcp`,
-    tool: 'echo',
-  })
+    load: { aim: 'proxyLoaded', url: `http://127.0.0.1:${port}/mcp`, tool: 'echo' },
+  }
 }
 
-async function virtualServer(folder: string, backends: Peer): Promise<Cell[]> {
+async function virtualServer(folder: string, backends: Peer): Promise<Started> {
   const port = await freePort()
   const file = join(folder, 'vmcp.json')
   writeFileSync(file, JSON.stringify(vmcpConfig(named(backends.urls))))
   const args = ['vmcp', 'serve', '--config', file, '--port', String(port)]
-  const { program, cost } = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
-  const name = '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list'
-  reached('startCpu', cost.cpuMs)
-  const url = `http://127.0.0.1:${port}/mcp`
-  return row(name, cost, program, { idle: 'vmcpIdle', loaded: 'vmcpLoaded', url, tool: 'b0_echo' })
+  const started = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
+  reached('startCpu', started.cost.cpuMs)
+  return {
+    name: '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list',
+    ...started,
+    idle: 'vmcpIdle',
+    load: { aim: 'vmcpLoaded', url: `http://127.0.0.1:${port}/mcp`, tool: 'b0_echo' },
+  }
 }
 
-async function hooksServer(): Promise<Cell[]> {
+async function hooksServer(): Promise<Started> {
   const port = await freePort()
-  const { program, cost } = await startOften([hooks, '--port', String(port)], () => responds(port, '/readyz'))
-  return row('`gatehouse-hooks`, to `/readyz`', cost, program, { idle: 'hooksIdle' })
+  return {
+    name: '`gatehouse-hooks`, to `/readyz`',
+    ...(await startOften([hooks, '--port', String(port)], () => responds(port, '/readyz'))),
+    idle: 'hooksIdle',
+  }
 }
 
 /** Starts a program several times; the last one is left running. */
 async function startOften(args: readonly string[], ready: () => Promise<boolean>) {
   const costs: Cost[] = []
   for (;;) {
-    const { program, cost } = await startProgram(args, ready)
+    const { program, cost } = await startProgram(args, ready, { onCores: '0' })
     costs.push(cost)
     if (costs.length === starts) return { program, cost: medians(costs) }
     await program.stop()
   }
 }
 
-interface Figures {
-  readonly idle?: AimName
-  readonly loaded?: AimName
-  readonly url?: string
-  readonly tool?: string
-}
-
-/** Ends the program. With a URL: what it takes while thirty-two connections call a tool. */
-async function row(
-  name: string,
-  cost: Cost,
-  program: Program,
-  { idle: idleAim, loaded, url, tool }: Figures = {},
-): Promise<Cell[]> {
-  await new Promise((resolve) => setTimeout(resolve, idleMs))
-  const idle = program.memory().now
-  if (idleAim) reached(idleAim, idle)
-  const cells = [name, cost.wallMs, cost.cpuMs, idle]
-  if (url !== undefined && tool !== undefined) {
-    const client = new BenchClient(url, 32)
+/** Ends the program. With a load: what it takes while thirty-two connections call a tool. */
+async function row({ name, program, cost, idle, load }: Started, idleMb: number): Promise<Cell[]> {
+  if (idle) reached(idle, idleMb)
+  const cells: Cell[] = [name, cost.wallMs, cost.cpuMs, idleMb]
+  if (load) {
+    const client = new BenchClient(load.url, 32)
     const session = await client.openSession()
     await client.close()
-    const { perSecond } = await closedLoop(url, [callOf('session', tool, session)], loadSeconds, 32)
+    let perSecond = 0
+    await warmUp(
+      [program],
+      loadCpuSeconds,
+      ({ cpuMs }) => cpuMs() * 1_000,
+      async () => {
+        const calls = [callOf('session', load.tool, session)]
+        perSecond = (await closedLoop(load.url, calls, 5, 32)).perSecond
+      },
+    )
     const { now, peak } = program.memory()
-    if (loaded) reached(loaded, now)
+    reached(load.aim, now)
     cells.push(perSecond, now, peak)
   }
   await program.stop()

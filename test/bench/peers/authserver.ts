@@ -3,7 +3,8 @@
  * MCP endpoint that only looks at the token. Prints their issuers as one line of JSON.
  *
  * Arguments: `memory` or the address of a Redis; the upstream provider's issuer. `POST /baseline` is the cheapest thing
- * that could be called a token endpoint: read a body, sign one ES256 JWT, answer. `GET /memory` collects garbage first.
+ * that could be called a token endpoint: read a body, sign one ES256 JWT, answer. `GET /memory` collects garbage first, `GET /cpu` is the
+ * processor time so far in microseconds.
  */
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -32,6 +33,11 @@ function sendMemory({ res }: Exchange): void {
   globalThis.gc?.()
   const { heapUsed, external, rss } = process.memoryUsage()
   sendJson(res, 200, { heap: heapUsed + external, rss })
+}
+
+function sendCpu({ res }: Exchange): void {
+  const { user, system } = process.cpuUsage()
+  sendJson(res, 200, user + system)
 }
 
 async function start(store: Store): Promise<string> {
@@ -85,6 +91,7 @@ async function start(store: Store): Promise<string> {
     if (stage) return stage(exchange)
     if (path === '/baseline') return baseline(exchange)
     if (path === '/memory') return sendMemory(exchange)
+    if (path === '/cpu') return sendCpu(exchange)
     if (path === '/mcp') return mcp(exchange)
     return sendJson(exchange.res, 200, {})
   }

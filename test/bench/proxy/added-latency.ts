@@ -3,55 +3,54 @@ import autocannon from 'autocannon'
 import { progress, quantile, table } from '../vmcp/table.ts'
 import { openLoop } from './open-loop.ts'
 import { type Peer, pinSelf, startNginx, startProxy, startTarget } from './rig.ts'
-import { call, callHeaders, startProtection } from './throughput.ts'
+import { addedTo, inTurns, median, warmUp } from '../common/turns.ts'
+import { call, callHeaders, optimizeSeconds, startProtection } from './throughput.ts'
 
 const RATE = 500
-const SECONDS = 10
-/** Rounds alternate between the peers, so that a disturbance of the machine does not hit one of them alone. */
-const ROUNDS = 2
+const turns = { rounds: 7, warmUps: 1 }
 
 export async function addedLatency(): Promise<string> {
   pinSelf(1)
   const target = await startTarget()
   const protection = await startProtection()
   const nginx = await startNginx(target, 1)
-  const peers: { name: string; peer: Peer; headers: Record<string, string>; ms: Float64Array[] }[] = [
-    { name: 'direct', peer: target, headers: {}, ms: [] },
-    ...(nginx ? [{ name: 'nginx', peer: nginx, headers: {}, ms: [] }] : []),
-    { name: 'gatehouse', peer: await startProxy(target, 1), headers: {}, ms: [] },
-    {
-      name: 'gatehouse, JWT known',
-      peer: await startProxy(target, 1, protection.flags),
-      headers: { ...protection.headers },
-      ms: [],
-    },
+  const jwt = await startProxy(target, 1, protection.flags)
+  const peers: { name: string; peer: Peer; headers?: Readonly<Record<string, string>> }[] = [
+    { name: 'direct', peer: target },
+    ...(nginx ? [{ name: 'nginx', peer: nginx }] : []),
+    { name: 'gatehouse', peer: await startProxy(target, 1) },
+    { name: 'gatehouse, JWT known', peer: jwt, headers: protection.headers },
   ]
-  for (const { name, peer, headers } of peers) {
-    progress(`${name}: warming up`)
-    const options = { url: `${peer.origin}/mcp`, connections: 8, method: 'POST' as const, body: call }
-    await autocannon({ ...options, headers: { ...callHeaders, ...headers }, duration: 3 })
-  }
-  for (let round = 0; round < ROUNDS; round++) {
-    for (const { name, peer, headers, ms } of peers) {
-      progress(`${name}: ${RATE} requests a second`)
-      const load = { origin: peer.origin, headers: { ...callHeaders, ...headers }, body: call, rate: RATE }
-      await openLoop({ ...load, seconds: 1 })
-      ms.push(await openLoop({ ...load, seconds: SECONDS / ROUNDS }))
-    }
-  }
-  await protection.close()
-  const results = peers.map(({ name, ms }) => {
-    const all = Float64Array.from(ms.flatMap((each) => [...each])).sort()
-    return { name, p50: quantile(all, 0.5), p99: quantile(all, 0.99) }
+  progress('warming up')
+  const ours = peers.filter(({ name }) => name.startsWith('gatehouse'))
+  await warmUp(
+    ours,
+    optimizeSeconds,
+    ({ peer }) => peer.cpuMicros(),
+    ({ peer, headers }) =>
+      autocannon({
+        url: `${peer.origin}/mcp`,
+        connections: 8,
+        method: 'POST' as const,
+        body: call,
+        headers: { ...callHeaders, ...headers },
+        duration: 1,
+      }),
+  )
+  const slices = await inTurns(peers, turns, async ({ peer, headers }) => {
+    const load = { origin: peer.origin, headers: { ...callHeaders, ...headers }, body: call, rate: RATE }
+    const ms = await openLoop({ ...load, seconds: 1 })
+    return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99) }
   })
-  const direct = results[0]
+  await protection.close()
+  const [direct = []] = slices.values()
   return table(
     ['Proxy at 500 requests/s, open loop', 'p50 ms', 'p99 ms', 'added p50 ms', 'added p99 ms'],
-    results.map((row) => [
-      row.name,
-      row.p50,
-      row.p99,
-      ...(direct && row !== direct ? [row.p50 - direct.p50, row.p99 - direct.p99] : [undefined, undefined]),
-    ]),
+    [...slices].map(([{ name }, own]) => {
+      const of = (share: 'p50' | 'p99', all = own) => all.map((slice) => slice[share])
+      const added = (share: 'p50' | 'p99') =>
+        own === direct ? undefined : addedTo(of(share, direct), of(share))
+      return [name, median(of('p50')), median(of('p99')), added('p50'), added('p99')]
+    }),
   )
 }

@@ -4,16 +4,21 @@
  */
 import autocannon from 'autocannon'
 import { startTokenIssuer } from '../../helpers/authserver/token-issuer.ts'
-import { callCost, reached } from '../aims.ts'
+import { reached } from '../aims.ts'
+import { inTurns, median, ratioOf, warmUp } from '../common/turns.ts'
 import { progress, table } from '../vmcp/table.ts'
-import { type Peer, pinSelf, startNginx, startProxy, startSilentProxy, startTarget } from './rig.ts'
+import { type Peer, pinSelf, startNginx, startProxy, startTarget } from './rig.ts'
 
 const CONNECTIONS = 32
-const SECONDS = 5
-/** Until connections are open and caches full. */
-const WARM_UP_SECONDS = 2
-/** Until the engine has optimized the whole path, which it begins when there is work: before that a request costs up to four times as much. */
-const OPTIMIZE_SECONDS = 12
+const SECONDS = 0.5
+const ROUNDS = 15
+/** At the end of one autocannon stops. */
+const SAMPLE_MS = 50
+/**
+ * CPU seconds until the engine has optimized the whole path, which it begins when there is work: before that a request costs up to
+ * four times as much.
+ */
+export const optimizeSeconds = 8
 
 export const call = JSON.stringify({
   jsonrpc: '2.0',
@@ -26,8 +31,13 @@ export const callHeaders = {
   accept: 'application/json, text/event-stream',
 }
 
-interface Row {
+interface Measured {
   readonly name: string
+  readonly peer: Peer
+  readonly headers: Readonly<Record<string, string>>
+}
+
+interface Slice {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
@@ -61,69 +71,79 @@ async function measureOn(cores: number): Promise<string> {
   pinSelf(cores)
   const target = await startTarget(cores)
   const protection = await startProtection()
-  const rows: Row[] = []
-  async function add(name: string, peer: Peer | undefined, headers = {}): Promise<void> {
-    if (!peer) return
-    progress(name)
-    rows.push(await measure(name, peer, headers))
-    if (peer !== target) await peer.stop()
-  }
-  await add('direct', target)
-  await add('nginx', await startNginx(target, cores))
-  if (cores === 1) await add('gatehouse, request log off', await startSilentProxy(target))
-  await add('gatehouse', await startProxy(target, cores))
-  const protectedProxy = await startProxy(target, cores, protection.flags)
-  await add('gatehouse, JWT known', protectedProxy, protection.headers)
-  await target.stop()
+  const nginx = await startNginx(target, cores)
+  const start = async (name: string, flags: readonly string[], headers = {}): Promise<Measured> => ({
+    name,
+    peer: await startProxy(target, cores, flags),
+    headers,
+  })
+  const measured: Measured[] = [
+    { name: 'direct', peer: target, headers: {} },
+    ...(nginx ? [{ name: 'nginx', peer: nginx, headers: {} }] : []),
+    ...(cores === 1 ? [await start('gatehouse, request log off', ['--log-level', 'warn'])] : []),
+    await start('gatehouse', []),
+    await start('gatehouse, JWT known', protection.flags, protection.headers),
+  ]
+  progress('warming up')
+  const ours = measured.filter(({ name }) => name.startsWith('gatehouse'))
+  await warmUp(
+    ours,
+    optimizeSeconds,
+    ({ peer }) => peer.cpuMicros(),
+    (one) => load(one, 1),
+  )
+  const slices = await inTurns(measured, { rounds: ROUNDS, warmUps: 1 }, (one) => load(one, SECONDS))
   await protection.close()
-  if (cores === 1) compare(rows)
-  return render(rows, cores)
+  if (cores === 1) compare(slices)
+  return render(slices, cores)
 }
 
-function compare(rows: readonly Row[]): void {
-  const cpu = (name: string) => rows.find((row) => row.name === name)?.cpu ?? Number.NaN
-  callCost('proxy', cpu('gatehouse'))
-  reached('proxyPlain', cpu('gatehouse, request log off') / cpu('nginx'))
-  reached('proxyJwt', cpu('gatehouse, JWT known') / cpu('nginx'))
-}
-
-async function measure(name: string, peer: Peer, headers: Readonly<Record<string, string>>): Promise<Row> {
-  const options = {
+async function load({ name, peer, headers }: Measured, seconds: number): Promise<Slice> {
+  const before = peer.cpuMicros()
+  const result = await autocannon({
     url: `${peer.origin}/mcp`,
     connections: CONNECTIONS,
     method: 'POST' as const,
     headers: { ...callHeaders, ...headers },
     body: call,
-  }
-  const isOurs = name.startsWith('gatehouse')
-  await autocannon({ ...options, duration: isOurs ? OPTIMIZE_SECONDS : WARM_UP_SECONDS })
-  const before = peer.cpuMicros()
-  const result = await autocannon({ ...options, duration: SECONDS })
+    duration: seconds,
+    sampleInt: SAMPLE_MS,
+  })
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${name}: ${result.non2xx} refusals, ${result.errors} errors`)
   const cpu = (peer.cpuMicros() - before) / result.requests.total
   const { p50, p99 } = result.latency
-  return { name, perSecond: result.requests.total / result.duration, p50Ms: p50, p99Ms: p99, cpu }
+  return { perSecond: result.requests.total / result.duration, p50Ms: p50, p99Ms: p99, cpu }
 }
 
-function render(rows: readonly Row[], cores: number): string {
-  const direct = rows[0]
-  const nginx = rows.find(({ name }) => name === 'nginx')
+type Slices = ReadonlyMap<Measured, readonly Slice[]>
+
+const valuesOf = (slices: Slices, name: string, figure: keyof Slice): readonly number[] =>
+  [...slices].find(([one]) => one.name === name)?.[1].map((slice) => slice[figure]) ?? []
+
+function compare(slices: Slices): void {
+  const cpu = (name: string) => valuesOf(slices, name, 'cpu')
+  reached('proxyPlain', ratioOf(cpu('gatehouse, request log off'), cpu('nginx')))
+  reached('proxyJwt', ratioOf(cpu('gatehouse, JWT known'), cpu('nginx')))
+}
+
+function render(slices: Slices, cores: number): string {
   return table(
     [
       `Proxy on ${cores === 1 ? 'one core' : 'two cores'}, ${CONNECTIONS} connections`,
       ...['requests/s', 'ratio', 'p50 ms', 'p99 ms', 'CPU µs/request', '× nginx'],
     ],
-    rows.map((row) => {
-      const proxied = row !== direct
+    [...slices.keys()].map(({ name }) => {
+      const of = (figure: keyof Slice) => valuesOf(slices, name, figure)
+      const proxied = name !== 'direct'
       return [
-        row.name,
-        Math.round(row.perSecond),
-        direct ? row.perSecond / direct.perSecond : undefined,
-        row.p50Ms,
-        row.p99Ms,
-        proxied ? row.cpu : undefined,
-        proxied && nginx ? row.cpu / nginx.cpu : undefined,
+        name,
+        Math.round(median(of('perSecond'))),
+        ratioOf(of('perSecond'), valuesOf(slices, 'direct', 'perSecond')),
+        median(of('p50Ms')),
+        median(of('p99Ms')),
+        proxied ? median(of('cpu')) : undefined,
+        proxied ? ratioOf(of('cpu'), valuesOf(slices, 'nginx', 'cpu')) : undefined,
       ]
     }),
   )

@@ -1,82 +1,110 @@
 /** tools/call: what the virtual server adds at fixed rates, and how much it can take, in both eras. */
-import { callCost, reached } from '../aims.ts'
+import { callCosts, reached } from '../aims.ts'
+import { addedTo, inTurns, median, ratioOf, warmUp } from '../common/turns.ts'
 import { BenchClient, callOf, type Era, type Sent } from './client.ts'
-import { closedLoop, openLoop } from './load.ts'
-import { type Peer, startBackends, startServer } from './rig.ts'
-import { progress, quantile, table } from './table.ts'
+import { closedLoop, openLoop, type Throughput } from './load.ts'
+import { type Peer, startBackends, startProxy, startServer } from './rig.ts'
+import { type Cell, progress, quantile, table } from './table.ts'
 
 const CONNECTIONS = 32
-const RATES = [100, 500, 2_000]
-const SECONDS = 4
-/** Calls until the engine has compiled the whole path: before that, figures are twice as high. */
-const WARM_UP_CALLS_AT_ONCE = 32
-const WARM_UP_ROUNDS = 600
+const RATES = [500, 2_000] as const
+const rateTurns = { rounds: 7, warmUps: 1 }
+const RATE_SECONDS = 1
+/** CPU until the engine has compiled the whole path: before that, figures are twice as high. */
+const WARM_UP_SECONDS = 3
+const turns = { session: { rounds: 7, warmUps: 1 }, stateless: { rounds: 5, warmUps: 1 } } as const
+/** A large result is a large part of a second. */
+const LARGE_SECONDS = 2
+const largeTurns = { rounds: 3, warmUps: 1 }
 
-interface Pair {
-  readonly direct: BenchClient
-  readonly vmcp: BenchClient
+/** One way to a tool: requests to a server, whose processor time counts. */
+interface Way {
+  readonly name: string
   readonly server: Peer
-  readonly backend: Peer
-  readonly close: () => Promise<void>
+  readonly requests: readonly Sent[]
+  readonly cells: readonly Cell[]
 }
 
-async function startPair(backendEra: Era): Promise<Pair> {
-  const backend = await startBackends({ era: backendEra })
-  const server = await startServer(backend.urls)
-  const direct = new BenchClient(backend.url)
-  const vmcp = new BenchClient(server.url)
-  return {
-    direct,
-    vmcp,
-    server,
-    backend,
-    close: async () => {
-      await Promise.all([direct.close(), vmcp.close()])
-      await server.stop()
-      await backend.stop()
-    },
-  }
+interface Slice extends Throughput {
+  /** Microseconds of a call. */
+  readonly cpu: number
+  readonly collectedMs: number
 }
+
+type Slices = ReadonlyMap<Way, readonly Slice[]>
 
 /** One request for each connection: sessions are not shared by clients. */
-async function requestsOf(client: BenchClient, era: Era, tool: string): Promise<Sent[]> {
+async function requestsOf({ url }: Peer, era: Era, tool: string): Promise<readonly Sent[]> {
   if (era === 'stateless') return [callOf(era, tool)]
-  return (await client.openSessions(CONNECTIONS)).map((session) => callOf(era, tool, session))
+  const client = new BenchClient(url)
+  const sessions = await client.openSessions(CONNECTIONS)
+  await client.close()
+  return sessions.map((session) => callOf(era, tool, session))
 }
 
-async function warmUp(client: BenchClient, requests: readonly Sent[]): Promise<void> {
-  for (let round = 0; round < WARM_UP_ROUNDS; round++) {
-    const batch = Array.from({ length: WARM_UP_CALLS_AT_ONCE }, (_, i) => requests[i % requests.length])
-    await Promise.all(batch.flatMap((request) => (request ? [client.result(request)] : [])))
+async function load({ server, requests }: Way, seconds: number, atOnce = CONNECTIONS): Promise<Slice> {
+  const before = await server.memory({ settle: false })
+  const done = await closedLoop(server.url, requests, seconds, atOnce)
+  const after = await server.memory({ settle: false })
+  return {
+    ...done,
+    cpu: (after.cpuMicros - before.cpuMicros) / done.requests,
+    collectedMs: after.collectedMs - before.collectedMs,
   }
 }
 
-/** Added latency at fixed rates. */
+/** Not the backends, which are warm from the first second on. */
+async function warm(ways: readonly Way[], cpuSeconds: number, atOnce = CONNECTIONS): Promise<void> {
+  progress('warming up')
+  const through = ways.filter(({ name }) => !name.startsWith('direct'))
+  await warmUp(
+    through,
+    cpuSeconds,
+    ({ server }) => server.cpuMicros(),
+    (way) => load(way, 1, atOnce),
+  )
+}
+
+function valuesOf(slices: Slices, name: string, figure: keyof Slice): readonly number[] {
+  return [...slices].find(([way]) => way.name === name)?.[1].map((slice) => slice[figure]) ?? []
+}
+
+/** Added latency at fixed rates: of each slice the percentiles, of those the median, so that a disturbance of the machine is one of seven. */
 export async function rates(): Promise<string> {
-  const rows: (string | number)[][] = []
+  const rows: Cell[][] = []
   for (const era of ['session', 'stateless'] as const) {
-    const pair = await startPair(era)
-    const direct = await requestsOf(pair.direct, era, 'echo')
-    const through = await requestsOf(pair.vmcp, era, 'b0_echo')
-    progress(`${era}: warming up`)
-    await warmUp(pair.direct, direct)
-    await warmUp(pair.vmcp, through)
+    const backend = await startBackends({ era })
+    const server = await startServer(backend.urls)
+    const way = async (name: string, peer: Peer, tool: string) => ({
+      name,
+      server: peer,
+      client: new BenchClient(peer.url),
+      requests: await requestsOf(peer, era, tool),
+      cells: [],
+    })
+    const ways = [await way('direct', backend, 'echo'), await way('vMCP', server, 'b0_echo')]
+    progress(era)
+    await warm(ways, WARM_UP_SECONDS)
     for (const rate of RATES) {
       progress(`${era}: ${rate} calls a second`)
-      await openLoop(pair.direct, direct, rate, 1)
-      const without = await openLoop(pair.direct, direct, rate, SECONDS)
-      await openLoop(pair.vmcp, through, rate, 1)
-      const before = pair.server.cpuMicros()
-      const within = await openLoop(pair.vmcp, through, rate, SECONDS)
-      const cpu = (pair.server.cpuMicros() - before) / within.ms.length
-      const at = (share: number): number[] => [quantile(without.ms, share), quantile(within.ms, share)]
-      const [p50 = 0, vmcp50 = 0] = at(0.5)
-      const [p99 = 0, vmcp99 = 0] = at(0.99)
-      if (rate === 500) reached(`${era}500`, vmcp99 - p99)
-      if (rate === 2_000) reached(`${era}2000`, vmcp99 - p99)
-      rows.push([era, rate, p50, vmcp50, vmcp50 - p50, p99, vmcp99, vmcp99 - p99, cpu, within.failed])
+      const slices = await inTurns(ways, rateTurns, async ({ client, requests, server: peer }) => {
+        const before = (await peer.memory({ settle: false })).cpuMicros
+        const { ms, failed } = await openLoop(client, requests, rate, RATE_SECONDS)
+        return { ms, failed, cpu: (await peer.memory({ settle: false })).cpuMicros - before }
+      })
+      const [direct = [], through = []] = [...slices.values()]
+      const cells = [0.5, 0.99].flatMap((share) => {
+        const at = (all: typeof direct): number[] => all.map(({ ms }) => quantile(ms, share))
+        const [without, within] = [at(direct), at(through)]
+        const added = addedTo(without, within)
+        if (share === 0.99) reached(`${era}${rate}`, added)
+        return [median(without), median(within), added]
+      })
+      const failed = through.reduce((sum, slice) => sum + slice.failed, 0)
+      rows.push([era, rate, ...cells, median(through.map(({ cpu, ms }) => cpu / ms.length)), failed])
     }
-    await pair.close()
+    for (const { client } of ways) await client.close()
+    await Promise.all([server.stop(), backend.stop()])
   }
   return table(
     [
@@ -95,92 +123,105 @@ export async function rates(): Promise<string> {
   )
 }
 
-/** Highest throughput, client era by backend era. */
+/** Highest throughput, client era by backend era, and our own proxy beside it. */
 export async function throughput(): Promise<string> {
-  const rows: (string | number)[][] = []
-  let json = Number.NaN
-  for (const backendEra of ['session', 'stateless'] as const) {
-    const pair = await startPair(backendEra)
-    const directly = await requestsOf(pair.direct, backendEra, 'echo')
-    for (const tool of backendEra === 'session' ? ['echo', 'stream'] : ['echo']) {
-      const name = tool === 'echo' ? 'JSON' : 'event stream'
-      progress(`${backendEra} backend, ${name}: direct`)
-      const own = backendEra === 'session' ? await requestsOf(pair.direct, 'session', tool) : directly
-      await closedLoop(pair.backend.url, own, 1, CONNECTIONS)
-      const direct = await closedLoop(pair.backend.url, own, SECONDS, CONNECTIONS)
-      for (const era of ['session', 'stateless'] as const) {
-        progress(`${backendEra} backend, ${name}: ${era} clients`)
-        const requests = await requestsOf(pair.vmcp, era, `b0_${tool}`)
-        await warmUp(pair.vmcp, requests)
-        const before = pair.server.cpuMicros()
-        const { collectedMs } = await pair.server.memory({ settle: false })
-        const {
-          perSecond,
-          p50Ms,
-          p99Ms,
-          requests: count,
-        } = await closedLoop(pair.server.url, requests, SECONDS, CONNECTIONS)
-        const cpu = (pair.server.cpuMicros() - before) / count
-        const ratio = perSecond / direct.perSecond
-        if (era === 'session' && backendEra === 'session') {
-          const after = await pair.server.memory({ settle: false })
-          if (name === 'JSON') {
-            json = cpu
-            reached('vmcpShare', ratio)
-            reached('collection', (100_000 * (after.collectedMs - collectedMs)) / (cpu * count))
-            callCost('vmcp', cpu)
-          } else reached('eventsToJson', cpu / json)
-        }
-        rows.push([era, backendEra, name, direct.perSecond, perSecond, ratio, p50Ms, p99Ms, cpu])
-      }
+  const rows: Cell[][] = []
+  for (const era of ['session', 'stateless'] as const) {
+    progress(`${era} backend`)
+    const backend = await startBackends({ era })
+    const server = await startServer(backend.urls)
+    const way = async (
+      name: string,
+      to: Peer,
+      client: Era,
+      tool: string,
+      response = 'JSON',
+    ): Promise<Way> => ({
+      name,
+      server: to,
+      requests: await requestsOf(to, client, tool),
+      cells: [name, client, era, response],
+    })
+    const ways = [
+      await way('direct', backend, era, 'echo'),
+      await way('vMCP', server, 'session', 'b0_echo'),
+      await way('vMCP, stateless client', server, 'stateless', 'b0_echo'),
+    ]
+    if (era === 'session') {
+      ways.push(
+        await way('our proxy', await startProxy(backend), era, 'echo'),
+        await way('vMCP, events', server, era, 'b0_stream', 'event stream'),
+        await way('direct, events', backend, era, 'stream', 'event stream'),
+      )
     }
-    await pair.close()
+    await warm(ways, WARM_UP_SECONDS)
+    const slices = await inTurns(ways, turns[era], (one) => load(one, 1))
+    if (era === 'session') compare(slices)
+    rows.push(...ways.map((one) => rowOf(one, slices)))
+    await stopAllOf(ways)
   }
   return table(
-    [
-      'client',
-      'backend',
-      'response',
-      'direct calls/s',
-      'vMCP calls/s',
-      'ratio',
-      'p50 ms',
-      'p99 ms',
-      'CPU µs/call',
-    ],
+    ['what', 'client', 'backend', 'response', 'calls/s', 'ratio', 'p50 ms', 'p99 ms', 'CPU µs/call'],
     rows,
   )
 }
 
+function rowOf({ name, cells }: Way, slices: Slices): Cell[] {
+  const of = (figure: keyof Slice) => valuesOf(slices, name, figure)
+  const base = valuesOf(slices, name.endsWith('events') ? 'direct, events' : 'direct', 'perSecond')
+  const ratio = ratioOf(of('perSecond'), base)
+  return [
+    ...cells,
+    median(of('perSecond')),
+    ratio,
+    median(of('p50Ms')),
+    median(of('p99Ms')),
+    median(of('cpu')),
+  ]
+}
+
+function compare(slices: Slices): void {
+  const of = (name: string, figure: keyof Slice) => valuesOf(slices, name, figure)
+  const sum = (values: readonly number[]): number => values.reduce((all, one) => all + one, 0)
+  const cpu = of('vMCP', 'cpu')
+  const spentMs = sum(cpu.map((each, round) => each * (of('vMCP', 'requests')[round] ?? 0))) / 1_000
+  callCosts(median(cpu))
+  reached('vmcpShare', ratioOf(of('vMCP', 'perSecond'), of('direct', 'perSecond')))
+  reached('vmcpToProxy', ratioOf(cpu, of('our proxy', 'cpu')))
+  reached('eventsToJson', ratioOf(of('vMCP, events', 'cpu'), cpu))
+  reached('collection', (100 * sum(of('vMCP', 'collectedMs'))) / spentMs)
+}
+
 /** A result of 1 MB, one at a time and four at a time. */
 export async function large(): Promise<string> {
-  const rows: (string | number)[][] = []
-  const pair = await startPair('session')
-  const direct = await requestsOf(pair.direct, 'session', 'large')
-  const through = await requestsOf(pair.vmcp, 'session', 'b0_large')
+  const rows: Cell[][] = []
+  const backend = await startBackends()
+  const server = await startServer(backend.urls)
+  const ways = [
+    { name: 'direct', server: backend, requests: await requestsOf(backend, 'session', 'large'), cells: [] },
+    { name: 'vMCP', server, requests: await requestsOf(server, 'session', 'b0_large'), cells: [] },
+  ]
+  await warm(ways, WARM_UP_SECONDS, 4)
   for (const atOnce of [1, 4]) {
     progress(`1 MB, ${atOnce} at a time`)
-    await closedLoop(pair.backend.url, direct, 1, atOnce)
-    const without = await closedLoop(pair.backend.url, direct, SECONDS, atOnce)
-    await closedLoop(pair.server.url, through, 2, atOnce)
-    const before = pair.server.cpuMicros()
-    const within = await closedLoop(pair.server.url, through, SECONDS, atOnce)
-    const cpu = (pair.server.cpuMicros() - before) / within.requests
-    const { rss } = await pair.server.memory({ settle: false })
-    reached(atOnce === 1 ? 'large1' : 'large4', within.perSecond / without.perSecond)
+    const slices = await inTurns(ways, largeTurns, (way) => load(way, LARGE_SECONDS, atOnce))
+    const { rss } = await server.memory({ settle: false })
+    const of = (name: string, figure: keyof Slice) => valuesOf(slices, name, figure)
+    const share = ratioOf(of('vMCP', 'perSecond'), of('direct', 'perSecond'))
+    reached(atOnce === 1 ? 'large1' : 'large4', share)
     rows.push([
       atOnce,
-      without.perSecond,
-      within.perSecond,
-      within.perSecond / without.perSecond,
-      without.p50Ms,
-      within.p50Ms,
-      within.p99Ms,
-      cpu,
+      median(of('direct', 'perSecond')),
+      median(of('vMCP', 'perSecond')),
+      share,
+      median(of('direct', 'p50Ms')),
+      median(of('vMCP', 'p50Ms')),
+      median(of('vMCP', 'p99Ms')),
+      median(of('vMCP', 'cpu')),
       rss / 1024 / 1024,
     ])
   }
-  await pair.close()
+  await stopAllOf(ways)
   return table(
     [
       '1 MB result, at a time',
@@ -195,4 +236,8 @@ export async function large(): Promise<string> {
     ],
     rows,
   )
+}
+
+async function stopAllOf(ways: readonly Way[]): Promise<void> {
+  for (const server of new Set(ways.map((way) => way.server))) await server.stop()
 }

@@ -10,7 +10,7 @@ import { Hub } from '../../../runtime/console/stream/hub.ts'
 import { makeCaller } from '../../../runtime/net/index.ts'
 import { type ExchangeRecord, logEvents, makeEvents, makeLog } from '../../../runtime/observe/index.ts'
 import { cpuUsage } from '../../helpers/thread-time.ts'
-import { costOf, reached } from '../aims.ts'
+import { costOfCall, reached } from '../aims.ts'
 import { quantile, sorted, table } from './table.ts'
 
 const rounds = 9
@@ -149,7 +149,7 @@ async function memory(): Promise<string> {
 
 export async function told(): Promise<string> {
   // Of the same machine and run, when vmcp:throughput went before.
-  const callMicros = costOf('vmcp') ?? usualCallMicros
+  const callMicros = costOfCall() ?? usualCallMicros
   const rows: (string | number)[][] = []
   for (const [name, work] of Object.entries(works)) {
     await micros(work)

@@ -1,5 +1,5 @@
 /**
- * One worker and two, of the built program: calls a second, and processor time and memory of all processes together.
+ * One worker and two, of the built program, in turns: calls a second, and processor time and memory of all processes together.
  *
  * The load has a core of its own only where there are more than two; on two cores compare the processor time.
  */
@@ -9,14 +9,18 @@ import { join } from 'node:path'
 import { descendantsOf, freePort } from '../../helpers/gatehouse.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 import { cpuMs, memoryOf, type Program, startProgram, stopPrograms } from '../programs/run.ts'
-import { BenchClient, callOf } from './client.ts'
+import { allCores } from '../common/cores.ts'
+import { inTurns, median, warmUp } from '../common/turns.ts'
+import { BenchClient, callOf, type Sent } from './client.ts'
 import { closedLoop } from './load.ts'
 import { named, startBackends } from './rig.ts'
 import { progress, table } from './table.ts'
 
 const program = join(import.meta.dirname, '../../../dist/gatehouse.js')
 const connections = 32
-const loadSeconds = 12
+/** CPU until a worker has optimized its code, which it begins when there is work. */
+const warmUpSeconds = 6
+const rounds = 5
 
 export async function workers(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-bench-'))
@@ -24,8 +28,21 @@ export async function workers(): Promise<string> {
   const file = join(folder, 'vmcp.json')
   writeFileSync(file, JSON.stringify(vmcpConfig(named(backends.urls))))
   try {
-    const rows = []
-    for (const count of [1, 2]) rows.push(await measured(file, count))
+    const servers = [await startWorkers(file, 1), await startWorkers(file, 2)]
+    await warmUp(
+      servers,
+      warmUpSeconds,
+      ({ name, program: server }) => (ofAll(server, cpuMs) * 1_000) / Number(name),
+      (one) => load(one, 1),
+    )
+    const slices = await inTurns(servers, { rounds, warmUps: 1 }, (one) => load(one, 1))
+    const rows = [...slices].map(([{ name, program: server }, all]) => [
+      name,
+      ...(['perSecond', 'p50Ms', 'p99Ms', 'cpu'] as const).map((one) =>
+        median(all.map((slice) => slice[one])),
+      ),
+      ofAll(server, (pid) => memoryOf(pid).now),
+    ])
     return table(['workers', 'calls/s', 'p50 ms', 'p99 ms', 'CPU µs/call', 'RSS MB, all processes'], rows)
   } finally {
     stopPrograms()
@@ -34,7 +51,14 @@ export async function workers(): Promise<string> {
   }
 }
 
-async function measured(file: string, count: number): Promise<(string | number)[]> {
+interface Workers {
+  readonly name: string
+  readonly url: string
+  readonly program: Program
+  readonly calls: readonly Sent[]
+}
+
+async function startWorkers(file: string, count: number): Promise<Workers> {
   progress(`${count} workers`)
   const port = await freePort()
   const url = `http://127.0.0.1:${port}/mcp`
@@ -49,26 +73,27 @@ async function measured(file: string, count: number): Promise<(string | number)[
     '--workers',
     String(count),
   ]
-  const { program: server } = await startProgram(args, async () => {
+  const ready = async (): Promise<boolean> => {
     const client = new BenchClient(url)
     try {
       return (await client.openSession()) !== ''
     } finally {
       await client.close()
     }
-  })
+  }
+  const { program: server } = await startProgram(args, ready, { onCores: allCores })
   const client = new BenchClient(url)
   // One session of each connection: calls of a session fall on every worker.
   const sessions = await Promise.all(Array.from({ length: connections }, () => client.openSession()))
   const calls = sessions.map((session) => callOf('session', 'b0_echo', session))
-  await closedLoop(url, calls, 3, connections)
-  const before = ofAll(server, cpuMs)
-  const { perSecond, p50Ms, p99Ms, requests } = await closedLoop(url, calls, loadSeconds, connections)
-  const cpu = ((ofAll(server, cpuMs) - before) * 1_000) / requests
-  const rss = ofAll(server, (pid) => memoryOf(pid).now)
   await client.close()
-  await server.stop()
-  return [count, perSecond, p50Ms, p99Ms, cpu, rss]
+  return { name: String(count), url, program: server, calls }
+}
+
+async function load({ url, program: server, calls }: Workers, seconds: number) {
+  const before = ofAll(server, cpuMs)
+  const done = await closedLoop(url, calls, seconds, connections)
+  return { ...done, cpu: ((ofAll(server, cpuMs) - before) * 1_000) / done.requests }
 }
 
 function ofAll({ pid }: Program, value: (pid: number) => number): number {
