@@ -2,48 +2,51 @@
  * The built programs beside those of ToolHive, on the same work in one run: TOOLHIVE_VMCP and TOOLHIVE_THV name its `vmcp`
  * and `thv`. What is not there is left out of the tables.
  *
- * The server under test has one core; load and backends have the other. Rounds go in turn, and medians are printed: only
- * ratios within one run mean anything. Each request has an id of its own, because ToolHive refuses two with one id.
+ * The server under test has one core; load and backends have the other. All take turns, and medians are printed: only ratios
+ * within one run mean anything. Each request has an id of its own, because ToolHive refuses two with one id. `make build` first.
  */
 import autocannon from 'autocannon'
+import { type Parts, runParts } from './common/parts.ts'
 import { startNginx, stopAll as stopProxyPeers } from './proxy/rig.ts'
-import { countTools, endAll, type Server, startProxy, startVmcp, vmcpMakers } from './toolhive/servers.ts'
+import { inTurns, median, ratioOf, warmUp } from './common/turns.ts'
+import {
+  countTools,
+  endServers,
+  removeFiles,
+  type Server,
+  startProxy,
+  startVmcp,
+  vmcpMakers,
+} from './toolhive/servers.ts'
 import { BenchClient, callOf, requestOf, type Sent } from './vmcp/client.ts'
 import { pinSelf, startBackends, stopAll } from './vmcp/rig.ts'
-import { type Cell, progress, sorted, table } from './vmcp/table.ts'
+import { type Cell, progress, table } from './vmcp/table.ts'
 
 const connections = 16
-const rounds = 3
-const seconds = 4
-const idleSessions = 1_000
-const newSessions = 40
+const turns = { rounds: 5, warmUps: 1 }
+/** CPU until our programs have optimized the whole path, which they begin when there is work; those in Go and C have nothing to optimize. */
+const warmUpSeconds = 6
+/** And for another kind of request. */
+const moreSeconds = 2
+
+const idleSessions = 500
+const newSessions = 20
 const starts = 3
 
-export const parts: Readonly<Record<string, () => Promise<string>>> = {
-  calls,
-  fan,
-  sessions,
-  proxies,
-  starting,
-}
+export const parts: Parts = { calls, fan, sessions, proxies, starting }
 
 /** Compares the named parts, or all. Resolves with whether all of them could be measured. */
 export async function run(wanted: readonly string[] = []): Promise<boolean> {
   pinSelf()
-  let good = true
-  for (const [name, part] of Object.entries(parts)) {
-    if (wanted.length > 0 && !wanted.includes(name)) continue
-    progress(`toolhive:${name}`)
-    try {
-      console.log(`\n${await part()}`)
-    } catch (error) {
-      good = false
-      console.log(`\ntoolhive:${name}: ${error instanceof Error ? error.message : String(error)}`)
-    } finally {
+  const good = await runParts('toolhive', parts, {
+    wanted,
+    limitMs: 5 * 60_000,
+    async cleanUp() {
+      endServers()
       await Promise.all([stopAll(), stopProxyPeers()])
-    }
-  }
-  endAll()
+    },
+  })
+  removeFiles()
   return good
 }
 
@@ -178,36 +181,35 @@ async function compare(
   servers: readonly Server[],
   request: (server: Server, session: string) => Sent,
 ): Promise<string> {
-  const measured = new Map(servers.map((server) => [server, [] as Round[]]))
   const requests = new Map<Server, Sent[]>()
   for (const server of servers) {
+    progress(`${title}: ${server.name}, warming up`)
     const client = new BenchClient(server.url)
-    const ids = await client.openSessions(connections)
-    requests.set(
-      server,
-      ids.map((id) => request(server, id)),
-    )
-    for (const one of requests.get(server) ?? []) await client.result(one)
+    // On a busy core all at once are more than ToolHive answers in its half minute.
+    const ids = await client.openSessions(connections, 2)
+    const own = ids.map((id) => request(server, id))
+    for (const one of own) await client.result(one)
     await client.close()
-    await load(server, requests.get(server) ?? [], 2)
+    requests.set(server, own)
   }
-  for (let round = 0; round < rounds; round++)
-    for (const server of servers) {
-      progress(`${title}: ${server.name}, round ${round + 1}`)
-      measured.get(server)?.push(await load(server, requests.get(server) ?? [], seconds))
-    }
-  const rate = (server: Server | undefined): number =>
-    median((server && measured.get(server)?.map(({ perSecond }) => perSecond)) ?? [])
-  const rows = servers.map((server): Cell[] => {
-    const own = measured.get(server) ?? []
-    const share = rate(server) / rate(servers[0])
-    const last = own.map(({ rssMb }) => rssMb)
+  const cpuMicros = ({ program }: Server): number => (program?.cpuMs() ?? 0) * 1_000
+  const ours = servers.filter(({ name }) => name.startsWith('gatehouse'))
+  const isNew = ours.some((server) => cpuMicros(server) < warmUpSeconds * 1e6)
+  await warmUp(ours, isNew ? warmUpSeconds : moreSeconds, cpuMicros, (server) =>
+    load(server, requests.get(server) ?? [], 1),
+  )
+  const slices = await inTurns(servers, turns, (server) => load(server, requests.get(server) ?? [], 1))
+  const [direct = []] = slices.values()
+  const rows = [...slices].map(([{ name, program }, own]): Cell[] => {
+    const of = (figure: keyof Round, all = own) => all.map((round) => round[figure])
     return [
-      server.name,
-      ...[rate(server), share],
-      ...(server.program ? [median(own.map(({ cpuMicros }) => cpuMicros))] : [undefined]),
-      ...[median(own.map(({ p50Ms }) => p50Ms)), median(own.map(({ p99Ms }) => p99Ms))],
-      server.program && !Number.isNaN(median(last)) ? median(last) : undefined,
+      name,
+      median(of('perSecond')),
+      ratioOf(of('perSecond'), of('perSecond', [...direct])),
+      program && median(of('cpuMicros')),
+      median(of('p50Ms')),
+      median(of('p99Ms')),
+      program?.memory().now,
     ]
   })
   return table([title, 'requests/s', 'ratio', 'CPU µs/request', 'p50 ms', 'p99 ms', 'RSS MB'], rows)
@@ -218,7 +220,6 @@ interface Round {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly cpuMicros: number
-  readonly rssMb: number
 }
 
 /** As fast as answers come back. Throws when any is refused. */
@@ -248,10 +249,5 @@ async function load(
     p50Ms: result.latency.p50,
     p99Ms: result.latency.p99,
     cpuMicros: (((program?.cpuMs() ?? 0) - before) * 1_000) / result.requests.total,
-    rssMb: program?.memory().now ?? Number.NaN,
   }
-}
-
-function median(values: readonly number[]): number {
-  return sorted(values)[values.length >> 1] ?? Number.NaN
 }
