@@ -14,6 +14,7 @@ import { isMainThread } from 'node:worker_threads'
 import { Load } from './load.ts'
 
 const sampleMs = 1_000
+let isOptimizing = false
 
 /** Watches until the process ends, and keeps it from nothing. Flags belong to the whole process, so threads do not watch. */
 export function watchLoad(): void {
@@ -21,13 +22,11 @@ export function watchLoad(): void {
   const load = new Load()
   setInterval(() => {
     const { active: activeMs } = performance.eventLoopUtilization()
-    const todo = load.next({ activeMs, heapBytes: getHeapStatistics().used_heap_size })
+    const todo = load.next({ activeMs, heapBytes: getHeapStatistics().used_heap_size, isOptimizing })
     if (todo === 'optimize') optimize()
     else if (todo === 'collect') collect()
   }, sampleMs).unref()
 }
-
-let isOptimizing = false
 
 /** Lets the optimizing compilers loose before their time: for large requests, and for the work of threads. */
 export function optimize(): void {

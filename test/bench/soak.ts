@@ -18,7 +18,6 @@ import { parseArgs } from 'node:util'
 import { drawGraph } from './soak/graph.ts'
 import { check } from './soak/check.ts'
 import { Ledger } from './soak/ledger.ts'
-import type { LoadMinute } from './soak/load.ts'
 import {
   type BackendProcess,
   type LoadProcess,

@@ -1,7 +1,7 @@
 /**
  * Plain calls, in a process of their own, that keep the server at a share of its capacity together with everything else.
  *
- * Arguments: the MCP endpoint, a tool that answers at once, and the share. Measures how many calls the server answers on this
+ * Arguments: the MCP endpoint, a tool that responds at once, and the share. Measures how many calls the server takes on this
  * machine, alone and, once its parent was told and has begun with the rest, beside that. The parent hears both, and then
  * what each minute was. Ends with SIGTERM.
  */
@@ -11,13 +11,13 @@ import { Crowd, type Outcome } from '../vmcp/steady/crowd.ts'
 import { quantile, sorted } from '../vmcp/table.ts'
 
 export interface LoadMinute {
-  /** Answered. */
+  /** With a result. */
   readonly calls: number
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
   readonly slowestMs: number
-  /** Answered with 503. */
+  /** With 503. */
   readonly refused: number
   /** Neither a result nor a refusal: how they ended, and how many each. */
   readonly failed: Readonly<Record<string, number>>

@@ -29,12 +29,12 @@ export async function startBackend(...args: string[]): Promise<BackendProcess> {
 
 export interface LoadProcess {
   readonly pid: number
-  /** Calls a second that the server answers, alone. */
+  /** Calls a second that the server takes, alone. */
   readonly capacity: number
   kill(): Promise<void>
 }
 
-/** What is told of the load while it lasts. */
+/** Hears of the load while it lasts. */
 export interface LoadTo {
   /** How many calls a second there are from now on. */
   begins(rate: number): void

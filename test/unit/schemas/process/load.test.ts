@@ -11,9 +11,12 @@ const small = 10 * 2 ** 20
 /** What is said to samples, each a number of active milliseconds more than the one before. */
 function said(load: Load, steps: readonly number[], heapBytes = small, from = 0): (string | undefined)[] {
   let activeMs = from
+  let isOptimizing = false
   return steps.map((step) => {
     activeMs += step
-    return load.next({ activeMs, heapBytes })
+    const todo = load.next({ activeMs, heapBytes, isOptimizing })
+    if (todo === 'optimize') isOptimizing = true
+    return todo
   })
 }
 
@@ -44,6 +47,13 @@ t.test('load: memory is given back after five seconds of rest, once for the work
   ])
   t.notOk(said(load, Array(60).fill(0.1), small, 257).includes('collect'), 'nothing came together since')
   t.ok(said(load, [60, 1, 1, 1, 1, 1], small, 270).includes('collect'), 'after more work')
+  t.end()
+})
+
+t.test('load: a server that was busy keeps its compiled code until it has rested for ten minutes', (t) => {
+  const heard = said(new Load(), [2_000, ...Array(700).fill(1)])
+  t.equal(heard[0], 'optimize')
+  t.equal(heard.indexOf('collect'), 600)
   t.end()
 })
 
