@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Checks the version of Node before anything else is loaded, and keeps compiled code in the user's cache folder, so that
-// the next start is faster. Must parse and run on every Node that has ES modules.
+// Checks the version of Node before anything else is loaded, and takes compiled code from the image, or keeps it in the
+// user's cache folder, so that the next start is faster. Must parse and run on every Node that has ES modules.
 const program = '%PROGRAM%'
 const floor = Number('%NODE_FLOOR%')
 const running = process.versions.node
@@ -18,9 +18,9 @@ if (Number(running.split('.')[0]) < floor) {
 }
 
 // Taken as they are: manifests/bundle/builtins.ts says why nothing is imported.
-const { existsSync } = process.getBuiltinModule('node:fs')
-const { enableCompileCache } = process.getBuiltinModule('node:module')
-const { availableParallelism } = process.getBuiltinModule('node:os')
+const { existsSync, mkdtempSync, readdirSync, rmSync, rmdirSync, symlinkSync } = process.getBuiltinModule('node:fs')
+const { constants, enableCompileCache } = process.getBuiltinModule('node:module')
+const { availableParallelism, tmpdir } = process.getBuiltinModule('node:os')
 const { join } = process.getBuiltinModule('node:path')
 const { setFlagsFromString } = process.getBuiltinModule('node:v8')
 
@@ -42,10 +42,38 @@ setFlags()
 // Compiled code is stored when the process ends, for the flags of that moment; it is to be good for the next start.
 process.on('exit', setFlags)
 
+// Compiled code that came with an image (manifests/bundle/compile.ts), for this version of Node and this kind of processor.
+// Node looks for it in a folder whose name differs with the user and the features of the processor, although what was compiled
+// does not: a link leads from there to where it is, which the user of an image cannot write to.
+function takeCompiled(compiled) {
+  for (const place of [tmpdir(), '/dev/shm']) {
+    try {
+      const own = mkdtempSync(join(place, 'gatehouse-'))
+      process.on('exit', () => rmSync(own, { recursive: true, force: true }))
+      const { status } = enableCompileCache(own)
+      // Otherwise caching is forbidden, or has a folder already, by a variable of Node.
+      if (status !== constants.compileCacheStatus.ENABLED) return
+      for (const name of readdirSync(own)) {
+        rmdirSync(join(own, name))
+        symlinkSync(compiled, join(own, name))
+      }
+      return
+    } catch {
+      // It cannot be written to.
+    }
+  }
+}
+
 // A folder that only the user can write to: whoever can write there decides what runs. Without one, nothing is cached;
 // a home folder that is missing on purpose (HOME=/nonexistent) is never created.
-const { HOME: home, LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
-const cache = xdg || (process.platform === 'win32' ? local : home && existsSync(home) && join(home, '.cache'))
-if (cache) enableCompileCache(join(cache, 'gatehouse', 'compile-cache'))
+function keepCompiled() {
+  const { HOME: home, LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
+  const cache = xdg || (process.platform === 'win32' ? local : home && existsSync(home) && join(home, '.cache'))
+  if (cache) enableCompileCache(join(cache, 'gatehouse', 'compile-cache'))
+}
+
+const compiled = join(import.meta.dirname, 'compiled', `${process.version}-${process.arch}`)
+if (serves && existsSync(compiled)) takeCompiled(compiled)
+else keepCompiled()
 
 await import('%MAIN%')
