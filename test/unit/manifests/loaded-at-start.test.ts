@@ -54,25 +54,31 @@ function loadedBy({ outputs }: Metafile, entry: string): string[] {
 }
 
 t.test(
-  'loaded at start: an import of http or fs brings no second HTTP client, readline or fs/promises',
+  'loaded at start: an import of http or fs brings no second HTTP client, readline or fs/promises, and no TLS unasked',
   async (t) => {
     const outfile = join(t.testdir({ 'package.json': '{"type":"module"}' }), 'program.js')
     const contents = `
     import { createServer } from 'node:http'
+    import { createServer as createTlsServer } from 'node:https'
+    import { getCACertificates } from 'node:tls'
     import { readFileSync } from 'node:fs'
     createServer().listen(0, '127.0.0.1', function () { this.close() })
-    console.log(JSON.stringify([typeof readFileSync, ...process.moduleLoadList]))`
+    console.log(JSON.stringify([typeof readFileSync, ...process.moduleLoadList]))
+    const used = getCACertificates().length > 0 && createTlsServer({}).constructor.name
+    console.log(used, process.moduleLoadList.includes('NativeModule https'))`
     await build({ ...bundleOptions, stdin: { contents, resolveDir: root }, outfile, logLevel: 'silent' })
     // Without what the test runner makes its children load.
     const { stdout } = await promisify(execFile)('env', ['-i', process.execPath, outfile])
-    const [kind, ...loaded]: string[] = JSON.parse(stdout)
+    const [line = '', used] = stdout.split('\n')
+    const [kind, ...loaded]: string[] = JSON.parse(line)
+    t.equal(used, 'Server true', 'what is called is loaded then')
     t.equal(kind, 'function')
     t.ok(
       loaded.some((name) => name.endsWith(' http')),
       'Node names what it has loaded',
     )
     t.same(
-      loaded.filter((name) => /deps\/undici|readline|fs\/promises/.test(name)),
+      loaded.filter((name) => /deps\/undici|readline|fs\/promises|Module (?:tls|https)$/.test(name)),
       [],
     )
   },
