@@ -58,7 +58,8 @@ async function serve(
 ): Promise<void> {
   const port = await freePort()
   const child = spawn(process.execPath, [join(app, `${program}.js`), ...args, '--port', String(port)], {
-    env: { ...process.env, NODE_ENV: 'production', XDG_CACHE_HOME: work },
+    // Nothing else: a variable of Node could say otherwise where compiled code goes.
+    env: { NODE_ENV: 'production', XDG_CACHE_HOME: work },
     stdio: 'ignore',
   })
   try {

@@ -1,5 +1,5 @@
 /** The compiled code of an image: taken at every start, by any user, and never written to. */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -16,13 +16,19 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { freePort } from '../../helpers/gatehouse.ts'
+import { freePort } from '../../../helpers/gatehouse.ts'
 
-const root = resolve(import.meta.dirname, '../../..')
+const root = resolve(import.meta.dirname, '../../../..')
 const skip = !existsSync(join(root, 'dist/gatehouse.js')) && 'not built: run `make build`'
 
 /** A folder that every user may enter, as an image is one. */
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-compiled-'))
+const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'gatehouse-compiled-'))
+/** The builder of an image is another user than the one who runs it; where that can be, they are here. */
+const other = { uid: 65_532, gid: 65_532 }
+const user =
+  process.getuid?.() === 0 && spawnSync(process.execPath, ['-v'], { ...other, cwd: '/' }).status === 0
+    ? other
+    : {}
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 chmodSync(folder, 0o755)
 const app = join(folder, 'app')
@@ -53,19 +59,18 @@ async function start(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Start> {
   const port = await freePort()
-  // Of another user where that can be, as the builder of an image is another one.
-  const user = process.getuid?.() === 0 ? { uid: 65_532, gid: 65_532 } : {}
   const child = spawn(process.execPath, [join(app, script), ...args, '--port', String(port)], {
     ...user,
     cwd: folder,
     env: { NODE_DEBUG_NATIVE: 'COMPILE_CACHE', TMPDIR: temp, ...env },
     stdio: 'pipe',
   })
+  const ended = once(child, 'exit')
   const printed = Promise.all([text(child.stdout), text(child.stderr)])
   while (child.exitCode === null && !(await fetch(`http://127.0.0.1:${port}`).catch(() => undefined)))
     await new Promise((resolve) => setTimeout(resolve, 20))
   child.kill('SIGTERM')
-  const [code] = await once(child, 'exit')
+  const [code] = await ended
   const lines = (await printed).join('\n').split('\n')
   const scripts = (end: RegExp) =>
     lines.flatMap((line) =>
