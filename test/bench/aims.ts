@@ -6,6 +6,8 @@ import { type Cell, table } from './vmcp/table.ts'
 
 interface Aim {
   readonly figure: string
+  /** Of the program that was measured first, on another machine of this kind; undefined: it was not measured. */
+  readonly before?: string
   readonly aim: number
   /** Higher is better; otherwise lower is. */
   readonly atLeast?: true
@@ -17,72 +19,84 @@ interface Aim {
 const aims = {
   vmcpShare: {
     figure: 'vMCP tools/call, share of direct, JSON, one core',
+    before: '0.30 to 0.34',
     aim: 0.5,
     atLeast: true,
     command: 'vmcp:throughput',
   },
   vmcpToProxy: {
     figure: "vMCP tools/call, CPU against our own proxy's",
+    before: '1.8 ×',
     aim: 1.3,
     unit: '×',
     command: 'vmcp:throughput',
   },
   eventsToJson: {
     figure: 'vMCP tools/call, CPU of event streams against JSON',
+    before: '1.35 ×',
     aim: 1.1,
     unit: '×',
     command: 'vmcp:throughput',
   },
   proxyPlain: {
     figure: 'proxy, CPU against nginx, no request log',
+    before: '2.7 ×',
     aim: 2,
     unit: '×',
     command: 'proxy:one-core',
   },
   proxyJwt: {
     figure: 'proxy, CPU against nginx, JWT known, request log',
+    before: '3.9 ×',
     aim: 2.3,
     unit: '×',
     command: 'proxy:one-core',
   },
   large1: {
     figure: '1 MB results, one at a time, share of direct',
+    before: '0.25',
     aim: 0.7,
     atLeast: true,
     command: 'vmcp:large',
   },
   large4: {
     figure: '1 MB results, four at a time, share of direct',
+    before: '0.35',
     aim: 0.7,
     atLeast: true,
     command: 'vmcp:large',
   },
   session500: {
     figure: 'added p99 at 500 calls/s, sessions',
+    before: '1.5 ms',
     aim: 1,
     unit: 'ms',
     command: 'vmcp:rates',
   },
   session2000: {
     figure: 'added p99 at 2,000 calls/s, sessions',
+    before: '12 ms',
     aim: 3,
     unit: 'ms',
     command: 'vmcp:rates',
   },
   stateless500: {
     figure: 'added p99 at 500 calls/s, stateless',
+    before: '3 ms',
     aim: 1,
     unit: 'ms',
     command: 'vmcp:rates',
   },
   stateless2000: {
     figure: 'added p99 at 2,000 calls/s, stateless',
+    before: '14 ms',
     aim: 3,
     unit: 'ms',
     command: 'vmcp:rates',
   },
   collection: {
     figure: 'garbage collection, share of the CPU of a call',
+    before: '10 %',
     aim: 4,
     unit: '%',
     command: 'vmcp:throughput',
@@ -119,39 +133,91 @@ const aims = {
   },
   startCpu: {
     figure: '`vmcp serve` to the first complete tools/list, 3 backends, CPU',
+    before: '800 ms',
     aim: 200,
     unit: 'ms',
     command: 'programs',
   },
-  version: { figure: '`gatehouse --version`', aim: 150, unit: 'ms', command: 'programs' },
+  version: { figure: '`gatehouse --version`', before: '400 ms', aim: 150, unit: 'ms', command: 'programs' },
   runtimeSize: {
     figure: 'scripts of the runtime (`dist/runtime`)',
+    before: '10.9 MB',
     aim: 4,
     unit: 'MB',
     command: 'programs',
   },
-  hooksSize: { figure: 'scripts of the hooks (`dist/hooks`)', aim: 4, unit: 'MB', command: 'programs' },
-  proxyIdle: { figure: 'RSS idle, proxy', aim: 70, unit: 'MB', command: 'programs' },
-  vmcpIdle: { figure: 'RSS idle, vMCP with 3 backends', aim: 80, unit: 'MB', command: 'programs' },
-  hooksIdle: { figure: 'RSS idle, hooks', aim: 75, unit: 'MB', command: 'programs' },
-  vmcpLoaded: { figure: 'RSS under full load, vMCP', aim: 160, unit: 'MB', command: 'programs' },
-  proxyLoaded: { figure: 'RSS under full load, proxy', aim: 130, unit: 'MB', command: 'programs' },
+  hooksSize: {
+    figure: 'scripts of the hooks (`dist/hooks`)',
+    before: '11.5 MB',
+    aim: 4,
+    unit: 'MB',
+    command: 'programs',
+  },
+  proxyIdle: { figure: 'RSS idle, proxy', before: '117 MB', aim: 70, unit: 'MB', command: 'programs' },
+  vmcpIdle: {
+    figure: 'RSS idle, vMCP with 3 backends',
+    before: '154 MB',
+    aim: 80,
+    unit: 'MB',
+    command: 'programs',
+  },
+  hooksIdle: { figure: 'RSS idle, hooks', before: '109 MB', aim: 75, unit: 'MB', command: 'programs' },
+  vmcpLoaded: {
+    figure: 'RSS under full load, vMCP',
+    before: '342 MB',
+    aim: 160,
+    unit: 'MB',
+    command: 'programs',
+  },
+  proxyLoaded: {
+    figure: 'RSS under full load, proxy',
+    before: '299 MB',
+    aim: 130,
+    unit: 'MB',
+    command: 'programs',
+  },
   idleSession: {
     figure: 'idle session after one call, RSS',
+    before: '22 to 57 KB',
     aim: 15,
     unit: 'KB',
     command: 'vmcp:idle',
   },
   openStream: {
     figure: 'open event stream of the proxy, RSS',
+    before: '35 KB',
     aim: 15,
     unit: 'KB',
     command: 'proxy:stream-memory',
   },
-  login: { figure: 'login, CPU of one signature', aim: 12, unit: '×', command: 'authserver' },
-  refresh: { figure: 'refresh, CPU of one signature', aim: 2.5, unit: '×', command: 'authserver' },
-  newToken: { figure: 'new token, CPU of one signature', aim: 1.5, unit: '×', command: 'authserver' },
-  sync50: { figure: 'hooks, sync of 50 backends, p99', aim: 1.5, unit: 'ms', command: 'hooks' },
+  login: {
+    figure: 'login, CPU of one signature',
+    before: '21.6 ×',
+    aim: 12,
+    unit: '×',
+    command: 'authserver',
+  },
+  refresh: {
+    figure: 'refresh, CPU of one signature',
+    before: '3.4 ×',
+    aim: 2.5,
+    unit: '×',
+    command: 'authserver',
+  },
+  newToken: {
+    figure: 'new token, CPU of one signature',
+    before: '2.1 ×',
+    aim: 1.5,
+    unit: '×',
+    command: 'authserver',
+  },
+  sync50: {
+    figure: 'hooks, sync of 50 backends, p99',
+    before: '2.7 ms',
+    aim: 1.5,
+    unit: 'ms',
+    command: 'hooks',
+  },
   syncMemory: {
     figure: 'hooks, memory over many syncs of 500 backends, left by each',
     aim: 100,
@@ -160,6 +226,7 @@ const aims = {
   },
   coldList: {
     figure: 'cold tools/list of 20 × 200 tools',
+    before: '326 ms',
     aim: 120,
     unit: 'ms',
     command: 'vmcp:lists',
@@ -190,15 +257,15 @@ export function costOfCall(): number | undefined {
 /** The table of what this run measured; empty when it measured none of the figures. */
 export function aimsTable(): string {
   const rows = Object.entries<Aim>(aims).flatMap(
-    ([name, { figure, aim, atLeast, unit, command }]): Cell[][] => {
+    ([name, { figure, before, aim, atLeast, unit, command }]): Cell[][] => {
       const value = measured.get(name as AimName)
       if (value === undefined) return []
       const met = atLeast ? value >= aim : value <= aim
       const cell = (text: string) => (unit === undefined ? text : `${text} ${unit}`)
-      return [[figure, cell(String(aim)), cell(digits(value)), met ? 'yes' : 'no', `\`${command}\``]]
+      return [[figure, before, cell(String(aim)), cell(digits(value)), met ? 'yes' : 'no', `\`${command}\``]]
     },
   )
-  return rows.length === 0 ? '' : table(['figure', 'aim', 'reached', 'met', 'command'], rows)
+  return rows.length === 0 ? '' : table(['figure', 'before', 'aim', 'reached', 'met', 'command'], rows)
 }
 
 function digits(value: number): string {
