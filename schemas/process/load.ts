@@ -11,7 +11,7 @@ export interface Sample {
 /** Optimizing begins when this much was done: about a thousand calls. A server that is hardly asked never gets there. */
 const busyMs = 1_500
 /**
- * At rest: this many samples, in each of which next to nothing happened. Collecting drops compiled code too, which is made anew
+ * At rest: this many samples, in each of which next to nothing happened. Collecting drops compiled code too, which is made again
  * in no time where nothing was optimized; a server that was busy would need three times the processor time for its next
  * thousands of requests, and is let alone for longer.
  */
