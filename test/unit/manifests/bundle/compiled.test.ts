@@ -10,7 +10,6 @@ import {
   readdirSync,
   renameSync,
   rmSync,
-  statSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -134,9 +133,9 @@ t.test(
     const forbidden = await start(...servers['gatehouse-hooks'], { NODE_DISABLE_COMPILE_CACHE: '1' })
     t.strictSame([forbidden.code, forbidden.taken], [0, 0])
     const named = join(temp, 'named')
-    const { code, written } = await start(...servers['gatehouse-hooks'], { NODE_COMPILE_CACHE: named })
+    const { code } = await start(...servers['gatehouse-hooks'], { NODE_COMPILE_CACHE: named })
     t.equal(code, 0)
-    t.ok(written.length > 3)
-    t.ok(statSync(named).isDirectory())
+    const written = readdirSync(named, { recursive: true, encoding: 'utf8' })
+    t.ok(written.length > 3, `${written.length} files`)
   },
 )
