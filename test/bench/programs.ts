@@ -1,8 +1,8 @@
 /**
  * The built programs: how fast they start, how large they are, and how much memory they take, idle and under load.
  *
- * `make build` first. Programs have one core, load and backends the others. Bare Node in the same run is the yardstick. Medians; idle is ten seconds after the last request. About fifty
- * seconds.
+ * `make build` first. Programs have one core, load and backends the others. Bare Node in the same run is the yardstick.
+ * Medians; idle is ten seconds after the last request. About fifty seconds.
  */
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -2,8 +2,7 @@
  * Measurements in turns. The speed of a machine changes within a minute, so what is compared is measured in short slices, one of
  * each and then again from the start; a ratio is the median of the ratios within each round.
  *
- * The order stays the same and a round is short, so that no built server rests for five seconds: it would clear up then, and is
- * slower for a while after.
+ * A round is short: a server that was not busy yet clears up after five seconds of rest.
  */
 import { progress, quantile, sorted } from '../vmcp/table.ts'
 
