@@ -80,42 +80,36 @@ function youngBytes(): number {
   )
 }
 
-t.test('load: a process that was started without optimizing compilers gets them with its work', (t) => {
-  const text = `
-    import { watchLoad } from ${JSON.stringify(resolve(import.meta.dirname, '../../../../schemas/process/index.ts'))}
+/** What a process prints that was started without optimizing compilers, and can ask whether a function of its own is optimized. */
+function printedBy(text: string): string {
+  const file = JSON.stringify(resolve(import.meta.dirname, '../../../../schemas/process/index.ts'))
+  const prelude = `
+    import { optimize, watchLoad } from ${file}
     const sum = (n) => { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
     const optimized = () => (%GetOptimizationStatus(sum) & 0b110000) !== 0
+    const until = (ms) => { const end = performance.now() + ms; while (performance.now() < end) sum(1000) }`
+  const flags = ['--no-opt', '--no-maglev', '--allow-natives-syntax', '--input-type=module']
+  return execFileSync(process.execPath, [...flags, '-e', `${prelude}\n${text}`], { encoding: 'utf8' })
+}
+
+t.test('load: a process that was started without optimizing compilers gets them with its work', (t) => {
+  const printed = printedBy(`
     watchLoad()
-    const until = (ms) => { const end = performance.now() + ms; while (performance.now() < end) sum(1000) }
     until(300)
     process.stdout.write(String(optimized()) + ' ')
     const turn = () => { until(20); if (optimized()) process.stdout.write('true'); else setTimeout(turn, 1) }
-    setTimeout(turn, 1)`
-  const stdout = execFileSync(
-    process.execPath,
-    ['--no-opt', '--no-maglev', '--allow-natives-syntax', '--input-type=module', '-e', text],
-    { encoding: 'utf8' },
-  )
-  t.equal(stdout, 'false true')
+    setTimeout(turn, 1)`)
+  t.equal(printed, 'false true')
   t.end()
 })
 
 t.test('load: what asks for optimized code gets it at once', (t) => {
-  const text = `
-    import { optimize } from ${JSON.stringify(resolve(import.meta.dirname, '../../../../schemas/process/index.ts'))}
-    const sum = (n) => { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s }
-    const optimized = () => (%GetOptimizationStatus(sum) & 0b110000) !== 0
-    const until = (ms) => { const end = performance.now() + ms; while (performance.now() < end) sum(1000) }
+  const printed = printedBy(`
     until(100)
     process.stdout.write(String(optimized()) + ' ')
     optimize()
     for (let n = 0; n < 200 && !optimized(); n++) until(20)
-    process.stdout.write(String(optimized()))`
-  const stdout = execFileSync(
-    process.execPath,
-    ['--no-opt', '--no-maglev', '--allow-natives-syntax', '--input-type=module', '-e', text],
-    { encoding: 'utf8' },
-  )
-  t.equal(stdout, 'false true')
+    process.stdout.write(String(optimized()))`)
+  t.equal(printed, 'false true')
   t.end()
 })
