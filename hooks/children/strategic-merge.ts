@@ -42,7 +42,7 @@ export function strategicMerge(base: Fields, patch: Fields, depth = 0): Fields {
   const merged = new Map<string, unknown>(Object.entries(base))
   for (const [key, value] of Object.entries(patch)) {
     if (key.startsWith('$')) continue
-    const before = Object.hasOwn(base, key) ? base[key] : undefined
+    const before = own(base, key)
     const next = mergeValue(key, before, value, depth + 1)
     if (next === undefined) merged.delete(key)
     else merged.set(key, next)

@@ -5,7 +5,7 @@
  * their own. Documents of other API groups stay as they are.
  */
 import { basename, extname } from 'node:path'
-import { apiVersion, type Fields, fieldsOf } from '../../schemas/index.ts'
+import { apiVersion, type Fields, fieldsOf, own } from '../../schemas/index.ts'
 import { objectName } from '../clients/index.ts'
 import { convertAuthzFile, isAuthzFile } from './files/authz-file.ts'
 import { convertRunConfig, isRunConfig } from './files/run-config.ts'
@@ -101,7 +101,7 @@ function convertOne({ doc, file }: SourceDocument, context: ObjectContext): One 
 function ofKind(doc: Fields, context: ObjectContext): One {
   const kind = String(doc['kind'])
   if (Object.hasOwn(kindRules, kind)) return result(idOf(doc), convertObject(doc, context))
-  const absent = Object.hasOwn(absentKinds, kind) ? absentKinds[kind] : undefined
+  const absent = own(absentKinds, kind)
   const shown =
     absent === undefined
       ? ({ field: 'kind', effect: 'refused', text: 'this kind is not known' } as const)

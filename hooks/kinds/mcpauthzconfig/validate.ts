@@ -4,6 +4,7 @@
  * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point, for MCPServer and
  * MCPRemoteProxy; a VirtualMCPServer has its own in authzConfig, and refuses a shared one with a condition.
  */
+import { own } from '../../../schemas/index.ts'
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import type { CABundleSource, MCPAuthzConfig, SecretRef, Violation } from '../../../schemas/index.ts'
 import type { Fields } from '../../kube.ts'
@@ -24,7 +25,7 @@ const checks: Readonly<Record<string, (config: Fields) => Violation[]>> = {
 }
 
 export function authzConfigViolations({ spec }: MCPAuthzConfig): Violation[] {
-  const check = Object.hasOwn(checks, spec.type) ? checks[spec.type] : undefined
+  const check = own(checks, spec.type)
   if (check) return check(spec.config)
   return [{ path: 'spec.type', message: `is not a known type; known are ${Object.keys(checks).join(', ')}` }]
 }

@@ -4,7 +4,7 @@
  * A record written by another version of this server must never be half understood, so there is no coercion.
  * Does no I/O.
  */
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, own } from '../../../schemas/index.ts'
 
 /** Returns the value when it has the shape, else undefined. */
 export type RecordShape<T> = (value: unknown) => T | undefined
@@ -57,7 +57,7 @@ export function record<const M extends Members>(members: M): RecordShape<Of<M>> 
     if (!isFields(value)) return undefined
     const out: Record<string, unknown> = {}
     for (const { name, optional, shape } of each) {
-      const given = Object.hasOwn(value, name) ? value[name] : undefined
+      const given = own(value, name)
       if (optional && given === undefined) continue
       const read = shape(given)
       if (read === undefined) return undefined

@@ -4,6 +4,7 @@
  * Flags that concern the container's life on this machine are dropped; those that change what the server may reach are
  * told. A flag that is not known leaves the program as it is, because it may take the image's name for its value.
  */
+import { own } from '../../../schemas/index.ts'
 import type { EntryContainer, Note, EntryProgram } from './entry.ts'
 import type { Unwrapped } from './bridges.ts'
 import { programName } from './package.ts'
@@ -68,7 +69,7 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
   let at = verb + 1
   for (; at < words.length && words[at]?.startsWith('-'); at++) {
     const [flag = '', attached] = splitFlag(program.args[at] ?? [])
-    const meaning = Object.hasOwn(meanings, flag) ? meanings[flag] : undefined
+    const meaning = own(meanings, flag)
     if (meaning === undefined) return undefined
     const takesValue = meaning !== 'switch' && meaning !== 'tell-switch'
     if (takesValue && !attached) at++

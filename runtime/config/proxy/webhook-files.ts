@@ -14,6 +14,7 @@ import {
   type RuntimeWebhooks,
   validateRuntime,
   type Violation,
+  own,
 } from '../../../schemas/index.ts'
 import { invalidConfig, readConfigText, readDocument } from '../common/config-file.ts'
 import { makeSecretsProvider, type SecretsProvider } from '../common/secrets.ts'
@@ -143,7 +144,7 @@ class WebhookFileReader {
       names.set(name, as)
     }
     for (const [key, given] of Object.entries(rest)) {
-      const name = Object.hasOwn(ownMembers, key) ? (ownMembers[key] ?? key) : key
+      const name = own(ownMembers, key) ?? key
       if (name !== 'timeout' || typeof given !== 'number') set(name, key, given)
       else if (given >= 1e9 && given <= 30e9 && Number.isInteger(given)) set(name, key, `${given}ns`)
       else this.#refuse(`${at}.timeout`, 'a number counts nanoseconds, 1e9 to 30e9: write 5s, or 5000000000')
@@ -164,7 +165,7 @@ class WebhookFileReader {
   #tls(value: unknown, at: string, set: (name: string, as: string, given: unknown) => void): void {
     if (!isFields(value)) return this.#refuse(at, 'expected an object')
     for (const [key, given] of Object.entries(value)) {
-      const name = Object.hasOwn(tlsMembers, key) ? tlsMembers[key] : undefined
+      const name = own(tlsMembers, key)
       if (name !== undefined) set(name, `tls_config.${key}`, given)
       else this.#refuse(`${at}.${key}`, `unknown field; known are ${Object.keys(tlsMembers).join(', ')}`)
     }

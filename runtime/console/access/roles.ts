@@ -4,6 +4,7 @@
  *
  * Policies grant what they permit; what cannot be decided is not granted.
  */
+import { own } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import type { Caller, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -132,7 +133,7 @@ function failuresIn(events: Pick<Events, 'emit'>): Failures {
 /** Values are compared exactly, with a claim that is a text or a list of texts. */
 function byClaims(claims: Caller['claims'], rules: readonly RoleRule[]): readonly Role[] {
   const granted = rules.filter(({ claim, values }) => {
-    const found = Object.hasOwn(claims, claim) ? claims[claim] : undefined
+    const found = own(claims, claim)
     const texts: readonly unknown[] = Array.isArray(found) ? found : [found]
     return texts.some((text) => typeof text === 'string' && values.includes(text))
   })

@@ -5,6 +5,7 @@
  * takes any value and gives JSON. Everything else is as in Go.
  * Source: Go text/template, "Functions"; json, fromJson, quote are added.
  */
+import { own } from '../../../schemas/index.ts'
 import type { FunctionName } from '../../../schemas/workflow/index.ts'
 import { fromJson, jsonText } from './json.ts'
 import type { TemplateMeter } from './meter.ts'
@@ -148,7 +149,7 @@ function index(value: TemplateValue, indexes: readonly TemplateValue[], meter: T
     else if (typeof item === 'string') item = byteAt(item, at, meter)
     else if (isObject(item)) {
       if (typeof at !== 'string') throw new EvaluationError(`an object has no index of type ${typeName(at)}`)
-      item = Object.hasOwn(item, at) ? item[at] : undefined
+      item = own(item, at)
     } else throw new EvaluationError(`can't index item of type ${typeName(item)}`)
   }
   return item

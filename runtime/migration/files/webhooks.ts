@@ -5,7 +5,7 @@
  * Certificates and secrets are in files and stores of that machine: the Secret that is written has their keys, with empty
  * values, and a webhook with an empty one keeps its server from starting.
  */
-import { apiVersion, type Fields, fieldsOf, isFields } from '../../../schemas/index.ts'
+import { apiVersion, type Fields, fieldsOf, isFields, own } from '../../../schemas/index.ts'
 import type { ObjectContext } from '../objects/context.ts'
 import { MigrationDraft } from '../objects/draft.ts'
 import { noteWebhooks, webhookName } from '../objects/webhook-rules.ts'
@@ -108,7 +108,7 @@ function webhookOf(entry: unknown, secret: string): unknown {
 function tlsOf(tls: unknown, reference: (part: string) => Fields): unknown {
   if (!isFields(tls)) return tls
   const members = Object.entries(tls).flatMap(([member, value]): (readonly [string, unknown])[] => {
-    const known = Object.hasOwn(tlsFiles, member) ? tlsFiles[member] : undefined
+    const known = own(tlsFiles, member)
     if (known) return isSet(value) ? [[known[1], reference(known[0])]] : []
     return [[member === 'insecure_skip_verify' ? 'insecureSkipVerify' : member, value]]
   })

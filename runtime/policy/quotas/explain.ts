@@ -1,4 +1,5 @@
 /** Which quotas count a call, for operators. The budget of a caller is not read: only how full the fullest of each quota is. */
+import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
 import { type Costs, matchesQuota, priceOf } from './matching.ts'
 
@@ -38,7 +39,7 @@ export function explainQuotas(
 }
 
 function fullest(shares: ExplainedQuotas['shares'], name: string): string {
-  const share = Object.hasOwn(shares, name) ? shares[name] : undefined
+  const share = own(shares, name)
   if (share === undefined) return ''
   return `; the fullest budget is used to ${Math.min(100, Math.floor(share * 100))} % in this window`
 }

@@ -1,4 +1,5 @@
 /** Which calls a quota counts, and what a call is said to cost. By backend and by the tool's name there, whatever clients call it. */
+import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
 
 interface Named {
@@ -15,6 +16,6 @@ export function matchesQuota({ match = {} }: Pick<Quota, 'match'>, { backend, to
 
 /** In micro-units: of the tool, else of any tool of the backend, else 0. */
 export function priceOf(costs: Costs, backend: string, tool: string): number {
-  const of = (key: string): number | undefined => (Object.hasOwn(costs, key) ? costs[key] : undefined)
+  const of = (key: string): number | undefined => own(costs, key)
   return of(`${backend}/${tool}`) ?? of(backend) ?? 0
 }

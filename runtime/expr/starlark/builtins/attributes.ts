@@ -1,4 +1,5 @@
 /** `x.name`: methods of the built-in types. */
+import { own } from '../../../../schemas/index.ts'
 import { bytesMethods } from './methods-bytes.ts'
 import { dictMethods, listMethods } from './methods-collections.ts'
 import type { Methods } from './method.ts'
@@ -24,7 +25,7 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
   return {
     names: Object.keys(methods),
     find(name: string) {
-      const method = Object.hasOwn(methods, name) ? methods[name] : undefined
+      const method = own(methods, name)
       return method && ((call: NativeCall) => method(receiver, call))
     },
   }

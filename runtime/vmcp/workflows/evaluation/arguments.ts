@@ -6,7 +6,7 @@
  * nothing else hands its value over as it is, and leaves the argument out when there is none, or null where the tool takes none.
  * Source: docs/specification/virtual-server.md#steps, steps, arguments.
  */
-import { fieldsOf, isFields } from '../../../../schemas/index.ts'
+import { fieldsOf, isFields, own } from '../../../../schemas/index.ts'
 import {
   isJsonType,
   type JsonType,
@@ -63,7 +63,7 @@ export function argumentTypes(inputSchema: unknown, names: readonly string[]): A
   const properties = fieldsOf(fieldsOf(inputSchema)['properties'])
   return Object.fromEntries(
     names.flatMap((name) => {
-      const types = typesOf(Object.hasOwn(properties, name) ? properties[name] : undefined)
+      const types = typesOf(own(properties, name))
       return types.length === 0 ? [] : [[name, types]]
     }),
   )
@@ -87,7 +87,7 @@ export function expandArguments(
     else if ('nested' in arg) {
       members.push([arg.name, expandNested(arg.nested, scope, `argument ${JSON.stringify(arg.name)}`)])
     } else {
-      const wanted = Object.hasOwn(types, arg.name) ? (types[arg.name] ?? []) : []
+      const wanted = own(types, arg.name) ?? []
       const value = expandOne(arg.template, scope, wanted, `argument ${JSON.stringify(arg.name)}`)
       if (value !== undefined) members.push([arg.name, value])
     }
