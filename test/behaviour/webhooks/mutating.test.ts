@@ -34,7 +34,7 @@ for (const era of eras) {
       t.match((await echo(ask)).text, /one.*one two/)
       const made = { text: 'one', more: 'one two' }
       t.same(last.asked[0]?.request.mcp_request.params.arguments, made)
-      t.match(rig.audit()[0]?.webhooks, [
+      t.match((await rig.audited(1))[0]?.webhooks, [
         { name: 'first', outcome: 'mutated' },
         { name: 'second', outcome: 'mutated' },
         { name: 'last', outcome: 'allowed' },

@@ -88,9 +88,9 @@ for (const era of eras) {
         `${label}: of a tool without a schema`,
       )
     }
-    const failed = server
-      .audit()
-      .filter(({ webhooks }) => webhooks?.some(({ outcome }) => outcome === 'patch'))
+    const failed = (await server.audited(2 * unfit.length)).filter(({ webhooks }) =>
+      webhooks?.some(({ outcome }) => outcome === 'patch'),
+    )
     t.equal(failed.length, unfit.length)
     t.match(failed[0]?.webhooks, [{ name: 'mask', outcome: 'patch' }])
     t.match(await server.metrics(), /gatehouse_webhook_calls[^\n]*outcome="patch"/)
@@ -103,7 +103,7 @@ for (const era of eras) {
       webhook.reply = () => patch({ op: 'replace', path: at('structuredContent/ssn'), value: 5 })
       const { response } = await ask('tools/call', { name: 'look' })
       t.same(response?.result?.['structuredContent'], { ssn: '1-2', n: 1 })
-      t.match(server.audit()[0]?.webhooks, [{ outcome: 'patch', enforced: false }])
+      t.match((await server.audited(1))[0]?.webhooks, [{ outcome: 'patch', enforced: false }])
     }
   })
 

@@ -1,5 +1,4 @@
 /** Validating webhooks, over HTTPS and in both eras: what they are asked, what their responses do, who hears of it. */
-import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { eras, type Ask } from '../../helpers/decisions/decision-rig.ts'
 import { allow, deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
@@ -41,7 +40,7 @@ for (const era of eras) {
     )
     await ask('tools/list')
     t.equal(webhook.asked.length, 3, 'lists are not asked about')
-    t.match(rig.audit()[0], {
+    t.match((await rig.audited(1))[0], {
       outcome: 'success',
       webhooks: [{ name: 'audit', phase: 'request', outcome: 'allowed' }],
     })
@@ -62,8 +61,7 @@ for (const era of eras) {
     t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
     webhook.reply = () => (res) => void res.writeHead(422).end()
     t.match((await echo(ask)).response?.error, { code: 403, message: 'call denied by a webhook' })
-    while (rig.audit().length < 3) await setTimeout(20)
-    t.match(rig.audit()[0], {
+    t.match((await rig.audited(3))[0], {
       outcome: 'denied',
       webhooks: [{ name: 'dlp', phase: 'request', outcome: 'denied', reason: 'rule-7' }],
       metadata: { extra: { denial_reason: 'webhook_denied' } },

@@ -112,7 +112,8 @@ export async function raw(port: number, text: string | Buffer): Promise<string> 
   socket.on('data', (chunk: Buffer) => parts.push(chunk))
   socket.on('error', () => {})
   socket.write(text)
-  await once(socket, 'close')
+  // Unlike `once`, which rejects with the error of a connection that the peer has cut: what came until then is the response.
+  await new Promise((resolve) => socket.once('close', resolve))
   return Buffer.concat(parts).toString('latin1')
 }
 

@@ -7,6 +7,7 @@ import { startTokenIssuer } from '../authserver/token-issuer.ts'
 import { startFixture } from '../mcp/fixture-server/index.ts'
 import { openSession, stateless } from '../mcp/wire.ts'
 import type { Ask, Era } from '../decisions/decision-rig.ts'
+import { until } from '../redis.ts'
 import { bareNames, startTestVmcp } from './vmcp.ts'
 import { certificates, type TestWebhook } from './webhook.ts'
 
@@ -43,6 +44,13 @@ export async function startWebhookRig(t: Test, webhooks: Settings, more: Setting
     await Promise.all([vmcp.close(), fixture.close(), issuer.close()])
     rmSync(folder, { recursive: true })
   })
+  const audit = (): WebhookLine[] =>
+    readFileSync(logFile, 'utf8')
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as WebhookLine)
+      .filter(({ webhooks: told }) => told)
   return {
     vmcp,
     fixture,
@@ -52,13 +60,12 @@ export async function startWebhookRig(t: Test, webhooks: Settings, more: Setting
       const session = await openSession(vmcp.url, { headers })
       return (method, params) => session.request(method, params)
     },
-    audit: (): WebhookLine[] =>
-      readFileSync(logFile, 'utf8')
-        .trim()
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as WebhookLine)
-        .filter(({ webhooks: told }) => told),
+    audit,
+    /** Lines about webhooks, once there are so many: a line is written after its response has gone. */
+    async audited(count: number): Promise<WebhookLine[]> {
+      await until(() => audit().length >= count)
+      return audit()
+    },
     metrics: async (): Promise<string> => (await fetch(`${vmcp.origin}/metrics`)).text(),
     status: async (): Promise<string> => (await fetch(`${vmcp.origin}/status`)).text(),
   }
