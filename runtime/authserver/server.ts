@@ -10,18 +10,9 @@
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
 import { type AuthServerConfig, authServerViolations, type AuthServerSecrets } from '../config/index.ts'
-import {
-  type Caller,
-  type Exchange,
-  type Fetch,
-  isLoopbackHost,
-  type Log,
-  makeFetch,
-  silentLog,
-  type Stage,
-} from '../net/index.ts'
-import type { SecretUse } from '../incoming/index.ts'
-import { fetchClientDocument, type Keys, localKeys } from '../oauth/index.ts'
+import { type Caller, type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../net/index.ts'
+import type { EmbeddedAuthServer } from '../incoming/index.ts'
+import { fetchClientDocument, localKeys } from '../oauth/index.ts'
 import type { Store } from '../store/index.ts'
 import { sessionHash } from '../observe/index.ts'
 import { makeAddressOf } from './client-address.ts'
@@ -65,21 +56,10 @@ export interface AuthServerParts {
   readonly resealAfterMs?: number
 }
 
-export interface AuthServer {
+/** What hosts see, with what only the one who owns the server may do. Its host adds the settings to it. */
+export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
-  /** The stage that handles this path (without query), or undefined when the path is the host's own. */
-  routes(path: string): Stage<Exchange> | undefined
-  /** Where users see and end what they have connected. */
-  readonly accountsUrl: string
-  /** For runtime/incoming: verifies this server's tokens without asking anybody. */
-  readonly keys: Keys
   readonly upstreamTokens: StoredUpstreamTokens
-  /** False when the grant behind the caller's token was revoked. Throws STORE_DOWN. */
-  isLive(caller: Caller): Promise<boolean>
-  /** What keeps this server from working right now; empty when it is ready. */
-  notReady(): Promise<readonly string[]>
-  /** What still needs each older HMAC secret; undefined while it is not counted. */
-  secretUses(): readonly SecretUse[] | undefined
   /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are no good. */
   reload(): Promise<void>
   /** Ends a session with its tokens, upstream ones included. False when there is none. */

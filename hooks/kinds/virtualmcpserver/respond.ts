@@ -1,7 +1,7 @@
 /**
  * The response of a virtual server's sync: status from what was built and from what the pods report.
  */
-import { parseDuration } from '../../../schemas/index.ts'
+import { type DiscoveredBackend, parseDuration } from '../../../schemas/index.ts'
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
@@ -42,13 +42,14 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const failures = conflict ? [conflict] : built.failures
   const report = context.child('ConfigMap', names.report)
   const reports = readReports(report, built.checksum ?? '', reportInterval(context))
-  const backends =
+  const backends: readonly DiscoveredBackend[] =
     built.checksum === undefined
-      ? listOf(previous['discoveredBackends'])
+      ? // As this function wrote it.
+        (listOf(previous['discoveredBackends']) as readonly DiscoveredBackend[])
       : backendStatuses(built.backends, reports, previous['discoveredBackends'], (backend) =>
           authTypeOf(built, backend),
         )
-  const { phase, message, ready, reason } = failures[0] ? blocked(failures) : phaseOf(pods, backends as never)
+  const { phase, message, ready, reason } = failures[0] ? blocked(failures) : phaseOf(pods, backends)
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
   checkExposure(context, context.spec.exposure, names.server, {
@@ -60,14 +61,14 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   setDiscovery(context, backends.length, built)
   checkReport(context, pods, report)
   checkProblems(context, reports.problems)
-  if (built.checksum !== undefined) checkExcluded(context, built.backends, backends as never)
+  if (built.checksum !== undefined) checkExcluded(context, built.backends, backends)
   return {
     status: definedFields({
       phase,
       message,
       url: toldUrl(context, addressOf(context), built.children),
       externalUrl: externalAddressOf(context),
-      backendCount: routableCount(backends as never),
+      backendCount: routableCount(backends),
       replicas: pods?.replicas ?? 0,
       selector: labelSelectorText(selectorLabels(app, context.name)),
       discoveredBackends: backends,

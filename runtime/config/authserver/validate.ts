@@ -8,6 +8,7 @@
 import { isIP } from 'node:net'
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
+import { managedParameters } from '../../oauth/index.ts'
 import type {
   AuthServerConfig,
   OAuth2UpstreamSettings,
@@ -164,14 +165,7 @@ function originOf(url: string): string {
 
 /** Parameters that the server sets itself, and those that would change how the response comes back. */
 const reservedParameters: ReadonlySet<string> = new Set([
-  'response_type',
-  'client_id',
-  'redirect_uri',
-  'scope',
-  'state',
-  'code_challenge',
-  'code_challenge_method',
-  'nonce',
+  ...managedParameters,
   'response_mode',
   'request',
   'request_uri',
