@@ -14,6 +14,10 @@ export interface ListenerLimits {
   readonly maxHeaderBytes: number
   /** How long a client may read nothing while there is something to read. */
   readonly stalledMs: number
+  /** Header blocks of all connections that are not complete. */
+  readonly maxUnfinishedBytes: number
+  /** How often these are looked at. */
+  readonly headersLookMs: number
   /** How often the two request times are checked. */
   readonly checkIntervalMs: number
 }
@@ -24,6 +28,8 @@ export const listenerLimits: ListenerLimits = {
   keepAliveTimeoutMs: 120_000,
   maxHeaderBytes: 1_048_576,
   stalledMs: 30_000,
+  maxUnfinishedBytes: 67_108_864,
+  headersLookMs: 250,
   checkIntervalMs: 1_000,
 }
 

@@ -16,8 +16,10 @@ import type { Duplex } from 'node:stream'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { nowAndThen } from './now-and-then.ts'
 import { closeInStages } from './staged-close.ts'
 import { cutStalled } from './stalled.ts'
+import { boundHeaders, type HeaderState } from './unfinished-headers.ts'
 
 export type RequestHandler = (req: IncomingMessage, res: ServerResponse) => void
 /** `res` writes a refusal on the raw socket; a handler that takes the socket over calls `res.detachSocket` first. */
@@ -58,14 +60,16 @@ export interface Listener {
 }
 
 /** What is known about one connection; reached from any response on it. */
-interface Connection {
+interface Connection extends HeaderState {
   /** Ends the long-lived response that this connection carries, or a close in stages. */
   endStream: (() => void) | undefined
   /** Of its listener: each response is the last on its connection. */
   readonly end: { isNear: boolean }
-  /** The last exchange. */
+  /** Of the last exchange. */
   req: IncomingMessage | undefined
   res: ServerResponse | undefined
+  /** Requests that came before the response to the one before was sent, and are not answered yet. */
+  pipelined: number
   /** Bytes that were received before the first one of a request: those of the TLS handshake. */
   readonly handshakeBytes: number
 }
@@ -97,10 +101,17 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   const end = { isNear: false }
+  const tellPipelined = nowAndThen(() =>
+    log.warn('a connection was cut: its client sent very many requests without waiting for a response', {
+      requests: maxPipelined,
+    }),
+  )
 
   function onRequest(req: IncomingMessage, res: ServerResponse): void {
     const connection = connections.get(req.socket)
     if (connection) {
+      if (connection.res?.writableFinished === false)
+        boundPipelined(connection, req.socket, res, tellPipelined)
       connection.req = req
       connection.res = res
       if (end.isNear) res.shouldKeepAlive = false
@@ -154,7 +165,15 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
 
   const { address, port, stop } = await open(server, options)
-  const stopLooking = cutStalled(sockets, limits.stalledMs, log)
+  const stops = [
+    cutStalled(sockets, limits.stalledMs, log),
+    boundHeaders(
+      sockets,
+      (socket) => connections.get(socket),
+      { ...limits, maxBytes: limits.maxUnfinishedBytes, lookMs: limits.headersLookMs },
+      log,
+    ),
+  ]
   let closing: Promise<void> | undefined
 
   return {
@@ -165,7 +184,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       if ('setSecureContext' in server) certificate?.unfollow(server)
       end.isNear = true
       stop?.()
-      stopLooking()
+      for (const stop of stops) stop()
       closing ??= shutDown(server, sockets, upgraded, graceMs)
       return closing
     },
@@ -221,10 +240,31 @@ function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): v
     end,
     req: undefined,
     res: undefined,
+    pipelined: 0,
+    after: undefined,
+    from: socket.bytesRead,
     handshakeBytes: socket.bytesRead,
   })
   const destroySoon = () => closeAfterResponse(socket)
   socket.destroySoon = destroySoon
+}
+
+/** No client needs so many: those that pipeline send a few ahead. */
+const maxPipelined = 512
+
+/**
+ * Cuts a connection with very many requests that are not answered. What has arrived begins in one turn of the event loop, which
+ * can be thousands of them, and each is held until those before it are answered.
+ */
+function boundPipelined(connection: Connection, socket: Socket, res: ServerResponse, tell: () => void): void {
+  if (++connection.pipelined > maxPipelined) {
+    socket.destroy()
+    tell()
+    return
+  }
+  res.once('close', () => {
+    connection.pipelined--
+  })
 }
 
 /** Whether nothing of a request has arrived. */

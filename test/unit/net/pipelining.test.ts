@@ -1,0 +1,50 @@
+/** Pipelined requests: some are answered in order; a client that sends them without end is cut, and it is told. */
+import { connect } from 'node:net'
+import t from 'tap'
+import { listen, silentLog } from '../../../runtime/net/index.ts'
+
+const request = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
+
+async function serve(isFast: boolean) {
+  const begun: number[] = []
+  const told: string[] = []
+  const listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    log: { ...silentLog, warn: (message) => void told.push(message) },
+    handler(req, res) {
+      begun.push(1)
+      req.resume()
+      if (isFast) setImmediate(() => res.end('served'))
+    },
+  })
+  const socket = connect(listener.port, '127.0.0.1')
+  socket.on('error', () => {})
+  return { begun, told, listener, socket }
+}
+
+t.test('pipelining: very many requests without a response are too many', async (t) => {
+  const { begun, told, listener, socket } = await serve(false)
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  socket.write(request.repeat(50_000))
+  await new Promise((resolve) => socket.once('close', resolve))
+  t.ok(begun.length < 3_000, `${begun.length} have begun`)
+  t.same(told, ['a connection was cut: its client sent very many requests without waiting for a response'])
+})
+
+t.test('pipelining: some hundred are answered, again and again', async (t) => {
+  const { told, listener, socket } = await serve(true)
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  let received = ''
+  socket.setEncoding('latin1')
+  for (let round = 1; round <= 10; round++) {
+    socket.write(request.repeat(300))
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+      received += String(chunk)
+      if (received.split('\r\n\r\nserved').length - 1 === round * 300) break
+    }
+  }
+  t.equal(received.split('\r\n\r\nserved').length - 1, 3_000)
+  t.same(told, [])
+  socket.destroy()
+})

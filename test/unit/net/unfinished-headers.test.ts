@@ -1,0 +1,64 @@
+/** Header blocks that are never completed: together they are bounded, and whoever sends complete ones is not cut. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import t from 'tap'
+import { listen, type Log, silentLog } from '../../../runtime/net/index.ts'
+
+const kibibyte = 1024
+
+async function serve(log: Log = silentLog) {
+  return listen({
+    host: '127.0.0.1',
+    port: 0,
+    log,
+    limits: { maxUnfinishedBytes: 200 * kibibyte, maxHeaderBytes: 64 * kibibyte, headersLookMs: 20 },
+    handler: (req, res) => void req.resume().on('end', () => res.end('served')),
+  })
+}
+
+async function begin(port: number, headerBytes: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.write(`GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'x'.repeat(headerBytes)}`)
+  return socket
+}
+
+async function served(socket: Socket): Promise<boolean> {
+  if (socket.destroyed) return false
+  socket.write('\r\n\r\n')
+  const [data] = (await Promise.race([once(socket, 'data'), once(socket, 'close')])) as [unknown]
+  return String(data).includes('served')
+}
+
+t.test('unfinished headers: the largest are cut when all are too much, and it is told once', async (t) => {
+  const told: string[] = []
+  const listener = await serve({ ...silentLog, warn: (message) => void told.push(message) })
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  const small = await begin(listener.port, 2 * kibibyte)
+  const large = await Promise.all(Array.from({ length: 10 }, () => begin(listener.port, 40 * kibibyte)))
+  await Promise.race(large.map((socket) => once(socket, 'close')))
+  const outcomes = await Promise.all(large.map(served))
+  t.ok(outcomes.filter((isServed) => !isServed).length >= 7, 'down to half of the bound')
+  t.ok(await served(small), 'a small one is served')
+  t.match(told, ['connections were cut: their header blocks, none complete, took too much memory together'])
+})
+
+t.test('unfinished headers: connections that have sent much, all of it complete, are not cut', async (t) => {
+  const listener = await serve()
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  const sockets = await Promise.all(Array.from({ length: 10 }, () => begin(listener.port, 4 * kibibyte)))
+  for (const socket of sockets) t.ok(await served(socket))
+  for (let round = 0; round < 4; round++) {
+    for (const socket of sockets) {
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: x\r\nX-A: ${'x'.repeat(10 * kibibyte)}\r\nContent-Length: 50000\r\n\r\n`,
+      )
+      socket.write('y'.repeat(50_000))
+      const [data] = (await once(socket, 'data')) as [Buffer]
+      t.match(String(data), /served/)
+    }
+  }
+  t.notOk(sockets.some((socket) => socket.destroyed))
+  for (const socket of sockets) socket.destroy()
+})
