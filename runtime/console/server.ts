@@ -120,7 +120,7 @@ async function readJson(exchange: ConsoleExchange): Promise<void> {
   if (found.route.method !== 'POST' || !hasBody(req)) return
   if (!/^application\/json\s*(?:;|$)/i.test(req.headers['content-type'] ?? ''))
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'send application/json' })
-  await readBody(exchange, maxBodyBytes)
+  await readBody(exchange, { maxBytes: maxBodyBytes })
   try {
     exchange.json = JSON.parse(exchange.body.toString())
   } catch {

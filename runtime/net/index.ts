@@ -17,6 +17,7 @@ export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'
+export { ownMemory } from './load/body-memory.ts'
 export { LoadControl } from './load/load.ts'
 export type { LoadLimits } from './load/limits.ts'
 export { type Overload, overloadSpells } from './load/spells.ts'

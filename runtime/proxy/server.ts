@@ -186,7 +186,7 @@ function makeHandler(
       guard: guard.check,
       ...(incoming ? { authenticate: incoming.stage } : {}),
       parse(exchange) {
-        const pending = readBody(exchange, maxBytes)
+        const pending = readBody(exchange, { maxBytes, memory: load.bodies })
         return pending ? pending.then(() => checkBody(exchange, target)) : undefined
       },
       turn: (exchange) => load.turn(exchange),
@@ -214,7 +214,7 @@ function tellOverload(log: Log, { isOn, refused }: Overload): void {
   if (!isOn) log.info('no request is refused for overload any more', { refused })
   else
     log.warn('requests are refused: more arrive than this proxy can take', {
-      hint: 'give it more CPU, --workers or replicas',
+      hint: 'give it more CPU, --workers or replicas; where bodies are large, more memory',
     })
 }
 

@@ -58,7 +58,7 @@ export function queryOf(exchange: Exchange): Parameters {
 
 /** Reads a form body. Refuses other content types and repeated parameters with `invalid_request`. */
 export async function formOf(exchange: Exchange): Promise<Parameters> {
-  await readBody(exchange, maxBodyBytes)
+  await readBody(exchange, { maxBytes: maxBodyBytes })
   const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
   if (type !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'the body must be application/x-www-form-urlencoded')
@@ -68,7 +68,7 @@ export async function formOf(exchange: Exchange): Promise<Parameters> {
 
 /** Takes a body that is allowed but says nothing off the connection. */
 export async function readBodyIfAny(exchange: Exchange): Promise<void> {
-  await readBody(exchange, maxBodyBytes)
+  await readBody(exchange, { maxBytes: maxBodyBytes })
 }
 
 export function refuseRepeated(parameters: Parameters): void {

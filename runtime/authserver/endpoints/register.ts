@@ -115,7 +115,7 @@ function fits(client: RegisteredClient, presented: string): boolean {
 }
 
 async function readMetadata(exchange: Exchange): Promise<JsonRecord> {
-  await readBody(exchange, maxBodyBytes)
+  await readBody(exchange, { maxBytes: maxBodyBytes })
   const type = exchange.req.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase()
   const refusal = new OAuthError(
     'invalid_client_metadata',

@@ -6,6 +6,8 @@
  * connection in stages, so that the client gets to read it. Framing itself (conflicting lengths, bad chunks) is refused
  * by the HTTP parser, see listen.ts.
  *
+ * What bodies of all requests hold together is bounded as well, see ../load/body-memory.ts: OVERLOADED.
+ *
  * Coded bodies are refused, because what is checked must be what the next server reads: a content coding is
  * UNSUPPORTED_MEDIA_TYPE, a transfer coding other than chunked NOT_IMPLEMENTED.
  * Source: reference limits of docs/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 sections 6.1
@@ -17,17 +19,25 @@ import { optimize } from '../../../schemas/process/index.ts'
 import { refuseCodedRequest } from '../content-coding.ts'
 import type { Exchange } from '../exchange.ts'
 import { maxBodyBytes } from '../limits.ts'
+import { type BodyMemory, type HeldBody, smallBodyBytes } from '../load/body-memory.ts'
 import { Pieces } from '../pieces.ts'
 
 const empty: Buffer = Buffer.alloc(0)
 /** To read one takes long enough for others to notice, in code that is not optimized. */
 const largeBytes = 64 * 1024
 
+export interface BodyOptions {
+  readonly maxBytes?: number
+  /** Where bodies of more than a few kilobytes are counted. */
+  readonly memory?: BodyMemory
+}
+
 /**
  * Fills `exchange.body`. Returns without a promise when the request has no body.
- * Throws, or rejects with, BAD_REQUEST or what `refuseBodyByHead` throws.
+ * Throws, or rejects with, BAD_REQUEST, OVERLOADED or what `refuseBodyByHead` throws.
  */
-export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): void | Promise<void> {
+export function readBody(exchange: Exchange, options: BodyOptions = {}): void | Promise<void> {
+  const { maxBytes = maxBodyBytes, memory } = options
   const { req, res } = exchange
   const declared = req.headers['content-length']
   if (declared === undefined && req.headers['transfer-encoding'] === undefined) {
@@ -36,7 +46,7 @@ export function readBody(exchange: Exchange, maxBytes: number = maxBodyBytes): v
   }
   refuseBodyByHead(exchange, maxBytes)
   sayContinue(req, res)
-  return collect(exchange, maxBytes)
+  return collect(exchange, maxBytes, memory)
 }
 
 /**
@@ -74,32 +84,52 @@ function sayContinue(req: IncomingMessage, res: ServerResponse): void {
   if (expect !== undefined && expect.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 }
 
-function collect(exchange: Exchange, maxBytes: number): Promise<void> {
+function collect(exchange: Exchange, maxBytes: number, memory: BodyMemory | undefined): Promise<void> {
   const { req, res } = exchange
   return new Promise((resolve, reject) => {
-    const pieces = new Pieces()
+    let pieces = new Pieces()
+    let held: HeldBody | undefined
 
     // Listeners stay: to take them away costs as much as to add them.
     let isOver = false
+    function refuse(error: unknown): void {
+      isOver = true
+      pieces = new Pieces()
+      // What is left of the body is not read.
+      res.shouldKeepAlive = false
+      reject(error)
+    }
+
+    /** Counts a chunk that makes the body more than small, and what came before it. */
+    function hold(memory: BodyMemory, chunkBytes: number): void {
+      const isFirst = held === undefined
+      held ??= memory.begin(exchange, refuse)
+      memory.take(held, isFirst ? pieces.size : chunkBytes)
+    }
+
     req.on('data', (chunk: Buffer) => {
       if (isOver) return
       pieces.add(chunk)
-      if (pieces.size <= maxBytes) return
-      isOver = true
-      reject(tooLarge(res))
+      if (pieces.size > maxBytes) return refuse(tooLarge(res))
+      if (pieces.size <= smallBodyBytes || !memory) return
+      try {
+        hold(memory, chunk.length)
+      } catch (error) {
+        refuse(error)
+      }
     })
     req.on('end', () => {
       if (isOver) return
       isOver = true
+      if (held) memory?.arrived(held)
       if (pieces.size > largeBytes) optimize()
       exchange.body = pieces.whole()
       resolve()
     })
     // Node emits no 'error' of a cut request where nobody listens for that.
     req.on('close', () => {
-      if (isOver) return
-      isOver = true
-      reject(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
+      if (!isOver)
+        refuse(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
     })
   })
 }

@@ -2,6 +2,8 @@
  * The numbers of overload protection, in one table. None counts requests in flight: what waits for a backend, for a user or
  * for the next event is no load, however long it takes.
  */
+import { bodyBytesOf, ownMemory } from './body-memory.ts'
+
 export interface LoadLimits {
   /** So many that arrive in one turn or wait are never refused: what holds up so few is something else than their number. */
   readonly few: number
@@ -19,6 +21,8 @@ export interface LoadLimits {
   readonly maxWaiting: number
   /** Bodies of requests that wait, in bytes. */
   readonly maxWaitingBytes: number
+  /** Bodies of all requests from their arrival until their response is over, in bytes; small ones are not counted. */
+  readonly maxBodiesBytes: number
   /** Refusals that wait. */
   readonly maxHeld: number
 }
@@ -32,5 +36,6 @@ export const loadLimits: LoadLimits = {
   longTurnMs: 250,
   maxWaiting: 20_000,
   maxWaitingBytes: 67_108_864,
+  maxBodiesBytes: bodyBytesOf(ownMemory()),
   maxHeld: 10_000,
 }

@@ -16,6 +16,7 @@ import type { IncomingMessage } from 'node:http'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../exchange.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
+import { BodyMemory } from './body-memory.ts'
 import { CallerQueue, type Flow } from './caller-queue.ts'
 import { type LoadLimits, loadLimits } from './limits.ts'
 import { Mean } from './mean.ts'
@@ -37,6 +38,8 @@ const maxHints = 10_000
 const hintLength = 128
 
 export class LoadControl {
+  /** What bodies of requests hold. */
+  readonly bodies: BodyMemory
   readonly #limits: LoadLimits
   readonly #now: () => number
   readonly #afterTurn: (work: () => void) => void
@@ -64,6 +67,11 @@ export class LoadControl {
     this.#now = options.now ?? (() => performance.now())
     this.#afterTurn = options.afterTurn ?? setImmediate
     this.#onRefused = options.onRefused ?? (() => {})
+    this.bodies = new BodyMemory({
+      maxBytes: this.#limits.maxBodiesBytes,
+      now: this.#now,
+      refusal: () => this.#refusal(),
+    })
   }
 
   /** Requests that wait for their turn. */
@@ -127,6 +135,12 @@ export class LoadControl {
     return this.#refusals.refuse(this.#refusalsPerTurn)
   }
 
+  /** A refusal that cannot wait. */
+  #refusal(): Error {
+    this.#onRefused()
+    return this.#refusals.error()
+  }
+
   get #refusalsPerTurn(): number {
     return this.#startsPerTurn * this.#limits.refusalsPerStart
   }
@@ -166,8 +180,7 @@ export class LoadControl {
         this.#begun++
       } else {
         // All took longer than was expected: what follows must not wait longer still.
-        this.#onRefused()
-        waiting.refuse(this.#refusals.error())
+        waiting.refuse(this.#refusal())
       }
     }
   }

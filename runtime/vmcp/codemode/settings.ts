@@ -1,6 +1,7 @@
 /** The settings of scripts. Source: docs/specification/virtual-server.md#codeMode, config.codeMode. */
 import { type CodeMode, timerMs, withDefaults } from '../../../schemas/index.ts'
-import { ownMemory, type PoolOptions } from '../workers/index.ts'
+import { ownMemory } from '../../net/index.ts'
+import type { PoolOptions } from '../workers/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number

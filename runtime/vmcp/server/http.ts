@@ -63,7 +63,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       limits: checkHead,
       guard: (exchange) => parts.originGuard().check(exchange),
       authenticate: (exchange) => parts.authenticator().stage(exchange),
-      parse,
+      parse: (exchange) => parse(parts, exchange),
       turn: (exchange) => parts.load.turn(exchange),
       ...(parts.relay ? { authorize: parts.relay } : {}),
       dispatch: (exchange) => dispatch(parts, exchange),
@@ -115,10 +115,10 @@ function notAllowed(path: string): GatehouseError {
 }
 
 /** Reads the message and tells the eras apart. GET and DELETE have none. */
-function parse(exchange: VmcpExchange): void | Promise<void> {
+function parse({ load }: HttpParts, exchange: VmcpExchange): void | Promise<void> {
   if (exchange.req.method === 'OPTIONS') throw notAllowed(exchange.path)
   if (exchange.req.method !== 'POST') return
-  const pending = readBody(exchange)
+  const pending = readBody(exchange, { memory: load.bodies })
   return pending ? pending.then(() => readMessage(exchange)) : readMessage(exchange)
 }
 

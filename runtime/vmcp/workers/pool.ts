@@ -5,19 +5,12 @@
  * caller gets all workers. A task that waits for a user parks: it keeps its worker and gives its slot back, so that
  * others run. What parked tasks hold is bounded too. A worker whose task was ended from outside is terminated.
  */
-import { totalmem } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { optimize } from '../../../schemas/process/index.ts'
 import type { PoolOptions } from './options.ts'
 import { WorkerSlots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
-
-/** The container's memory limit when there is one; systems without one response zero or more than there is. */
-export function ownMemory(): number {
-  const limit = process.constrainedMemory()
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem()
-}
 
 /** A worker for the time of one task. */
 export interface Lease {

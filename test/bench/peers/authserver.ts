@@ -21,7 +21,7 @@ const pem = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const secrets = { signingKeys: [pem], hmacSecrets: [randomBytes(48)] }
 
 async function baseline(exchange: Exchange): Promise<void> {
-  await readBody(exchange, 65_536)
+  await readBody(exchange, { maxBytes: 65_536 })
   const token = await new SignJWT({ sub: 'alice', jti: randomUUID() })
     .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt' })
     .setExpirationTime('1h')

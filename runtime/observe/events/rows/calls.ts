@@ -24,7 +24,7 @@ export const callRows = {
       open: refusing
         ? {
             message: 'requests are refused: more arrive than this server can take',
-            fix: 'give it more CPU, workers (operational.workers) or replicas, or find who calls so often: the audit log names callers, and rateLimiting bounds them',
+            fix: 'give it more CPU, workers (operational.workers) or replicas, or find who calls so often: the audit log names callers, and rateLimiting bounds them. Where its bodies are large (docs/limits.md, Overload), memory is what it lacks',
           }
         : undefined,
     }),

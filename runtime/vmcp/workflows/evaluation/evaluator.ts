@@ -8,17 +8,10 @@
  */
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import type { Log } from '../../../net/index.ts'
+import { type Log, ownMemory } from '../../../net/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import type { OperationClient } from '../../pipeline/operation.ts'
-import {
-  callerOf,
-  type Lease,
-  ownMemory,
-  type PoolOptions,
-  WorkerPool,
-  workflowWorker,
-} from '../../workers/index.ts'
+import { callerOf, type Lease, type PoolOptions, WorkerPool, workflowWorker } from '../../workers/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
 import { shared } from './bytes.ts'
 import { evaluate } from './evaluate.ts'
