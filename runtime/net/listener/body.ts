@@ -89,6 +89,7 @@ function collect(exchange: Exchange, maxBytes: number, memory: BodyMemory | unde
   return new Promise((resolve, reject) => {
     let pieces = new Pieces()
     let held: HeldBody | undefined
+    let counted = 0
 
     // Listeners stay: to take them away costs as much as to add them.
     let isOver = false
@@ -100,20 +101,20 @@ function collect(exchange: Exchange, maxBytes: number, memory: BodyMemory | unde
       reject(error)
     }
 
-    /** Counts a chunk that makes the body more than small, and what came before it. */
-    function hold(memory: BodyMemory, chunkBytes: number): void {
-      const isFirst = held === undefined
+    /** Counts what has arrived since the last time. */
+    function hold(memory: BodyMemory): void {
       held ??= memory.begin(exchange, refuse)
-      memory.take(held, isFirst ? pieces.size : chunkBytes)
+      memory.take(held, pieces.size - counted)
+      counted = pieces.size
     }
 
     req.on('data', (chunk: Buffer) => {
       if (isOver) return
       pieces.add(chunk)
       if (pieces.size > maxBytes) return refuse(tooLarge(res))
-      if (pieces.size <= smallBodyBytes || !memory) return
+      if (!memory || pieces.size - counted <= smallBodyBytes) return
       try {
-        hold(memory, chunk.length)
+        hold(memory)
       } catch (error) {
         refuse(error)
       }

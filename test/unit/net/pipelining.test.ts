@@ -5,7 +5,7 @@ import { listen, silentLog } from '../../../runtime/net/index.ts'
 
 const request = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}'
 
-async function serve(isFast: boolean) {
+async function serve({ responds }: { readonly responds: boolean }) {
   const begun: number[] = []
   const told: string[] = []
   const listener = await listen({
@@ -15,7 +15,7 @@ async function serve(isFast: boolean) {
     handler(req, res) {
       begun.push(1)
       req.resume()
-      if (isFast) setImmediate(() => res.end('served'))
+      if (responds) setImmediate(() => res.end('served'))
     },
   })
   const socket = connect(listener.port, '127.0.0.1')
@@ -24,7 +24,7 @@ async function serve(isFast: boolean) {
 }
 
 t.test('pipelining: very many requests without a response are too many', async (t) => {
-  const { begun, told, listener, socket } = await serve(false)
+  const { begun, told, listener, socket } = await serve({ responds: false })
   t.teardown(() => listener.close({ graceMs: 0 }))
   socket.write(request.repeat(50_000))
   await new Promise((resolve) => socket.once('close', resolve))
@@ -33,7 +33,7 @@ t.test('pipelining: very many requests without a response are too many', async (
 })
 
 t.test('pipelining: some hundred are answered, again and again', async (t) => {
-  const { told, listener, socket } = await serve(true)
+  const { told, listener, socket } = await serve({ responds: true })
   t.teardown(() => listener.close({ graceMs: 0 }))
   let received = ''
   socket.setEncoding('latin1')
