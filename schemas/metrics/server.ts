@@ -116,7 +116,7 @@ export const serverMetrics = {
     name: 'gatehouse_overload_refusals',
     kind: 'counter',
     observed: true,
-    help: 'Requests refused with 503 because they would have had to wait too long',
+    help: 'Requests refused with 503 because they would have had to wait too long, or because there was no memory for their bodies',
     labels: [],
   },
   backendHealth: {
