@@ -169,7 +169,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     cutStalled(sockets, limits.stalledMs, log),
     boundHeaders(
       sockets,
-      (socket) => connections.get(socket),
+      // What an upgraded socket carries is no header block.
+      (socket) => (upgraded.has(socket) ? undefined : connections.get(socket)),
       { ...limits, maxBytes: limits.maxUnfinishedBytes, lookMs: limits.headersLookMs },
       log,
     ),

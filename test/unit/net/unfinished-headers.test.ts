@@ -1,6 +1,7 @@
 /** Header blocks that are never completed: together they are bounded, and whoever sends complete ones is not cut. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { listen, type Log, silentLog } from '../../../runtime/net/index.ts'
 
@@ -13,6 +14,15 @@ async function serve(log: Log = silentLog) {
     log,
     limits: { maxUnfinishedBytes: 200 * kibibyte, maxHeaderBytes: 64 * kibibyte, headersLookMs: 20 },
     handler: (req, res) => void req.resume().on('end', () => res.end('served')),
+    onUpgrade(_req, res, socket) {
+      res.detachSocket(socket)
+      socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
+      let received = 0
+      socket.on('data', (data: Buffer) => {
+        received += data.length
+        if (received === 50 * kibibyte) socket.write('all')
+      })
+    },
   })
 }
 
@@ -62,3 +72,25 @@ t.test('unfinished headers: connections that have sent much, all of it complete,
   t.notOk(sockets.some((socket) => socket.destroyed))
   for (const socket of sockets) socket.destroy()
 })
+
+t.test('unfinished headers: what upgraded connections carry does not count', async (t) => {
+  const listener = await serve()
+  t.teardown(() => listener.close({ graceMs: 0 }))
+  const sockets = await Promise.all(Array.from({ length: 10 }, () => upgrade(listener.port)))
+  for (const socket of sockets) {
+    socket.write('y'.repeat(50 * kibibyte))
+    await once(socket, 'data')
+  }
+  // Looked at ten times meanwhile.
+  await setTimeout(200)
+  t.notOk(sockets.some((socket) => socket.destroyed || socket.readableEnded))
+  for (const socket of sockets) socket.destroy()
+})
+
+async function upgrade(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  await once(socket, 'data')
+  return socket
+}
