@@ -3,8 +3,9 @@
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import { below, type Violation } from '../validation/violations.ts'
-import { parseTemplate, type Path, pathsRead, TemplateError } from './template/index.ts'
+import { below, shapeOf, type Violation } from '../validation/violations.ts'
+import { parseTemplate, type Path, pathsRead, type Template, TemplateError } from './template/index.ts'
+import { conditionIn } from './typed-text.ts'
 
 export interface TemplateRead {
   /** Path of the template in the document. */
@@ -31,11 +32,13 @@ const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
   const violations: Violation[] = []
   const reads: TemplateRead[] = []
-  for (const { at, text, reader, isInner } of textsOf(tool, path)) {
+  for (const { at, text, reader, isInner, isCondition } of textsOf(tool, path)) {
     try {
-      const paths = pathsRead(parseTemplate(text))
+      const template = parseTemplate(text)
+      const paths = pathsRead(template)
       reads.push(...paths.map((read) => ({ path: read, at, reader })))
       violations.push(...rootViolations(paths, at, isInner))
+      if (isCondition) violations.push(...conditionViolations(template, text, at))
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
       violations.push({ path: at, message: `is not a template: ${error.message}` })
@@ -56,12 +59,20 @@ function rootViolations(paths: readonly Path[], at: string, isInner: boolean): V
   })
 }
 
+/** A condition without an action says the same in every run. */
+function conditionViolations({ body }: Template, text: string, at: string): Violation[] {
+  if (text === '' || conditionIn(text) !== undefined || body.some(({ kind }) => kind !== 'text')) return []
+  const message = `must be true, false or a template that gives one of them, such as {{eq .params.a 1}}, found ${shapeOf(text)}`
+  return [{ path: at, message }]
+}
+
 interface Text {
   readonly at: string
   readonly text: string
   readonly reader: string | undefined
   /** True for the inner step of a forEach. */
   readonly isInner: boolean
+  readonly isCondition?: boolean
 }
 
 function* textsOf({ steps, output, nestedTemplates }: CompositeTool, path: string): Iterable<Text> {
@@ -75,12 +86,12 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
   const own = { reader: step.id, isInner: false }
   const { condition, message, collection } = step
   for (const [name, text] of Object.entries({ condition, message, collection })) {
-    if (text !== undefined) yield { at: `${path}.${name}`, text, ...own }
+    if (text !== undefined) yield { at: `${path}.${name}`, text, ...own, isCondition: name === 'condition' }
   }
   yield* argumentTexts(step.arguments, `${path}.arguments`, own, depth)
   const inner = { reader: step.id, isInner: true }
   if (step.step?.condition !== undefined)
-    yield { at: `${path}.step.condition`, text: step.step.condition, ...inner }
+    yield { at: `${path}.step.condition`, text: step.step.condition, ...inner, isCondition: true }
   yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner, depth)
 }
 

@@ -2,7 +2,7 @@
  * Templates of one place in a workflow: expanding one, and what is said when that fails. Everything here throws
  * WorkLimitError when the meter has no more.
  */
-import type { Template } from '../../../../schemas/workflow/index.ts'
+import { conditionIn, type Template } from '../../../../schemas/workflow/index.ts'
 import {
   EvaluationError,
   expand,
@@ -46,23 +46,12 @@ export function guarded<T>(where: string, work: () => T): T {
   }
 }
 
-const responses: ReadonlyMap<string, boolean> = new Map([
-  ['true', true],
-  ['True', true],
-  ['TRUE', true],
-  ['false', false],
-  ['False', false],
-  ['FALSE', false],
-])
-
 /**
- * True unless there is a condition that says otherwise; white space around its response does not count. Throws StepError for
- * any other answer.
- * Source: docs/specification/virtual-server.md#steps, steps, condition.
+ * True unless there is a condition that says otherwise. Throws StepError for one that says neither true nor false.
  */
 export function isWanted(condition: Template | undefined, scope: ExpansionScope): boolean {
   if (!condition) return true
-  const response = responses.get(expandText(condition, scope, 'condition').trim())
+  const response = conditionIn(expandText(condition, scope, 'condition'))
   if (response === undefined) throw new StepError("condition must evaluate to 'true' or 'false'")
   return response
 }
