@@ -11,7 +11,7 @@ import { hooksServer } from '../server.ts'
 import { settings as allSettings } from '../settings/settings.ts'
 import { chartValues } from '../settings/values.ts'
 import { installationTest } from './test-pod.ts'
-import { clusterTemplate, definitionsTemplate, notesTemplate } from './texts.ts'
+import { clusterTemplate, definitionsTemplate, notesTemplate, rulesTemplate } from './texts.ts'
 import { valuesFile, valuesSchema } from './values-files.ts'
 import { jsonFile, templateFile, yamlFile, yamlValue } from '../yaml.ts'
 
@@ -64,6 +64,7 @@ function templates({ version, kinds, hooked }: FilesInput): [string, string][] {
     ['metacontroller.yaml', templateFile(metacontroller(hooked, values), '.Values.metacontroller.enabled')],
     ['test.yaml', templateFile(installationTest(values))],
     ['cluster.yaml', clusterTemplate],
+    ['rules.yaml', rulesTemplate],
     ['definitions.yaml', definitionsTemplate],
     ['NOTES.txt', notesTemplate],
     ['service-monitor.yaml', templateFile(monitoring(values), '.Values.serviceMonitor.enabled')],

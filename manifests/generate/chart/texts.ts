@@ -73,6 +73,17 @@ ${needs.map((one) => need(...one)).join('\n')}
 {{- end }}
 `
 
+const hours = (path: string) => `(trimSuffix "h" .Values.${path} | int64)`
+
+/** Rules between values, which a schema cannot say. Durations in other units than hours are compared by the job, and by cert-manager. */
+export const rulesTemplate = `{{- /* Written by manifests/generate. Rules between values, which values.schema.json cannot say. */}}
+{{- if and (regexMatch "^[0-9]+h$" .Values.certificates.lifetime) (regexMatch "^[0-9]+h$" .Values.certificates.renewBefore) }}
+{{- if ge ${hours('certificates.renewBefore')} ${hours('certificates.lifetime')} }}
+{{- fail (printf "\\n\\ncertificates.renewBefore is %s: it must be shorter than certificates.lifetime, which is %s.\\n" .Values.certificates.renewBefore .Values.certificates.lifetime) }}
+{{- end }}
+{{- end }}
+`
+
 /** What Helm prints after an install or upgrade. */
 export const notesTemplate = `Gatehouse {{ .Chart.AppVersion }} is in the namespace {{ .Release.Namespace }}:
 

@@ -30,6 +30,10 @@ const labelRules = {
     not: { pattern: '^(app\\.kubernetes\\.io/(name|component|part-of|version)|gatehouse\\.dev/)' },
   },
 }
+/** Five fields, or one word: the form, short enough for Helm to print. Which numbers a field may have, the API server says. */
+const cronField = '[0-9A-Za-z*?,/-]+'
+const schedule = { pattern: `^(@[a-z]+|${cronField}( +${cronField}){4})$` }
+const duration = { pattern: '^([0-9]+(\\.[0-9]+)?(s|m|h))+$' }
 const secretNames = { type: 'string', pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$' }
 
 /** In the order of `values.yaml`. */
@@ -157,13 +161,20 @@ const objectSettings: readonly Setting[] = [
   {
     path: 'certificates.schedule',
     default: '17 3 * * *',
+    rules: schedule,
     comment: 'When certificates are looked after; a rotation takes three of these turns.',
   },
-  { path: 'certificates.lifetime', default: '2160h', comment: 'Validity of a certificate.' },
+  {
+    path: 'certificates.lifetime',
+    default: '2160h',
+    rules: duration,
+    comment: 'Validity of a certificate.',
+  },
   {
     path: 'certificates.renewBefore',
     default: '720h',
-    comment: 'Rotation starts when less than this is left.',
+    rules: duration,
+    comment: 'Rotation starts when less than this is left; shorter than lifetime.',
   },
   {
     path: 'metacontroller.enabled',

@@ -241,6 +241,12 @@ await t.test('values.schema.json: takes the defaults, refuses the misspelt and t
   const refused = (section: string, given: object) =>
     t.notOk(validate({ ...values, [section]: given }), JSON.stringify(given))
   refused('certificates', { mode: 'selfsigned' })
+  for (const schedule of ['nonsense', '', '* * * *', '* * * * * *', '17 3 * * "'])
+    refused('certificates', { schedule })
+  for (const schedule of ['*/15 * * * *', '17 3 * * Mon-Fri', '0,30 0-6/2 1 JAN *', '@daily'])
+    t.ok(validate({ ...values, certificates: { schedule } }), schedule)
+  for (const duration of ['90d', '2160', '', 'soon', '-1h'])
+    for (const name of ['lifetime', 'renewBefore']) refused('certificates', { [name]: duration })
   refused('hooks', { replicas: 0 })
   refused('redis', { address: 'redis' })
   refused('redis', { address: '', secretName: 'cache' })

@@ -99,6 +99,19 @@ await t.test('helm template: what values.schema.json refuses', { skip }, async (
   t.match(ran.stderr, 'replica')
 })
 
+await t.test('helm template: certificates that would be renewed at once are refused', { skip }, async (t) => {
+  const certificates = (lifetime: string, renewBefore: string) =>
+    template('--set', `certificates.lifetime=${lifetime},certificates.renewBefore=${renewBefore}`)
+  const ran = certificates('24h', '24h')
+  t.equal(ran.code, 1)
+  t.match(
+    ran.stderr,
+    'certificates.renewBefore is 24h: it must be shorter than certificates.lifetime, which is 24h',
+  )
+  t.equal(certificates('100h', '24h').code, 0, 'numbers, not texts, are compared')
+  t.equal(certificates('90m', '24m').code, 0)
+})
+
 await t.test(
   'helm template: definitions are objects of the release, and stay when it goes',
   { skip },
