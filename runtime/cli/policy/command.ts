@@ -71,7 +71,6 @@ function addTest(policy: Command): void {
     .action(async (options: TestOptions) => {
       const runs = []
       const fixtures = readFixtures(options.filename)
-      if (fixtures.length === 0) throw invalidConfig(`${options.filename.join(', ')}: no tests in it`)
       for (const { file, policies, tests } of fixtures) {
         const beside = policies === undefined ? [] : [resolve(dirname(file), policies)]
         const paths = options.policies.length > 0 ? options.policies : beside

@@ -22,12 +22,14 @@ type Kind = keyof typeof actions
 
 const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
-/** Throws INVALID_CONFIG naming every mistake with its file. */
+/** Throws INVALID_CONFIG naming every mistake with its file and line. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
   const manifests = readManifests(paths, () => standardText('-f'))
   const read = manifests.map((manifest) => readOne(manifest))
-  const mistakes = read.flatMap(({ violations, file }) =>
-    violations.length === 0 ? [] : [`${file}:\n${formatViolations(violations)}`],
+  const mistakes = read.flatMap(({ violations, file }, index) =>
+    violations.map(
+      (violation) => `${file}:${manifests[index]?.lineOf(violation.path)}: ${formatViolations([violation])}`,
+    ),
   )
   if (mistakes.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: mistakes.join('\n') })
   return read

@@ -48,9 +48,9 @@ t.test('test: passes, names idle policies, and fails with what was expected', as
   const broken = await runGatehouse(['policy', 'test', '-f', join(folder, 'broken.yaml')])
   t.equal(broken.code, 2)
   for (const message of [
-    'tests[0].name: must be a text',
-    'tests[0].call.promt: is not known; known are tool, prompt, resource, backend, original, arguments, hints',
-    'tests[0].expect: must be allow or deny',
+    'broken.yaml:2: tests[0].name: must be a text',
+    'broken.yaml:3: tests[0].call.promt: is not known; known are tool, prompt, resource, backend, original, arguments, hints',
+    'broken.yaml:4: tests[0].expect: must be allow or deny',
   ])
     t.match(broken.stderr, message)
 })
