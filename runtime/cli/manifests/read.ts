@@ -5,7 +5,7 @@
  * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are skipped.
  * Does not validate: that is the webhook's code.
  */
-import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { byText, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
 import { readYaml, systemReason } from '../../config/index.ts'
@@ -30,8 +30,14 @@ const extensions = /\.(ya?ml|json)$/
 export function readManifests(paths: readonly string[], stdin: () => string): Manifest[] {
   const errors: string[] = []
   const manifests = paths.flatMap((path) => {
-    if (path === '-') return documentsOf('-', stdin(), errors)
-    return manifestFiles(path).flatMap((file) => documentsOf(file, textOf(file), errors))
+    const found = errors.length
+    const documents =
+      path === '-'
+        ? documentsOf('-', stdin(), errors)
+        : manifestFiles(path).flatMap((file) => documentsOf(file, textOf(file), errors))
+    // As in a pipe whose first program failed: nothing to check is not the same as nothing wrong.
+    if (documents.length === 0 && errors.length === found) errors.push(`${path}: no document in it`)
+    return documents
   })
   if (errors.length > 0) throw invalidConfig(errors.join('\n'))
   return manifests
@@ -64,7 +70,7 @@ function statusOf(path: string): Stats | undefined {
 }
 
 function walk(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true })
+  return entriesOf(folder)
     .filter((entry) => !entry.name.startsWith('.') && entry.name !== 'node_modules')
     .sort((a, b) => byText(a.name, b.name))
     .flatMap((entry) => {
@@ -72,6 +78,14 @@ function walk(folder: string): string[] {
       if (entry.isDirectory()) return walk(path)
       return extensions.test(entry.name) && !/^kustomization\.ya?ml$/.test(entry.name) ? [path] : []
     })
+}
+
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true })
+  } catch (cause) {
+    throw invalidConfig(`${folder}: cannot be read: ${systemReason(cause)}`, cause)
+  }
 }
 
 /** All documents of a text. Throws GatehouseError INVALID_CONFIG naming file and line of each that is none. */

@@ -42,6 +42,16 @@ t.test('manifests: errors name file and line', async (t) => {
   t.throws(() => readManifests([`${dir}/absent`], none), /no such file or folder/)
 })
 
+t.test('manifests: a path without a document is an error, as what made it may have failed', async (t) => {
+  const dir = t.testdir({ 'empty.yaml': '', 'comments.yaml': '# nothing\n---\n', 'a.yaml': 'kind: A\n' })
+  t.equal(readManifests([dir], none).length, 1, 'beside others in a folder it is none')
+  t.throws(() => readManifests([`${dir}/empty.yaml`, `${dir}/a.yaml`, `${dir}/comments.yaml`, '-'], none), {
+    code: 'INVALID_CONFIG',
+    message: /empty\.yaml: no document in it\n.*comments\.yaml: no document in it\n-: no document in it$/,
+  })
+  t.throws(() => readManifests(['-'], () => 'kind: List\nitems: []\n'), { message: '-: no document in it' })
+})
+
 t.test('manifests: all that cannot be read is told at once, over files and documents', async (t) => {
   const dir = t.testdir({
     'a.yaml': 'kind: A\n---\n- 1\n---\njust text\n',
