@@ -24,7 +24,27 @@ export class CliCommand extends Command {
   }
 
   override parseOptions(args: string[]): ReturnType<Command['parseOptions']> {
-    return super.parseOptions(this.#withPlainSwitches(args))
+    return super.parseOptions(this.#withPlainSwitches(this.#withHelpAsOption(args)))
+  }
+
+  /**
+   * `help a b` becomes `a b --help`, as commander reads one word after `help` only. Beside a word that is no command `--help`
+   * is dropped: its error is said, and no other command's help is shown in its place.
+   */
+  #withHelpAsOption(args: string[]): string[] {
+    const names = this.createHelp()
+      .visibleCommands(this)
+      .map((command) => command.name())
+    const at = args.findIndex((arg) => !arg.startsWith('-'))
+    // A command with an action of its own has no `help` below it, and its words are its own.
+    if (at < 0 || !names.includes('help')) return args
+    const [word = '', ...rest] = args.slice(at)
+    const asked = word === 'help' ? rest.filter((arg) => !arg.startsWith('-')) : [word, ...rest]
+    const [name = 'help'] = asked
+    if (name === 'help') return [...args.slice(0, at), 'help']
+    if (word === 'help') return this.#withHelpAsOption([...args.slice(0, at), ...asked, '--help'])
+    const isCommand = this.commands.some((command) => command.name() === name)
+    return isCommand ? args : args.filter((arg) => arg !== '--help' && arg !== '-h')
   }
 
   /** `--switch=true` becomes `--switch`, `--switch=false` is dropped; other values are left, and refused by the parser. */

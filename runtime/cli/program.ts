@@ -36,9 +36,12 @@ function refuseDropped(action: Command): void {
 export async function runProgram(program: Command): Promise<void> {
   // A reader that has seen enough, such as head, is no error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    process.exit(exitCode.ok)
+    if (error.code === 'EPIPE') process.exit(exitCode.ok)
+    printError(`Error: standard output: ${error.message}`)
+    process.exit(exitCode.failed)
   })
+  // What cannot be told changes nothing of what is done, nor of the code that says how it ended.
+  process.stderr.on('error', () => {})
   try {
     await program.parseAsync()
   } catch (error) {

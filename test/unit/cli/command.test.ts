@@ -1,5 +1,6 @@
 /** The command tree as people type it: help, switches with values, completion, version. */
-import { spawnSync } from 'node:child_process'
+import { type StdioOptions, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Option } from 'commander'
@@ -33,6 +34,41 @@ await t.test('help: no default that says nothing, and options and their texts fi
     const long = stdout.split('\n').filter((line) => /^ {2}-|^ {10}/.test(line) && line.length > 80)
     t.same(long, [], `${path.join(' ')}: lines over 80 columns`)
   }
+})
+
+await t.test('help: a word that is no command is named, however deep it stands', async (t) => {
+  const rows: readonly (readonly [string, RegExp])[] = [
+    ['help nope', /^Error: unknown command 'nope'/],
+    ['help vmcp nope', /^Error: unknown command 'nope'/],
+    ['vmcp help nope', /^Error: unknown command 'nope'/],
+    ['nope --help', /^Error: unknown command 'nope'/],
+    ['help valdate', /^Error: unknown command 'valdate'\n\(Did you mean validate\?\)/],
+  ]
+  for (const [line, message] of rows) {
+    const { code, stdout, stderr } = await runGatehouse(line.split(' '))
+    t.match({ code, stdout }, { code: 2, stdout: '' }, line)
+    t.match(stderr, message, line)
+  }
+  for (const [line, usage] of [
+    ['help vmcp serve', 'gatehouse vmcp serve '],
+    ['help proxy stdio', 'gatehouse proxy stdio '],
+    ['help help', 'gatehouse '],
+  ] as const)
+    t.match(await runGatehouse(line.split(' ')), { code: 0, stdout: `Usage: ${usage}[options]` }, line)
+})
+
+await t.test('output: a full disk is an error in one line, and changes no other code', async (t) => {
+  const skip = existsSync('/dev/full') ? false : 'this system has no /dev/full'
+  await t.test('standard output and standard error', { skip }, async (t) => {
+    const full = openSync('/dev/full', 'w')
+    t.teardown(() => closeSync(full))
+    const run = (args: readonly string[], stdio: StdioOptions) =>
+      spawnSync(process.execPath, [program, ...args], { stdio, encoding: 'utf8' })
+    const out = run(['version'], ['ignore', full, 'pipe'])
+    t.equal(out.status, 1)
+    t.match(out.stderr, /^Error: standard output: ENOSPC.*\n$/)
+    t.equal(run(['validate', '-f', 'no-such-file'], ['ignore', 'pipe', full]).status, 2)
+  })
 })
 
 function sample(): { readonly program: CliCommand; readonly seen: unknown[] } {
