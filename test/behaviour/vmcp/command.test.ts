@@ -43,6 +43,16 @@ t.test('init writes a file that validate accepts and only its owner can read', a
   t.equal(both.code, 2)
 })
 
+t.test('init leaves a file that is there alone, and says why one cannot be written', async (t) => {
+  const folder = t.testdir({ 'mine.yaml': 'name: mine\n' })
+  const mine = join(folder, 'mine.yaml')
+  const init = (file: string) => runGatehouse(['vmcp', 'init', '-g', 'x', '-o', file])
+  t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml is there already: / })
+  t.equal(readFileSync(mine, 'utf8'), 'name: mine\n')
+  const absent = join(folder, 'absent', 'new.yaml')
+  t.match(await init(absent), { code: 2, stderr: /new\.yaml cannot be written: there is no such file\n$/ })
+})
+
 t.test('validate names every error and ends with the code for configuration', async (t) => {
   const file = join(t.testdir({ 'bad.yaml': 'name: x\nbogus: 1\nincomingAuth: {type: oidc}\n' }), 'bad.yaml')
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])

@@ -3,9 +3,9 @@
  * `vmcp serve --group`, which runs without a file and therefore only on this machine.
  */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
-import { renameSync, writeFileSync } from 'node:fs'
-import { GatehouseError, byText } from '../../../../schemas/index.ts'
-import { parseVmcpConfig, type VmcpConfig } from '../../../config/index.ts'
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { GatehouseError, byText, invalidConfig } from '../../../../schemas/index.ts'
+import { parseVmcpConfig, systemReason, type VmcpConfig } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
 
 const hint =
@@ -18,11 +18,20 @@ export function starterFile(group: string, backends: readonly string[]): string 
   return text
 }
 
-/** Readable by its owner only; a half-written file is never seen. */
+/**
+ * Readable by its owner only; a half-written file is never seen. Throws INVALID_CONFIG when it cannot be written, or is there
+ * already: it may have been worked on.
+ */
 export function writeStarter(path: string, text: string): void {
+  if (existsSync(path)) throw invalidConfig(`${path} is there already: remove it, or choose another file`)
   const unfinished = `${path}.${process.pid}.tmp`
-  writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })
-  renameSync(unfinished, path)
+  try {
+    writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })
+    renameSync(unfinished, path)
+  } catch (cause) {
+    rmSync(unfinished, { force: true })
+    throw invalidConfig(`${path} cannot be written: ${systemReason(cause)}`, cause)
+  }
 }
 
 /** Throws INVALID_CONFIG when there is no group, or when the address is not of this machine. */

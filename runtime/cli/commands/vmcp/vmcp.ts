@@ -69,6 +69,7 @@ export function addVmcpCommand(program: Command): void {
   vmcp
     .command('init')
     .summary('write a starter configuration')
+    .description('Writes a configuration file for serve. A file that is there already stays.')
     .requiredOption('-g, --group <name>', 'name of the group of backends')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('-o, --output <file>', 'file to write; - is standard output (default: -)')
@@ -84,6 +85,9 @@ export function addVmcpCommand(program: Command): void {
 function addServe(vmcp: Command): void {
   addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
+    .description(
+      'Serves the backends of a configuration file, or those of --backend, behind one address until it is stopped.',
+    )
     .option('-c, --config <file>', 'configuration file; it is watched for changes')
     .option('--group <name>', 'without a file: name of the group, with --backend')
     .option('--backend <name=url>', backendHelp, collect, [])
