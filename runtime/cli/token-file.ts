@@ -1,6 +1,7 @@
 /** Files that flags name: text of a bounded size, and tokens. */
 import { readFileSync, statSync } from 'node:fs'
 import { invalidConfig } from '../../schemas/index.ts'
+import { systemReason } from '../config/index.ts'
 import { standardText } from './input.ts'
 
 /** More is no token and no certificate bundle. */
@@ -24,8 +25,6 @@ export function readBounded(flag: string, path: string): string {
     if (statSync(path).size > maxFileBytes) throw invalidConfig('it is larger than 1 MiB')
     return readFileSync(path, 'utf8')
   } catch (error) {
-    throw invalidConfig(
-      `${flag}: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    throw invalidConfig(`${flag}: ${path} cannot be read: ${systemReason(error)}`)
   }
 }

@@ -1,6 +1,6 @@
 /** This machine, as the paths of clients depend on it; and where our own records of their files are. */
 import { readdirSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Host, Platform } from '../../clients/index.ts'
 import { environment, readVariable, variables } from '../../config/index.ts'
@@ -9,8 +9,8 @@ export function thisHost(cwd = process.cwd()): Host {
   const env = environment()
   return {
     platform: platformOf(process.platform),
-    // The variable wins, as it does for every client.
-    home: env['HOME'] || homedir(),
+    // The variable wins, as it does for every client; an empty one hides the account's own folder from homedir().
+    home: env['HOME'] || homedir() || userInfo().homedir,
     cwd: resolve(cwd),
     env,
     list: (folder) => {

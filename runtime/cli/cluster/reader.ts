@@ -38,7 +38,12 @@ export interface ClusterView {
 const mostListed = 2_000
 
 export async function openCluster({ namespace, context, kubeconfig }: ClusterFlags): Promise<ClusterView> {
-  const access = await clusterAccess({ context: context ?? true, subject: '--context', kubeconfig })
+  const access = await clusterAccess({
+    context: context ?? true,
+    subject: context === undefined ? '--kubeconfig' : '--context',
+    absent: 'there is no kubeconfig; name one here, or in KUBECONFIG',
+    kubeconfig,
+  })
   const checked = (status: number | undefined): Unread => {
     const failure = failureOf(status)
     if (failure === 'forbidden' || failure === 'absent') return failure

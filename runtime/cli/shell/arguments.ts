@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { isFields, invalidConfig } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
 import { standardInput } from '../input.ts'
 import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
 
@@ -45,7 +46,7 @@ function read(flag: string, path: string): Buffer {
   try {
     return path === '-' ? standardInput(flag) : readFileSync(path)
   } catch (error) {
-    throw invalidConfig(`${flag}: cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    throw invalidConfig(`${flag}: ${path} cannot be read: ${systemReason(error)}`)
   }
 }
 

@@ -1,6 +1,10 @@
 /** Commands and flags: what was typed does something, or is refused with code 2 and the reason. */
+import { spawnSync } from 'node:child_process'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
-import { freePort, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import { argumentsFrom } from '../../../runtime/cli/shell/arguments.ts'
+import { freePort, program as gatehouse, runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 
 t.setTimeout(400_000)
 
@@ -154,3 +158,33 @@ await t.test('--debug in front of a command that runs something: its log is at d
   t.notMatch(quiet.stderr, debug)
   t.match(shell.stderr, debug)
 })
+
+await t.test(
+  'what a file or the home folder lacks is told in words, by the flag that names it',
+  async (t) => {
+    const folder = t.testdir({})
+    const absent = join(folder, 'absent.json')
+    await t.rejects(
+      argumentsFrom([], { argsFile: absent }, async () => ({})),
+      {
+        code: 'INVALID_CONFIG',
+        message: `--args-file: ${absent} cannot be read: there is no such file`,
+      },
+    )
+    const { KUBECONFIG: _kubeconfig, ...env } = process.env
+    const status = spawnSync(process.execPath, [gatehouse, 'cluster', 'status'], {
+      env: { ...env, HOME: folder },
+      encoding: 'utf8',
+    })
+    t.match(status, {
+      status: 2,
+      stderr: 'Error: --kubeconfig: there is no kubeconfig; name one here, or in KUBECONFIG\n',
+    })
+    const list = spawnSync(process.execPath, [gatehouse, 'client', 'list', '--all', '-o', 'json'], {
+      cwd: folder,
+      env: { ...env, HOME: '', XDG_CONFIG_HOME: '' },
+      encoding: 'utf8',
+    })
+    t.match(list.stdout, join(userInfo().homedir, '.cursor'), 'an empty HOME is none')
+  },
+)

@@ -101,7 +101,7 @@ t.test('standard input: read once, and for one option alone', async (t) => {
   t.match(both, { code: 2, stderr: /standard input is for --new or --audit, not for both/ })
   t.match(await runGatehouse(['policy', 'test', '-f', '-', '-p', folder], ''), {
     code: 2,
-    stderr: /no tests in it/,
+    stderr: /-: no document in it/,
   })
   const tests = await runGatehouse(['policy', 'test', '-f', '-', '-p', '-'], fixtures)
   t.match(tests, { code: 2, stderr: /standard input is for -f or --policies, not for both/ })
