@@ -116,6 +116,8 @@ const program = new Command('gatehouse-hooks')
 addCertificatesCommand(program)
 addCheckCommand(program)
 
+// Lines that nobody reads change nothing of what is done, such as the rotation of a certificate.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 try {
   await program.parseAsync()
 } catch (error) {

@@ -6,7 +6,7 @@ import t from 'tap'
 import { Option } from 'commander'
 import { CliCommand } from '../../../runtime/cli/command.ts'
 import { candidates } from '../../../runtime/cli/help/complete.ts'
-import { program, runGatehouse } from '../../helpers/gatehouse.ts'
+import { hooksProgram, program, runGatehouse } from '../../helpers/gatehouse.ts'
 
 const paths = [
   ['proxy'],
@@ -68,6 +68,11 @@ await t.test('output: a full disk is an error in one line, and changes no other 
     t.equal(out.status, 1)
     t.match(out.stderr, /^Error: standard output: ENOSPC.*\n$/)
     t.equal(run(['validate', '-f', 'no-such-file'], ['ignore', 'pipe', full]).status, 2)
+    const hooks = spawnSync(process.execPath, [hooksProgram, '--help'], {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    })
+    t.match(hooks, { status: 0, stderr: '' }, 'gatehouse-hooks does what it does all the same')
   })
 })
 
