@@ -356,11 +356,7 @@ export class Backend {
       this.#agreed(await this.#statelessSide().connection.discover(noSender, signal))
       return
     }
-    const { connection } = this.#connections.hold(
-      { kind: 'pool', key: 'health' },
-      emptyObject.bytes,
-      noSender,
-    )
+    const { connection } = this.#connections.forChecks(noSender)
     this.#agreed(await connection.open(noSender, signal))
     const { timeoutMs } = this.settings
     const outcome = await connection.request({

@@ -198,8 +198,8 @@ export class HealthMonitor {
   }
 
   /**
-   * Counts calls that failed because the backend loses its sessions, also the ones opened again. A check has a session of
-   * its own and may succeed meanwhile, so that only a call that succeeds takes this back.
+   * Counts calls that failed because the backend loses its sessions, also the ones opened again. A check goes over another
+   * session and may succeed meanwhile, so that only a call that succeeds takes this back.
    */
   #noteSession(watch: Watch, error: Error | undefined): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST') {

@@ -4,6 +4,7 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Log } from '../../../net/index.ts'
+import { noAbilities } from '../../client-codecs/client.ts'
 import type { Ask, AskReply, ClientSession } from '../../pipeline/operation.ts'
 import { ConnectionClosed, type Sender } from './channel.ts'
 import type { BackendConnection, ConnectionEvents, ListKind } from '../connection.ts'
@@ -87,6 +88,20 @@ export class Connections {
     const held = this.#connect(scope, capabilities, sender)
     this.#held.set(key, held)
     return held
+  }
+
+  /**
+   * The connection that checks of the backend go over. Where sessions belong to no caller it is the one by which clients without abilities
+   * are shown lists: a session for checks alone takes a start as many requests as the lists do.
+   */
+  forChecks(sender: Sender): HeldConnection {
+    const { perCaller } = this.#options.settings
+    const { raw, signature } = noAbilities
+    return this.hold(
+      perCaller ? { kind: 'pool', key: 'health' } : { kind: 'listing', key: signature },
+      raw,
+      sender,
+    )
   }
 
   /** Closes the shared connection that nobody used for longest when there are too many. */
