@@ -51,3 +51,18 @@ t.test('the end of a client session ends the session at the backend', async (t) 
   await gone
   t.pass('DELETE reached the backend')
 })
+
+t.test('checks share the session of the lists, unless callers see lists of their own', async (t) => {
+  const number = async (more: Readonly<Record<string, unknown>>): Promise<number> => {
+    const backend = await startRawBackend()
+    const vmcp = await startTestVmcp({ raw: backend.url }, more)
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url)
+    await session.request('tools/list')
+    const of = (name: string) => backend.requests.filter(({ method }) => method === name)
+    while (of('ping').length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    return of('initialize').length
+  }
+  t.equal(await number({}), 1)
+  t.equal(await number({ passthroughHeaders: ['x-team'] }), 2)
+})
