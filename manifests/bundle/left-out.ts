@@ -24,6 +24,12 @@ const standIns: Readonly<Record<string, string>> = {
 /** No dispatcher speaks it (`runtime/net/outgoing/dispatcher.ts`), and Node's module takes 5 MB. */
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
+/** Forms are the one kind of body that takes the parts of `fetch` (42 KB); a request with one is refused as any other's is. */
+const noForms = `exports.webidl = { is: { FormData: () => false } }`
+
+/** pino's writing from another thread; `runtime/observe/log.ts` writes from this one. */
+const noTransport = `module.exports = () => { throw new Error('transports of pino are not in this program') }`
+
 /**
  * What the Redis client itself calls by name, of four hundred commands (0.25 MB): `runtime/store/redis-clients.ts` sends words.
  * Its iterators and its tables of constants are without use then.
@@ -64,6 +70,12 @@ export const leftOut: Plugin = {
       namespace,
     }))
     build.onResolve({ filter: /^\.\/client-h2\.js$/ }, ({ path }) => ({ path, namespace }))
+    build.onLoad({ filter: /\/undici\/lib\/web\/(?:fetch\/(?:body|formdata)|webidl\/index)\.js$/ }, () => ({
+      contents: noForms,
+    }))
+    // Of WebSockets there are clients alone (`runtime/kube/attachment.ts`).
+    build.onLoad({ filter: /\/ws\/lib\/(?:stream|websocket-server)\.js$/ }, () => ({ contents: '' }))
+    build.onLoad({ filter: /\/pino\/lib\/transport\.js$/ }, () => ({ contents: noTransport }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({
       contents: standIns[path] ?? noHttp2,
       resolveDir: import.meta.dirname,

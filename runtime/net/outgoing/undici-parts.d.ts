@@ -11,9 +11,13 @@ declare module 'undici/lib/dispatcher/pool.js' {
 declare module 'undici/lib/dispatcher/proxy-agent.js' {
   export { ProxyAgent as default } from 'undici'
 }
-declare module 'undici/lib/api/index.js' {
-  const api: object
-  export default api
+declare module 'undici/lib/api/api-connect.js' {
+  const connect: object
+  export default connect
+}
+declare module 'undici/lib/api/api-request.js' {
+  const request: object
+  export default request
 }
 declare module 'undici/lib/core/connect.js' {
   export { buildConnector as default } from 'undici'

@@ -2,11 +2,12 @@
  * The parts of undici that requests need. Its index loads caches, mocks and WebSockets as well, a sixth of all that a server
  * loads when it starts. undici-parts.d.ts has the types.
  */
-import api from 'undici/lib/api/index.js'
+import connect from 'undici/lib/api/api-connect.js'
+import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// As the index does: `request`, `stream`, `pipeline`, `connect` and `upgrade` of every dispatcher.
-Object.assign(Dispatcher.prototype, api)
+// As the index does, and of its five the two that are used: `connect` by the dispatcher for proxies.
+Object.assign(Dispatcher.prototype, { connect, request })
 
 export { Dispatcher }
 export { default as Agent } from 'undici/lib/dispatcher/agent.js'
