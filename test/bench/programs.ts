@@ -2,9 +2,9 @@
  * The built programs: how fast they start, how large they are, and how much memory they take, idle and under load.
  *
  * `make build` first. Programs have one core, load and backends the others. Bare Node in the same run is the yardstick.
- * Medians; idle is ten seconds after the last request. About fifty seconds.
+ * Servers of the runtime start as its image starts them. Medians; idle is ten seconds after the last request. About fifty seconds.
  */
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type AimName, reached } from './aims.ts'
@@ -20,6 +20,9 @@ import { type Cell, table } from './vmcp/table.ts'
 const root = join(import.meta.dirname, '../..')
 const gatehouse = join(root, 'dist/gatehouse.js')
 const hooks = join(root, 'dist/gatehouse-hooks.js')
+/** Those of Node with which the image starts the runtime. */
+const imageFlags =
+  readFileSync(join(root, 'runtime/Dockerfile'), 'utf8').match(/(?<=^ENTRYPOINT .*")--[^"]+/gm) ?? []
 const idleMs = 10_000
 /** What a load of fifteen seconds takes where nothing else does. */
 const loadCpuSeconds = 12
@@ -109,7 +112,7 @@ async function proxy(_folder: string, backends: Peer): Promise<Started> {
   const args = ['proxy', '--target-uri', new URL(backends.url).origin, '--port', String(port), 'bench']
   return {
     name: '`gatehouse proxy`, to the first tools/list',
-    ...(await startOften([gatehouse, ...args], () => listsTools(port))),
+    ...(await startOften([...imageFlags, gatehouse, ...args], () => listsTools(port))),
     idle: 'proxyIdle',
     load: { aim: 'proxyLoaded', url: `http://127.0.0.1:${port}/mcp`, tool: 'echo' },
   }
@@ -120,7 +123,7 @@ async function virtualServer(folder: string, backends: Peer): Promise<Started> {
   const file = join(folder, 'vmcp.json')
   writeFileSync(file, JSON.stringify(vmcpConfig(named(backends.urls))))
   const args = ['vmcp', 'serve', '--config', file, '--port', String(port)]
-  const started = await startOften([gatehouse, ...args], () => listsTools(port, 'b2_'))
+  const started = await startOften([...imageFlags, gatehouse, ...args], () => listsTools(port, 'b2_'))
   reached('startCpu', started.cost.cpuMs)
   return {
     name: '`gatehouse vmcp serve`, 3 backends, to the first complete tools/list',
