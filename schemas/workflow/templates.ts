@@ -3,9 +3,8 @@
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
-import { below, shapeOf, type Violation } from '../validation/violations.ts'
-import { parseTemplate, type Path, pathsRead, type Template, TemplateError } from './template/index.ts'
-import { conditionIn } from './typed-text.ts'
+import { below, type Violation } from '../validation/violations.ts'
+import { parseTemplate, type Path, pathsRead, TemplateError } from './template/index.ts'
 
 export interface TemplateRead {
   /** Path of the template in the document. */
@@ -32,13 +31,11 @@ const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
   const violations: Violation[] = []
   const reads: TemplateRead[] = []
-  for (const { at, text, reader, isInner, isCondition } of textsOf(tool, path)) {
+  for (const { at, text, reader, isInner } of textsOf(tool, path)) {
     try {
-      const template = parseTemplate(text)
-      const paths = pathsRead(template)
+      const paths = pathsRead(parseTemplate(text))
       reads.push(...paths.map((read) => ({ path: read, at, reader })))
       violations.push(...rootViolations(paths, at, isInner))
-      if (isCondition) violations.push(...conditionViolations(template, text, at))
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
       violations.push({ path: at, message: `is not a template: ${error.message}` })
@@ -59,20 +56,12 @@ function rootViolations(paths: readonly Path[], at: string, isInner: boolean): V
   })
 }
 
-/** A condition without an action says the same in every run. */
-function conditionViolations({ body }: Template, text: string, at: string): Violation[] {
-  if (text === '' || conditionIn(text) !== undefined || body.some(({ kind }) => kind !== 'text')) return []
-  const message = `must be true, false or a template that gives one of them, such as {{eq .params.a 1}}, found ${shapeOf(text)}`
-  return [{ path: at, message }]
-}
-
 interface Text {
   readonly at: string
   readonly text: string
   readonly reader: string | undefined
   /** True for the inner step of a forEach. */
   readonly isInner: boolean
-  readonly isCondition?: boolean
 }
 
 function* textsOf({ steps, output, nestedTemplates }: CompositeTool, path: string): Iterable<Text> {
@@ -86,12 +75,12 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
   const own = { reader: step.id, isInner: false }
   const { condition, message, collection } = step
   for (const [name, text] of Object.entries({ condition, message, collection })) {
-    if (text !== undefined) yield { at: `${path}.${name}`, text, ...own, isCondition: name === 'condition' }
+    if (text !== undefined) yield { at: `${path}.${name}`, text, ...own }
   }
   yield* argumentTexts(step.arguments, `${path}.arguments`, own, depth)
   const inner = { reader: step.id, isInner: true }
   if (step.step?.condition !== undefined)
-    yield { at: `${path}.step.condition`, text: step.step.condition, ...inner, isCondition: true }
+    yield { at: `${path}.step.condition`, text: step.step.condition, ...inner }
   yield* argumentTexts(step.step?.arguments, `${path}.step.arguments`, inner, depth)
 }
 

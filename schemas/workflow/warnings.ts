@@ -1,27 +1,41 @@
 /** What is legal in a workflow and seldom meant. */
 import { fieldsOf } from '../validation/fields.ts'
 import type { CompositeTool } from '../generated/types.ts'
+import { conditionIn } from './typed-text.ts'
 
 /** Nesting that is looked into. */
 const maxDepth = 20
 
 /** One line for each; kubectl shows 120 characters. */
 export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool): string[] {
-  return steps.flatMap(({ id, arguments: own, step, defaultResults }) => {
+  return steps.flatMap(({ id, arguments: own, condition, step, defaultResults }) => {
     const nested = [own, step?.arguments].flatMap((values) =>
       Object.entries(fieldsOf(values)).flatMap(([argument, value]) =>
         nestedTemplates !== true && typeof value !== 'string' && hasBraces(value, 0)
           ? [
-              `${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates (nestedTemplates)`,
+              `{{ in ${clip(id)}.${clip(argument)} stays as it is: only strings of the first level are templates (nestedTemplates)`,
             ]
           : [],
       ),
     )
     const fixed = hasBraces(defaultResults, 0)
-      ? [`${clip(id)}.defaultResults stays as it is: default results have no templates`]
+      ? [`{{ in ${clip(id)}.defaultResults stays as it is: default results have no templates`]
       : []
-    return [...nested, ...fixed].map((what) => `${clip(name)}: {{ in ${what}`)
+    const undecided = [condition, step?.condition].some(isUndecided)
+      ? [`the condition of ${clip(id)} fails in every run: it is a text, and neither true nor false`]
+      : []
+    return [...nested, ...fixed, ...undecided].map((what) => `${clip(name)}: ${what}`)
   })
+}
+
+/** A condition without an action says the same in every run. */
+function isUndecided(condition: string | undefined): boolean {
+  return (
+    condition !== undefined &&
+    condition !== '' &&
+    !condition.includes('{{') &&
+    conditionIn(condition) === undefined
+  )
 }
 
 function clip(text: string): string {

@@ -32,7 +32,7 @@ const labelRules = {
 }
 /** Five fields, or one word: the form, short enough for Helm to print. Which numbers a field may have, the API server says. */
 const cronField = '[0-9A-Za-z*?,/-]+'
-const schedule = { pattern: `^(@[a-z]+|${cronField}( +${cronField}){4})$` }
+const schedule = { pattern: `^(@[a-z]+( [0-9a-z]+)?|${cronField}( +${cronField}){4})$` }
 const duration = { pattern: '^([0-9]+(\\.[0-9]+)?(s|m|h))+$' }
 const secretNames = { type: 'string', pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$' }
 

@@ -169,7 +169,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     cutStalled(sockets, limits.stalledMs, log),
     boundHeaders(
       sockets,
-      // What an upgraded socket carries is no header block.
+      // Header blocks end with the upgrade.
       (socket) => (upgraded.has(socket) ? undefined : connections.get(socket)),
       { ...limits, maxBytes: limits.maxUnfinishedBytes, lookMs: limits.headersLookMs },
       log,

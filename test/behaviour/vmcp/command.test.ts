@@ -44,11 +44,14 @@ t.test('init writes a file that validate accepts and only its owner can read', a
 })
 
 t.test('init leaves a file that is there alone, and says why one cannot be written', async (t) => {
-  const folder = t.testdir({ 'mine.yaml': 'name: mine\n' })
+  const folder = t.testdir({ 'mine.yaml': 'name: mine\n', 'empty.yaml': '' })
   const mine = join(folder, 'mine.yaml')
   const init = (file: string) => runGatehouse(['vmcp', 'init', '-g', 'x', '-o', file])
   t.match(await init(mine), { code: 2, stderr: /^Error: .*mine\.yaml is there already: / })
   t.equal(readFileSync(mine, 'utf8'), 'name: mine\n')
+  const empty = join(folder, 'empty.yaml')
+  t.equal((await init(empty)).code, 0, 'as mktemp makes one')
+  t.match(readFileSync(empty, 'utf8'), 'groupRef: x')
   const absent = join(folder, 'absent', 'new.yaml')
   t.match(await init(absent), { code: 2, stderr: /new\.yaml cannot be written: there is no such file\n$/ })
 })
@@ -62,13 +65,14 @@ t.test('validate names every error and ends with the code for configuration', as
   t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
 })
 
-t.test('validate and serve warn of templates that stay as they are', async (t) => {
-  const workflow = `{name: flow, steps: [{id: a, tool: x.y, arguments: {q: {deep: "{{.params.x}}"}}, defaultResults: "{{.params.x}}"}]}`
+t.test('validate and serve warn of what is legal in workflows and seldom meant', async (t) => {
+  const workflow = `{name: flow, steps: [{id: a, tool: x.y, condition: "((((", arguments: {q: {deep: "{{.params.x}}"}}, defaultResults: "{{.params.x}}"}]}`
   const text = `name: x\ngroupRef: g\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: inline}\naggregation: {}\ncompositeTools: [${workflow}]\n`
   const file = join(t.testdir({ 'vmcp.yaml': text }), 'vmcp.yaml')
   const warnings = [
     'compositeTools: flow: {{ in a.q stays as it is: only strings of the first level are templates (nestedTemplates)',
     'compositeTools: flow: {{ in a.defaultResults stays as it is: default results have no templates',
+    'compositeTools: flow: the condition of a fails in every run: it is a text, and neither true nor false',
   ]
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 0)

@@ -28,11 +28,11 @@ function instructions(path: string): readonly Instruction[] {
 }
 
 const images = [
-  { path: 'hooks/Dockerfile', program: 'gatehouse-hooks' },
-  { path: 'runtime/Dockerfile', program: 'gatehouse' },
+  { path: 'hooks/Dockerfile', program: 'gatehouse-hooks', options: [] },
+  { path: 'runtime/Dockerfile', program: 'gatehouse', options: ['--max-semi-space-size=8'] },
 ]
 
-for (const { path, program } of images) {
+for (const { path, program, options } of images) {
   const all = instructions(path)
   const of = (name: string) => all.filter((one) => one.name === name).map((one) => one.rest)
   const last = all.findLastIndex((one) => one.name === 'FROM')
@@ -69,7 +69,7 @@ for (const { path, program } of images) {
       const user = final.findLast((one) => one.name === 'USER')?.rest
       t.match(user, /^[1-9]\d*:[1-9]\d*$/)
       const entry = final.findLast((one) => one.name === 'ENTRYPOINT')?.rest
-      t.strictSame(JSON.parse(entry ?? '""'), ['node', `/app/${program}.js`])
+      t.strictSame(JSON.parse(entry ?? '""'), ['node', ...options, `/app/${program}.js`])
       t.notOk(
         final.some((one) => one.name === 'CMD'),
         'arguments come from the pod',

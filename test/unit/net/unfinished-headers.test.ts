@@ -15,7 +15,7 @@ async function serve(log: Log = silentLog) {
     limits: { maxUnfinishedBytes: 200 * kibibyte, maxHeaderBytes: 64 * kibibyte, headersLookMs: 20 },
     handler: (req, res) => void req.resume().on('end', () => res.end('served')),
     onUpgrade(_req, res, socket) {
-      res.detachSocket(socket)
+      res.detachSocket(socket as Socket)
       socket.write('HTTP/1.1 101 Switching Protocols\r\n\r\n')
       let received = 0
       socket.on('data', (data: Buffer) => {

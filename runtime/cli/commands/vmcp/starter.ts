@@ -3,7 +3,7 @@
  * `vmcp serve --group`, which runs without a file and therefore only on this machine.
  */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { GatehouseError, byText, invalidConfig } from '../../../../schemas/index.ts'
 import { parseVmcpConfig, systemReason, type VmcpConfig } from '../../../config/index.ts'
 import { isLoopbackHost } from '../../../net/index.ts'
@@ -20,10 +20,11 @@ export function starterFile(group: string, backends: readonly string[]): string 
 
 /**
  * Readable by its owner only; a half-written file is never seen. Throws INVALID_CONFIG when it cannot be written, or is there
- * already: it may have been worked on.
+ * already and not empty: it may have been worked on.
  */
 export function writeStarter(path: string, text: string): void {
-  if (existsSync(path)) throw invalidConfig(`${path} is there already: remove it, or choose another file`)
+  if (statSync(path, { throwIfNoEntry: false })?.size)
+    throw invalidConfig(`${path} is there already: remove it, or choose another file`)
   const unfinished = `${path}.${process.pid}.tmp`
   try {
     writeFileSync(unfinished, text, { mode: 0o600, flag: 'wx' })

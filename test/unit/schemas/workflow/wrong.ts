@@ -48,16 +48,6 @@ export const wrong: readonly Wrong[] = [
     /arguments\.q: is not a template: an action is not closed/,
   ],
   [
-    'a condition that is never true or false',
-    { steps: [tool('a', { condition: '((((' })] },
-    /steps\[0\]\.condition: must be true, false or a template that gives one of them.*, found a string of 4 characters/,
-  ],
-  [
-    'a condition of an inner step that is never true or false',
-    { steps: [each({ step: { tool: 'b.c', condition: '.forEach.item.ok' } })] },
-    /steps\[0\]\.step\.condition: must be true, false/,
-  ],
-  [
     'a template of the output that does not parse',
     {
       output: {

@@ -94,7 +94,7 @@ t.test(
     t.strictSame((await r.run({ mode: 'full' })).structured, { got: 'completed maybe' })
     t.strictSame((await r.run({ mode: 'none' })).structured, { got: 'skipped default' })
     t.strictSame(r.audited.filter(({ type }) => type === 'vmcp_workflow_step_skipped').length, 1)
-    const wrong = await rig(workflow({ steps: [tool('a', { condition: '{{"maybe"}}' })] }))
+    const wrong = await rig(workflow({ steps: [tool('a', { condition: 'maybe' })] }))
     t.match(await wrong.run(), {
       isError: true,
       text: /^Workflow execution failed: step "a": condition must evaluate to 'true' or 'false' \(steps: a failed\)$/,
@@ -152,7 +152,7 @@ t.test('onError continue: the run goes on with the defaults, whatever failed', a
       { arguments: { id: '{{fromJson "x"}}' } },
       'failed argument "id": template expansion failed: fromJson: the text is not JSON 7',
     ],
-    ['the condition', { condition: '{{"x"}}' }, "failed condition must evaluate to 'true' or 'false' 7"],
+    ['the condition', { condition: 'x' }, "failed condition must evaluate to 'true' or 'false' 7"],
   ]
   for (const [what, more, expected] of kinds) {
     const bad = tool('bad', { onError: { action: 'continue' }, defaultResults: { v: 7 }, ...more })
