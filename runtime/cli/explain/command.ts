@@ -1,7 +1,7 @@
 /** `gatehouse explain`: why somebody can or cannot use something, of manifests or of a running server. */
-import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import { type Fields, invalidConfig } from '../../../schemas/index.ts'
+import { readTextFile } from '../../config/index.ts'
 import { type ExplainQuestion, type Explanation, explain } from '../../explain/index.ts'
 import { exitCode, print } from '../output.ts'
 import { collect } from '../commands/validate.ts'
@@ -127,9 +127,5 @@ function textOf({ decision, steps }: Explanation): string {
 /** Throws INVALID_CONFIG naming the file. */
 function readFileText(path: string): string {
   if (path === '') throw invalidConfig('--url needs --token-file')
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${path}: cannot be read`, cause })
-  }
+  return readTextFile(path, `${path}:`)
 }

@@ -4,9 +4,9 @@
  * `secretGenerator` and `configMapGenerator` with `envs`, `literals` and `files`. Names get no hash: references here are
  * by name. Files outside of the kustomization's folder are refused, as kustomize refuses them.
  */
-import { readFileSync } from 'node:fs'
 import { basename, resolve, sep } from 'node:path'
-import { type Fields, fieldsOf, GatehouseError, listOf, invalidConfig } from '../../../schemas/index.ts'
+import { type Fields, fieldsOf, listOf, invalidConfig } from '../../../schemas/index.ts'
+import { readTextFile } from '../../config/index.ts'
 import type { LocalObject } from '../local/objects.ts'
 import { type Kustomization, readKustomizations } from './kustomizations.ts'
 
@@ -44,11 +44,7 @@ function objectOf(generator: Fields, kind: string, file: string): LocalObject {
 function read(folder: string, path: string, file: string): string {
   const whole = resolve(folder, path)
   if (!whole.startsWith(folder + sep)) throw invalidConfig(`${file}: ${path} lies outside of its folder`)
-  try {
-    return readFileSync(whole, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: ${path} cannot be read`, cause })
-  }
+  return readTextFile(whole, `${file}: ${path}`)
 }
 
 /** `NAME=value` lines; blank ones and comments are skipped. Values are taken as they are, quotes included. */

@@ -2,10 +2,10 @@
  * Kustomizations below the folders that the user named. One with all that it refers to is applied by itself, so it is a
  * set of its own: its names may be those of another set, and its references are to its own objects.
  */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Fields, fieldsOf, GatehouseError } from '../../../schemas/index.ts'
-import { readYaml } from '../../config/index.ts'
+import { readTextFile, readYaml } from '../../config/index.ts'
 
 /** What kustomize takes as the name of its file. */
 const fileName = /^(kustomization\.ya?ml|Kustomization)$/
@@ -51,7 +51,7 @@ function filesBelow(folder: string): string[] {
 }
 
 function read(file: string): Kustomization {
-  const { documents, violations } = readYaml(readFileSync(file, 'utf8'))
+  const { documents, violations } = readYaml(readTextFile(file, `${file}:`))
   const [violation] = violations
   if (violation) {
     const detail = `${file}:${violation.line}: not valid YAML: ${violation.message}`

@@ -5,10 +5,10 @@
  * recursively in name order; files that are not YAML or JSON, hidden files, and kustomizations are skipped.
  * Does not validate: that is the webhook's code.
  */
-import { type Dirent, readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { byText, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
-import { readYaml, systemReason } from '../../config/index.ts'
+import { readTextFile, readYaml, systemReason } from '../../config/index.ts'
 
 export interface Manifest {
   /** The parsed document. */
@@ -44,11 +44,7 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
 }
 
 function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw invalidConfig(`${file}: cannot be read: ${systemReason(cause)}`, cause)
-  }
+  return readTextFile(file, `${file}:`)
 }
 
 /** The manifest files behind one path, sorted. Throws when the path does not exist or holds no manifest. */

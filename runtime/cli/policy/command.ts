@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type Fields, GatehouseError, invalidConfig, isFields } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
 import {
   explainDecision,
   type Flip,
@@ -231,7 +232,12 @@ async function linesOf(path: string): Promise<AsyncIterable<string>> {
     await new Promise<void>((done, fail) => {
       input.once('ready', done)
       input.once('error', (cause: unknown) =>
-        fail(new GatehouseError('INVALID_CONFIG', { detail: `${path}: cannot be read`, cause })),
+        fail(
+          new GatehouseError('INVALID_CONFIG', {
+            detail: `${path}: cannot be read: ${systemReason(cause)}`,
+            cause,
+          }),
+        ),
       )
     })
     if (statSync(path).isDirectory()) {

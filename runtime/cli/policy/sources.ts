@@ -2,9 +2,8 @@
  * Where policies are read from: manifests, the file of a virtual server, a document with the members of `authz`, or plain
  * Cedar text. Manifests are rendered by the hooks, so that references and shared policies are resolved as in a cluster.
  */
-import { readFileSync } from 'node:fs'
-import { type Fields, GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
-import { parseVmcpConfig, type VmcpConfig } from '../../config/index.ts'
+import { type Fields, isFields, invalidConfig } from '../../../schemas/index.ts'
+import { parseVmcpConfig, readTextFile, type VmcpConfig } from '../../config/index.ts'
 import { externalPoint, type PolicySet, type RuntimePoint } from '../../policy/index.ts'
 import { settledCluster } from '../dev/settled.ts'
 import { standardText } from '../input.ts'
@@ -112,11 +111,7 @@ function policiesIn(document: Fields, serverName: string, source: string): Polic
 }
 
 function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', { detail: `${path}: cannot be read`, cause })
-  }
+  return readTextFile(path, `${path}:`)
 }
 
 function isText(value: unknown): value is string {

@@ -4,6 +4,7 @@
  * Only UTF-8 is accepted, with or without a byte order mark, and at most 8 MiB. Does not parse and does no I/O.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { isUtf16 } from '../../config/index.ts'
 
 export const maxFileBytes = 8 * 1024 * 1024
 
@@ -16,9 +17,7 @@ export interface FileText {
 /** Throws INVALID_CONFIG for what is too large or not UTF-8. `encodeText` gives the same bytes back. */
 export function decodeText(bytes: Uint8Array, file: string): FileText {
   if (bytes.length > maxFileBytes) throw refusedFile(file, 'is larger than 8 MiB')
-  if ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)) {
-    throw refusedFile(file, 'is UTF-16; save it as UTF-8')
-  }
+  if (isUtf16(bytes)) throw refusedFile(file, 'is UTF-16; save it as UTF-8')
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)

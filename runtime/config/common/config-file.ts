@@ -3,7 +3,6 @@
  *
  * Used for every file of `schemas/runtime/`. Does not look at what the file names (variables, other files).
  */
-import { readFileSync } from 'node:fs'
 import {
   GatehouseError,
   type Violation,
@@ -11,19 +10,14 @@ import {
   type RuntimeResult,
   validateRuntime,
 } from '../../../schemas/index.ts'
-import { systemReason } from './system-reason.ts'
+import { readTextFile } from './text-file.ts'
 import { readYaml } from './yaml.ts'
 
 type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>
 
 /** The text of a file. Throws INVALID_CONFIG naming the file. */
 export function readConfigText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    const detail = `the configuration file ${path} cannot be read: ${systemReason(cause)}`
-    throw new GatehouseError('INVALID_CONFIG', { detail, cause })
-  }
+  return readTextFile(path, `the configuration file ${path}`)
 }
 
 /** Checks a text by the schema of this name. Throws INVALID_CONFIG naming every error, and the source when it is given. */

@@ -9,11 +9,10 @@
  * virtual server with one backend.
  * Source: `schemas/runtime/proxy.json`; docs/specification/proxy-command.md.
  */
-import { readFileSync } from 'node:fs'
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../common/config-file.ts'
-import { systemReason } from '../common/system-reason.ts'
+import { readTextFile } from '../common/text-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxySettings, resolveProxyConfig } from './settings.ts'
 import type { ProxyInput } from './flags.ts'
@@ -151,14 +150,7 @@ function fromVariable(field: string, name: string | undefined, env: Environment)
 }
 
 function readText(field: string, path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${field}: the file ${path} cannot be read: ${systemReason(cause)}`,
-      cause,
-    })
-  }
+  return readTextFile(path, `${field}: the file ${path}`)
 }
 
 /** Without members that are undefined. */

@@ -74,3 +74,11 @@ t.test('manifests: all that cannot be read is told at once, over files and docum
     message: /loop: cannot be read: too many symbolic links$/,
   })
 })
+
+t.test('manifests: UTF-16, as PowerShell 5 writes it, is told', async (t) => {
+  const dir = t.testdir({ 'w.yaml': Buffer.from('\ufeffkind: A\n', 'utf16le') })
+  t.throws(() => readManifests([`${dir}/w.yaml`], none), {
+    code: 'INVALID_CONFIG',
+    message: /w\.yaml: is UTF-16; save it as UTF-8$/,
+  })
+})
