@@ -68,7 +68,10 @@ await t.test('tools call: the ways to give arguments', async (t) => {
     [['get-sum', '--args', '{"a":1,"a":2}'], /--args: a member occurs twice/],
     [['get-sum', '--args', '{"a":tru}'], /--args: must be a JSON object/],
     [['get-sum', '--args', '{}', '--args-file', file], /exclude one another/],
-    [['get-sum', '--args-file', '/nonexistent'], /--args-file: cannot be read/],
+    [
+      ['get-sum', '--args-file', '/nonexistent'],
+      /--args-file: \/nonexistent cannot be read: there is no such file/,
+    ],
     [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? it has echo, /],
     [['no-such', 'a=1'], /the server has no tool "no-such"; it has echo, /],
     [[], /TOOL is missing behind TARGET/],
