@@ -36,19 +36,15 @@ export function numberIn(text: string): number | bigint | undefined {
   return integerForm.test(text) && !Number.isSafeInteger(plain) ? BigInt(text.replace(/^\+/, '')) : plain
 }
 
-const responses: ReadonlyMap<string, boolean> = new Map([
-  ...['true', 'True', 'TRUE'].map((text) => [text, true] as const),
-  ...['false', 'False', 'FALSE'].map((text) => [text, false] as const),
-])
+export function booleanIn(text: string): boolean | undefined {
+  return words.get(text)
+}
 
 /**
- * What the text of a condition says; white space around it does not count. Undefined for every other text.
+ * What the text of a condition says: a boolean, written out; white space around it does not count. Undefined for every other text.
  * Source: docs/specification/virtual-server.md#steps, steps, condition.
  */
 export function conditionIn(text: string): boolean | undefined {
-  return responses.get(text.trim())
-}
-
-export function booleanIn(text: string): boolean | undefined {
-  return words.get(text)
+  const word = text.trim()
+  return word.length > 1 ? booleanIn(word) : undefined
 }

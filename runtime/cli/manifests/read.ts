@@ -34,17 +34,13 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
     const documents =
       path === '-'
         ? documentsOf('-', stdin(), errors)
-        : manifestFiles(path).flatMap((file) => documentsOf(file, textOf(file), errors))
+        : manifestFiles(path).flatMap((file) => documentsOf(file, readTextFile(file, `${file}:`), errors))
     // As in a pipe whose first program failed: nothing to check is not the same as nothing wrong.
     if (documents.length === 0 && errors.length === found) errors.push(`${path}: no document in it`)
     return documents
   })
   if (errors.length > 0) throw invalidConfig(errors.join('\n'))
   return manifests
-}
-
-function textOf(file: string): string {
-  return readTextFile(file, `${file}:`)
 }
 
 /** The manifest files behind one path, sorted. Throws when the path does not exist or holds no manifest. */

@@ -33,9 +33,7 @@ export async function serverOf(target: string, namespace: string | undefined): P
     if (running.length === 0) throw error
     const names = [...new Set(running.map(({ name }) => name))].join(', ')
     const inCluster = error instanceof Error ? error.message : String(error)
-    throw invalidConfig(
-      `TARGET: ${target} does not run here (${names} do); in the cluster: ${inCluster.replace(/^TARGET: /, '')}`,
-    )
+    throw invalidConfig(`${inCluster}; ${target} does not run here either, where ${names} do`)
   }
 }
 

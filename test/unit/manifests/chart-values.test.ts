@@ -243,7 +243,7 @@ await t.test('values.schema.json: takes the defaults, refuses the misspelt and t
   refused('certificates', { mode: 'selfsigned' })
   for (const schedule of ['nonsense', '', '* * * *', '* * * * * *', '17 3 * * "'])
     refused('certificates', { schedule })
-  for (const schedule of ['*/15 * * * *', '17 3 * * Mon-Fri', '0,30 0-6/2 1 JAN *', '@daily'])
+  for (const schedule of ['*/15 * * * *', '17 3 * * Mon-Fri', '0,30 0-6/2 1 JAN *', '@daily', '@every 12h'])
     t.ok(validate({ ...values, certificates: { schedule } }), schedule)
   for (const duration of ['90d', '2160', '', 'soon', '-1h'])
     for (const name of ['lifetime', 'renewBefore']) refused('certificates', { [name]: duration })

@@ -91,17 +91,13 @@ export class Connections {
   }
 
   /**
-   * The connection that checks of the backend go over. Where sessions belong to no caller it is the one by which clients without abilities
-   * are shown lists: a session for checks alone takes a start as many requests as the lists do.
+   * The connection that checks of the backend go over: the one by which clients without abilities are shown lists, as a session for
+   * checks alone would take a start as many requests as the lists do. Lists that belong to a caller have its name in their keys, so
+   * that no check goes over these.
    */
   forChecks(sender: Sender): HeldConnection {
-    const { perCaller } = this.#options.settings
     const { raw, signature } = noAbilities
-    return this.hold(
-      perCaller ? { kind: 'pool', key: 'health' } : { kind: 'listing', key: signature },
-      raw,
-      sender,
-    )
+    return this.hold({ kind: 'listing', key: signature }, raw, sender)
   }
 
   /** Closes the shared connection that nobody used for longest when there are too many. */
