@@ -23,7 +23,6 @@ import {
   GatehouseError,
   invalidConfig,
 } from '../../schemas/index.ts'
-import { watchLoad } from '../../schemas/process/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
 import { type HookLog, makeLog } from './log.ts'
 import { HookMetrics } from './metrics.ts'
@@ -75,7 +74,6 @@ const variables = {
 type Environment = Readonly<Partial<Record<keyof typeof variables, string>>>
 
 let log: HookLog = logOf({})
-watchLoad()
 
 const program = new Command('gatehouse-hooks')
   .description('Serves the reconcile hooks and the admission webhook of Gatehouse.')

@@ -10,7 +10,6 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type ErrorCode, GatehouseError, ModuleError } from '../../schemas/index.ts'
-import { optimize } from '../../schemas/process/index.ts'
 import type { HookSettings } from '../settings.ts'
 import type { HookCall, EvaluatedCall } from './evaluate.ts'
 import { type QueueRequester, FairQueue } from './fair-queue.ts'
@@ -127,8 +126,6 @@ export class EvaluationWorker {
     const thread = (this.#thread ??= this.#start())
     this.#running = waiting
     this.#timer = setTimeout(() => this.#fail(thread, 'DeadlineExceeded'), this.#options.deadlineMs)
-    // Flags belong to the process, and the work of the thread is not seen from here.
-    optimize()
     thread.postMessage({ call, body, size } satisfies WorkerTask, [body.buffer])
   }
 

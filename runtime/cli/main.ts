@@ -5,12 +5,9 @@
  * Only the command that is asked for is loaded, with what it needs; of the others the name and a line for the help are
  * known.
  */
-import { watchLoad } from '../../schemas/process/index.ts'
 import type { CliCommand } from './command.ts'
 import { commandsOf } from './commands.ts'
 import { rootCommand, runProgram } from './program.ts'
-
-watchLoad()
 const program = rootCommand('gatehouse')
 program
   .description('One guarded entrance to all of a team’s MCP servers.')

@@ -8,7 +8,6 @@
  */
 import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
-import { setFlagsFromString } from 'node:v8'
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs'
 
 export type CedarEngine = Pick<
@@ -85,13 +84,9 @@ export function engineAnswers(): boolean {
 /** Named in package.json; beside the bundles, in dist/, it is another file. */
 const packageName = '#cedar'
 
-/**
- * The package makes an instance when its module is loaded. A decision takes half the time once the optimizing compiler has been
- * there, which the launcher (`manifests/bundle/launcher.js`) keeps away from WebAssembly that is used less.
- */
+/** Loads the package, which creates an engine instance when its module is evaluated. */
 function load(): Loaded {
   const require = createRequire(import.meta.url)
-  for (const flag of ['--wasm-tier-up', '--wasm-dynamic-tiering']) setFlagsFromString(flag)
   try {
     const path = require.resolve(packageName)
     return { engine: require(packageName) as CedarEngine, forget: () => delete require.cache[path] }

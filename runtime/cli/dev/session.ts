@@ -13,7 +13,6 @@ import { Addresses } from './addresses.ts'
 import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
 import { isSystemError, UnwritableFile } from './unwritable.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
-import { keepMemorySmall } from './processes/lean.ts'
 import { ProcessRunner } from './processes/runner.ts'
 import { removeAbandoned, RunningNames } from './running.ts'
 
@@ -71,7 +70,6 @@ export class DevSession {
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
     this.#names = new RunningNames(options.folder)
-    keepMemorySmall()
     watchGroups()
     removeAbandoned()
   }

@@ -15,7 +15,6 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { optimize } from '../../../schemas/process/index.ts'
 import { refuseCodedRequest } from '../content-coding.ts'
 import type { Exchange } from '../exchange.ts'
 import { maxBodyBytes } from '../limits.ts'
@@ -23,8 +22,6 @@ import { type BodyMemory, type HeldBody, smallBodyBytes } from '../load/body-mem
 import { Pieces } from '../pieces.ts'
 
 const empty: Buffer = Buffer.alloc(0)
-/** To read one takes long enough for others to notice, in code that is not optimized. */
-const largeBytes = 64 * 1024
 
 export interface BodyOptions {
   readonly maxBytes?: number
@@ -123,7 +120,6 @@ function collect(exchange: Exchange, maxBytes: number, memory: BodyMemory | unde
       if (isOver) return
       isOver = true
       if (held) memory?.arrived(held)
-      if (pieces.size > largeBytes) optimize()
       exchange.body = pieces.whole()
       resolve()
     })

@@ -7,7 +7,6 @@
  */
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { optimize } from '../../../schemas/process/index.ts'
 import type { PoolOptions } from './options.ts'
 import { WorkerSlots } from './slots.ts'
 import { workerFile, type WorkerProgram } from './worker-file.ts'
@@ -112,8 +111,6 @@ export class WorkerPool {
   }
 
   #start(): Worker {
-    // Flags belong to the process, and the work of threads is not seen from here.
-    optimize()
     const worker = new Worker(workerFile(this.#program), {
       // Neither options nor environment of this process: what runs there has no business with them.
       argv: [],

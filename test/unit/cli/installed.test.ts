@@ -2,7 +2,6 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { startedCommand } from '../../../runtime/cli/dev/processes/installed.ts'
-import { leanNode } from '../../../runtime/cli/dev/processes/lean.ts'
 
 function packageFiles(name: string, version: string, bin: unknown, start = '#!/usr/bin/env node\n') {
   return { 'package.json': JSON.stringify({ name, version, bin }), 'cli.js': `${start}0\n` }
@@ -43,19 +42,19 @@ t.test('dev: a package in npx’s cache or in the project runs without npx', asy
   const rows: readonly (readonly [string[], string[]])[] = [
     [
       ['npx', '-y', '@scope/tool@1.2.3', 'a', '-b'],
-      ['node', ...leanNode, cached, 'a', '-b'],
+      ['node', cached, 'a', '-b'],
     ],
     [
       ['npx', '--yes', '@scope/tool@1.2.3'],
-      ['node', ...leanNode, cached],
+      ['node', cached],
     ],
     [
       ['npx', 'local', 'x'],
-      ['node', ...leanNode, local, 'x'],
+      ['node', local, 'x'],
     ],
     [
       ['npx', 'local@2.0.0'],
-      ['node', ...leanNode, local],
+      ['node', local],
     ],
   ]
   for (const [argv, expected] of rows) t.strictSame(started(...argv), expected, argv.join(' '))

@@ -8,7 +8,6 @@
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
-import { leanNode } from './lean.ts'
 
 interface PackageJson {
   readonly name?: unknown
@@ -34,7 +33,7 @@ function withoutNpx(
   if (!asked) return argv
   for (const folder of foldersOf(asked, cwd, env)) {
     const program = programIn(folder, asked)
-    if (program !== undefined) return ['node', ...leanNode, program, ...asked.args]
+    if (program !== undefined) return ['node', program, ...asked.args]
   }
   return argv
 }

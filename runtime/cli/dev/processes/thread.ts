@@ -10,7 +10,6 @@ import { isSea } from 'node:sea'
 import { createInterface } from 'node:readline'
 import { Worker } from 'node:worker_threads'
 import { stopMessage } from '../../stop.ts'
-import { leanLimits } from './lean.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
 /** Variables that only a process of its own reads at its start. */
@@ -39,7 +38,6 @@ export function startThread(
     env: { ...env },
     stdout: true,
     stderr: true,
-    resourceLimits: leanLimits,
   })
   const ended = [thread.stdout, thread.stderr].map((stream) => {
     const lines = createInterface({ input: stream }).on('line', onLine)
