@@ -1,5 +1,4 @@
 /** `x.name`: methods of the built-in types. */
-import { own } from '../../../../schemas/index.ts'
 import { bytesMethods } from './methods-bytes.ts'
 import { dictMethods, listMethods } from './methods-collections.ts'
 import type { Methods } from './method.ts'
@@ -25,7 +24,7 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
   return {
     names: Object.keys(methods),
     find(name: string) {
-      const method = own(methods, name)
+      const method = Object.hasOwn(methods, name) ? methods[name] : undefined
       return method && ((call: NativeCall) => method(receiver, call))
     },
   }
