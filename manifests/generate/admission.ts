@@ -9,22 +9,22 @@
 import { apiGroup } from '../../schemas/index.ts'
 import { type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, servicePorts } from './objects.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 /** The webhook's own override; honoured here too, for the day when nothing answers. */
 const allowDelete = "'gatehouse.dev/allow-delete'"
 
-export function admission(kinds: readonly ManifestKind[], values: Values): readonly GeneratedManifest[] {
+export function admission(kinds: readonly ManifestKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const guarded = kinds.filter((kind) => kind.isDeletionReviewed)
   return [
     {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingWebhookConfiguration',
-      metadata: { name: names.hooks, labels: labels(values, 'admission') },
+      metadata: { name: names.hooks, labels: labels(defaults, 'admission') },
       webhooks: [
         {
           name: `validate.${apiGroup}`,
-          ...shared(kinds, ['CREATE', 'UPDATE'], values),
+          ...shared(kinds, ['CREATE', 'UPDATE'], defaults),
           matchConditions: [
             {
               name: 'not-being-deleted',
@@ -39,7 +39,7 @@ export function admission(kinds: readonly ManifestKind[], values: Values): reado
         },
         {
           name: `delete.${apiGroup}`,
-          ...shared(guarded, ['DELETE'], values),
+          ...shared(guarded, ['DELETE'], defaults),
           matchConditions: [
             {
               name: 'not-overridden',
@@ -57,17 +57,17 @@ export function admission(kinds: readonly ManifestKind[], values: Values): reado
   ]
 }
 
-function shared(kinds: readonly ManifestKind[], operations: readonly string[], values: Values) {
+function shared(kinds: readonly ManifestKind[], operations: readonly string[], defaults: Defaults) {
   return {
     admissionReviewVersions: ['v1'],
     sideEffects: 'None',
-    failurePolicy: values.text('admission.failurePolicy'),
+    failurePolicy: defaults.text('admission.failurePolicy'),
     matchPolicy: 'Equivalent',
     timeoutSeconds: 5,
     clientConfig: {
       service: {
         name: names.hooks,
-        namespace: values.namespace,
+        namespace: defaults.namespace,
         path: '/validate',
         port: servicePorts.admission.port,
       },

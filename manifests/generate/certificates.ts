@@ -9,29 +9,26 @@ import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
   controllerName,
-  filled,
   labels,
   type GeneratedManifest,
   names,
-  placement,
-  podMetadata,
   podSecurity,
   serviceAccount,
 } from './objects.ts'
 import { networkPolicy } from './server.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 
-export function selfSigned(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
+export function selfSigned(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const args = [
     'certificates',
     'issue',
-    ...common(values),
+    ...common(defaults),
     `--service=${names.hooks}`,
-    `--cluster-domain=${values.text('platform.clusterDomain')}`,
-    `--lifetime=${values.text('certificates.lifetime')}`,
-    `--renew-before=${values.text('certificates.renewBefore')}`,
+    `--cluster-domain=${defaults.text('platform.clusterDomain')}`,
+    `--lifetime=${defaults.text('certificates.lifetime')}`,
+    `--renew-before=${defaults.text('certificates.renewBefore')}`,
     '--webhook-configuration',
     names.hooks,
     ...controllerArgs(kinds),
@@ -40,24 +37,24 @@ export function selfSigned(kinds: readonly HookedKind[], values: Values): readon
     {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: names.tls, namespace: values.namespace, labels: labels(values, 'certificates') },
+      metadata: { name: names.tls, namespace: defaults.namespace, labels: labels(defaults, 'certificates') },
       type: 'Opaque',
     },
-    ...rights(kinds, values, ['get', 'update'], [names.hooks]),
-    ...jobs(values, args),
-    networkPolicy(values, 'certificates', []),
+    ...rights(kinds, defaults, ['get', 'update'], [names.hooks]),
+    ...jobs(defaults, args),
+    networkPolicy(defaults, 'certificates', []),
   ]
 }
 
 /** Everything of the cert-manager variant but the annotation, which `certManagerAnnotation` gives. */
-export function certManager(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
+export function certManager(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const object = (kind: string, name: string, spec: object): GeneratedManifest => ({
     apiVersion: 'cert-manager.io/v1',
     kind,
-    metadata: { name, namespace: values.namespace, labels: labels(values, 'certificates') },
+    metadata: { name, namespace: defaults.namespace, labels: labels(defaults, 'certificates') },
     spec,
   })
-  const host = `${names.hooks}.${values.namespace}`
+  const host = `${names.hooks}.${defaults.namespace}`
   const privateKey = { algorithm: 'ECDSA', size: 256, rotationPolicy: 'Always' }
   return [
     object('Issuer', 'gatehouse-bootstrap', { selfSigned: {} }),
@@ -72,26 +69,26 @@ export function certManager(kinds: readonly HookedKind[], values: Values): reado
     object('Issuer', 'gatehouse-ca', { ca: { secretName: 'gatehouse-ca' } }),
     object('Certificate', names.hooks, {
       secretName: names.tls,
-      duration: values.text('certificates.lifetime'),
-      renewBefore: values.text('certificates.renewBefore'),
+      duration: defaults.text('certificates.lifetime'),
+      renewBefore: defaults.text('certificates.renewBefore'),
       privateKey,
       usages: ['digital signature', 'server auth'],
-      dnsNames: [`${host}.svc`, `${host}.svc.${values.text('platform.clusterDomain')}`, host, names.hooks],
+      dnsNames: [`${host}.svc`, `${host}.svc.${defaults.text('platform.clusterDomain')}`, host, names.hooks],
       issuerRef: { kind: 'Issuer', name: 'gatehouse-ca' },
     }),
-    ...rights(kinds, values, ['get'], []),
-    ...jobs(values, ['certificates', 'publish', ...common(values), ...controllerArgs(kinds)]),
-    networkPolicy(values, 'certificates', []),
+    ...rights(kinds, defaults, ['get'], []),
+    ...jobs(defaults, ['certificates', 'publish', ...common(defaults), ...controllerArgs(kinds)]),
+    networkPolicy(defaults, 'certificates', []),
   ]
 }
 
 /** Has cert-manager fill in the webhook configuration's `caBundle`. */
-export function certManagerAnnotation(values: Values): Record<string, string> {
-  return { 'cert-manager.io/inject-ca-from': `${values.namespace}/${names.hooks}` }
+export function certManagerAnnotation(defaults: Defaults): Record<string, string> {
+  return { 'cert-manager.io/inject-ca-from': `${defaults.namespace}/${names.hooks}` }
 }
 
-function common(values: Values): readonly string[] {
-  return [`--namespace=${values.namespace}`, `--secret=${names.tls}`]
+function common(defaults: Defaults): readonly string[] {
+  return [`--namespace=${defaults.namespace}`, `--secret=${names.tls}`]
 }
 
 function controllerArgs(kinds: readonly HookedKind[]): readonly string[] {
@@ -101,18 +98,18 @@ function controllerArgs(kinds: readonly HookedKind[]): readonly string[] {
 /** Named objects only: the Secret, the webhook configuration, the CompositeControllers. */
 function rights(
   kinds: readonly HookedKind[],
-  values: Values,
+  defaults: Defaults,
   secretVerbs: readonly string[],
   webhooks: readonly string[],
 ): readonly GeneratedManifest[] {
   const name = names.certificates
-  const meta = { name, labels: labels(values, 'certificates') }
-  const metadata = { ...meta, namespace: values.namespace }
-  const subjects = [{ kind: 'ServiceAccount', name, namespace: values.namespace }]
+  const meta = { name, labels: labels(defaults, 'certificates') }
+  const metadata = { ...meta, namespace: defaults.namespace }
+  const subjects = [{ kind: 'ServiceAccount', name, namespace: defaults.namespace }]
   const roleRef = (kind: string) => ({ apiGroup: 'rbac.authorization.k8s.io', kind, name })
   const verbs = ['get', 'patch']
   return [
-    serviceAccount(values, 'certificates'),
+    serviceAccount(defaults, 'certificates'),
     {
       apiVersion: rbac,
       kind: 'Role',
@@ -157,23 +154,23 @@ function rights(
  * A Job for now and a CronJob for later. The Job's name carries a revision, since a Job cannot be changed: a new
  * version is a new Job, and a finished one goes by itself.
  */
-function jobs(values: Values, args: readonly string[]): readonly GeneratedManifest[] {
+function jobs(defaults: Defaults, args: readonly string[]): readonly GeneratedManifest[] {
   const spec = {
     backoffLimit: 10,
     activeDeadlineSeconds: 900,
     ttlSecondsAfterFinished: 600,
-    template: { metadata: podMetadata(values, 'certificates'), spec: pod(values, args) },
+    template: { metadata: { labels: labels(defaults, 'certificates') }, spec: pod(defaults, args) },
   }
   const metadata = (name: string) => ({
     name,
-    namespace: values.namespace,
-    labels: labels(values, 'certificates'),
+    namespace: defaults.namespace,
+    labels: labels(defaults, 'certificates'),
   })
   return [
     {
       apiVersion: 'batch/v1',
       kind: 'Job',
-      metadata: metadata(`${names.certificates}-${values.revision}`),
+      metadata: metadata(`${names.certificates}-${defaults.revision}`),
       spec,
     },
     {
@@ -181,7 +178,7 @@ function jobs(values: Values, args: readonly string[]): readonly GeneratedManife
       kind: 'CronJob',
       metadata: metadata(names.certificates),
       spec: {
-        schedule: values.text('certificates.schedule'),
+        schedule: defaults.text('certificates.schedule'),
         concurrencyPolicy: 'Forbid',
         startingDeadlineSeconds: 3600,
         successfulJobsHistoryLimit: 1,
@@ -192,21 +189,17 @@ function jobs(values: Values, args: readonly string[]): readonly GeneratedManife
   ]
 }
 
-function pod(values: Values, args: readonly string[]): object {
+function pod(defaults: Defaults, args: readonly string[]): object {
   return {
     serviceAccountName: names.certificates,
     automountServiceAccountToken: true,
     restartPolicy: 'OnFailure',
     securityContext: podSecurity,
-    ...filled({
-      imagePullSecrets: values.value('images.pullSecrets'),
-      ...placement(values, 'hooks'),
-    }),
     containers: [
       {
         name: 'certificates',
-        image: values.text('images.hooks'),
-        imagePullPolicy: values.text('images.pullPolicy'),
+        image: defaults.text('images.hooks'),
+        imagePullPolicy: defaults.text('images.pullPolicy'),
         args,
         resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '256Mi' } },
         securityContext: containerSecurity,

@@ -15,29 +15,31 @@ import {
   names,
   servicePorts,
 } from './objects.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 /** Hooks answer in milliseconds; ten seconds bound a pod that hangs. */
 const timeout = '10s'
 
-export function controllers(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
+export function controllers(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   return kinds.map((kind) => ({
     apiVersion: 'metacontroller.k8s.io/v1alpha1',
     kind: 'CompositeController',
     metadata: {
       name: controllerName(kind.plural),
-      labels: { ...labels(values, 'controllers'), ...instanceLabel },
+      labels: { ...labels(defaults, 'controllers'), ...instanceLabel },
     },
     spec: {
       parentResource: { apiVersion, resource: kind.plural, ignoreStatusChanges: true },
       ...(kind.children.length > 0 && {
-        childResources: distinct(kind.children).flatMap((child) => childResources(child, values)),
+        childResources: distinct(kind.children)
+          .filter(({ integration }) => integration === undefined)
+          .map(childResource),
       }),
       generateSelector: true,
-      resyncPeriodSeconds: values.value('controllers.resyncPeriodSeconds'),
+      resyncPeriodSeconds: defaults.value('controllers.resyncPeriodSeconds'),
       hooks: {
-        sync: hook(kind.plural, 'sync', values),
-        customize: hook(kind.plural, 'customize', values),
+        sync: hook(kind.plural, 'sync', defaults),
+        customize: hook(kind.plural, 'customize', defaults),
       },
     },
   }))
@@ -48,15 +50,8 @@ export function childResource({ apiVersion, resource, updateStrategy }: Child) {
   return { apiVersion, resource, updateStrategy: { method: updateStrategy } }
 }
 
-function childResources(child: Child, values: Values): readonly unknown[] {
-  const { integration } = child
-  return integration === undefined
-    ? [childResource(child)]
-    : values.when(`integrations.${integration}`, childResource(child))
-}
-
-function hook(plural: string, name: string, values: Values): object {
-  const host = `${names.hooks}.${values.namespace}.svc`
-  const url = `https://${host}:${servicePorts.hooks.port}/hooks/${plural}/${name}?rev=${values.version}`
+function hook(plural: string, name: string, defaults: Defaults): object {
+  const host = `${names.hooks}.${defaults.namespace}.svc`
+  const url = `https://${host}:${servicePorts.hooks.port}/hooks/${plural}/${name}?rev=${defaults.version}`
   return { version: 'v2', webhook: { url, timeout, responseUnMarshallMode: 'strict' } }
 }

@@ -9,35 +9,34 @@
  *   manifests/gateway-api/              component: HTTPRoutes for spec.exposure
  *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
  *   manifests/overlays/<name>/          ready combinations; only `everything` has the CRDs
- *   manifests/chart/                    the same objects as a Helm chart
+ *   manifests/chart/                    Chart.yaml, kinds.yaml and CRDs; templates and defaults are written by hand
  */
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
 import { childResource, controllers } from './controllers.ts'
+import { type Defaults, readDefaults } from './defaults.ts'
 import type { FilesInput, HookedKind } from './kinds.ts'
-import { chartFiles } from './chart/chart.ts'
+import { chartFiles } from './chart-file.ts'
 import { controllerName, type GeneratedManifest, names } from './objects.ts'
 import { metacontroller, monitoring } from './options.ts'
 import { observability } from './observability/index.ts'
 import { userRoles } from './rbac.ts'
 import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
-import type { Json } from './settings/settings.ts'
-import { plainValues } from './settings/values.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
 
 /** Path relative to manifests/ -> content. */
 export function files(input: FilesInput): Map<string, string> {
-  return new Map([...plainFiles(input), ...chartFiles(input)])
+  const defaults = readDefaults(input.version)
+  return new Map([...plainFiles(input, defaults), ...chartFiles(input, defaults)])
 }
 
-function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, string][] {
-  const values = plainValues(version)
+function plainFiles({ kinds, hooked, crds }: FilesInput, defaults: Defaults): [string, string][] {
   const base = {
-    'namespace.yaml': namespace(values),
-    'hooks.yaml': hooksServer(values),
-    'roles.yaml': userRoles(kinds, values),
-    'controllers.yaml': controllers(hooked, values),
-    'admission.yaml': admission(kinds, values),
+    'namespace.yaml': namespace(defaults),
+    'hooks.yaml': hooksServer(defaults),
+    'roles.yaml': userRoles(kinds, defaults),
+    'controllers.yaml': controllers(hooked, defaults),
+    'admission.yaml': admission(kinds, defaults),
   }
   const component = (
     folder: string,
@@ -64,21 +63,21 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
     ],
     ...Object.entries(base).map(([name, objects]): [string, string] => [`base/${name}`, yamlFile(objects)]),
     ['base/kustomization.yaml', kustomization('Kustomization', { resources: Object.keys(base) })],
-    ...component('certificates/self-signed', selfSigned(hooked, values)),
-    ...component('certificates/cert-manager', certManager(hooked, values), {
+    ...component('certificates/self-signed', selfSigned(hooked, defaults)),
+    ...component('certificates/cert-manager', certManager(hooked, defaults), {
       patches: [
         {
           target: { kind: 'ValidatingWebhookConfiguration', name: names.hooks },
           patch: yamlValue([
-            { op: 'add', path: '/metadata/annotations', value: certManagerAnnotation(values) },
+            { op: 'add', path: '/metadata/annotations', value: certManagerAnnotation(defaults) },
           ]),
         },
       ],
     }),
     ['gateway-api/kustomization.yaml', kustomization('Component', { patches: gatewayApiPatches(hooked) })],
-    ...component('metacontroller', metacontroller(hooked, values)),
-    ...component('monitoring', monitoring(values)),
-    ...observability(values),
+    ...component('metacontroller', metacontroller(hooked, defaults)),
+    ...component('monitoring', monitoring(defaults)),
+    ...observability(defaults),
     ['chart/definitions/kustomization.yaml', kustomization('Kustomization', { resources: crds })],
     [
       'overlays/everything/kustomization.yaml',
@@ -94,7 +93,7 @@ function plainFiles({ version, kinds, hooked, crds }: FilesInput): [string, stri
 
 /** Adds what the setting integrations.gatewayAPI of the chart adds. */
 function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
-  const add = (kind: string, name: string, path: string, value: Json) => ({
+  const add = (kind: string, name: string, path: string, value: object) => ({
     target: { kind, name },
     patch: yamlValue([{ op: 'add', path, value }]),
   })

@@ -18,7 +18,6 @@ const owned = [
   'certificates/self-signed',
   'chart/charts/metacontroller-definitions/crds',
   'chart/definitions',
-  'chart/templates',
   'gateway-api',
   'metacontroller',
   'monitoring',

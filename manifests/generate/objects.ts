@@ -3,9 +3,15 @@
  */
 import { apiGroup } from '../../schemas/index.ts'
 import { groupOf, type WatchedResource } from './kinds.ts'
-import { type Component, selector } from './selectors.ts'
-import type { Json } from './settings/settings.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
+
+/** Part of an installation that an object belongs to. */
+export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
+
+/** Labels that selectors use. They never change. */
+export function selector(component: Component): Record<string, string> {
+  return { 'app.kubernetes.io/name': `gatehouse-${component}`, 'app.kubernetes.io/component': component }
+}
 
 export interface GeneratedManifest {
   readonly apiVersion: string
@@ -40,33 +46,17 @@ export const servicePorts = {
 /** Selects the CompositeControllers for a private Metacontroller. */
 export const instanceLabel = { 'gatehouse.dev/instance': 'default' } as const
 
-export function labels(values: Values, component: Component): Record<string, string> {
-  return { ...ownLabels(values, component), ...values.members('commonLabels') }
-}
-
-function ownLabels(values: Values, component: Component): Record<string, string> {
+export function labels(defaults: Defaults, component: Component): Record<string, string> {
   return {
     ...selector(component),
     'app.kubernetes.io/part-of': 'gatehouse',
-    'app.kubernetes.io/version': values.version,
-  }
-}
-
-export function podLabels(values: Values, component: Component): Record<string, string> {
-  return { ...ownLabels(values, component), ...values.members('podLabels', 'commonLabels') }
-}
-
-/** Of the template of a pod. */
-export function podMetadata(values: Values, component: Component): Record<string, Json> {
-  return {
-    labels: podLabels(values, component),
-    ...filled({ annotations: values.value('podAnnotations') }),
+    'app.kubernetes.io/version': defaults.version,
   }
 }
 
 /** One without a token: a pod that needs one mounts it itself. */
 export function serviceAccount(
-  values: Values,
+  defaults: Defaults,
   component: Component,
   name = `gatehouse-${component}`,
 ): GeneratedManifest {
@@ -75,20 +65,10 @@ export function serviceAccount(
     kind: 'ServiceAccount',
     metadata: {
       name,
-      namespace: values.namespace,
-      labels: labels(values, component),
-      ...filled({ annotations: values.value('serviceAccountAnnotations') }),
+      namespace: defaults.namespace,
+      labels: labels(defaults, component),
     },
     automountServiceAccountToken: false,
-  }
-}
-
-/** Which nodes a pod may run on. */
-export function placement(values: Values, section: 'hooks' | 'metacontroller'): Record<string, Json> {
-  return {
-    nodeSelector: values.value(`${section}.nodeSelector`),
-    tolerations: values.value(`${section}.tolerations`),
-    affinity: values.value(`${section}.affinity`),
   }
 }
 
@@ -124,13 +104,4 @@ export function rules(
     resources: [...new Set(members.map((one) => one.resource + subresource))],
     verbs,
   }))
-}
-
-/** Drops members that are empty: an empty default is left out of the plain manifests. */
-export function filled(members: Readonly<Record<string, Json>>): Record<string, Json> {
-  return Object.fromEntries(
-    Object.entries(members).filter(([, value]) =>
-      typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : value !== '',
-    ),
-  )
 }

@@ -4,30 +4,27 @@
 import type { HookedKind } from './kinds.ts'
 import {
   containerSecurity,
-  filled,
   instanceLabel,
   labels,
   type GeneratedManifest,
   names,
-  placement,
-  podMetadata,
   podSecurity,
+  selector,
   serviceAccount,
 } from './objects.ts'
 import { metacontrollerRbac } from './rbac.ts'
-import { selector } from './selectors.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 /** For the Prometheus operator; scrapes over TLS, trusting the authority in the certificate's Secret. */
-export function monitoring(values: Values): readonly GeneratedManifest[] {
+export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: 'monitoring.coreos.com/v1',
       kind: 'ServiceMonitor',
-      metadata: { name: names.hooks, namespace: values.namespace, labels: labels(values, 'hooks') },
+      metadata: { name: names.hooks, namespace: defaults.namespace, labels: labels(defaults, 'hooks') },
       spec: {
         selector: { matchLabels: selector('hooks') },
-        namespaceSelector: { matchNames: [values.namespace] },
+        namespaceSelector: { matchNames: [defaults.namespace] },
         endpoints: [
           {
             port: 'https',
@@ -36,7 +33,7 @@ export function monitoring(values: Values): readonly GeneratedManifest[] {
             interval: '30s',
             tlsConfig: {
               ca: { secret: { name: names.tls, key: 'ca.crt' } },
-              serverName: `${names.hooks}.${values.namespace}.svc`,
+              serverName: `${names.hooks}.${defaults.namespace}.svc`,
             },
           },
         ],
@@ -49,16 +46,19 @@ export function monitoring(values: Values): readonly GeneratedManifest[] {
  * A private Metacontroller that runs our CompositeControllers only. Its definitions (CRDs) are Metacontroller's own and
  * are installed from its release. One pod: two would work against each other without leader election.
  */
-export function metacontroller(kinds: readonly HookedKind[], values: Values): readonly GeneratedManifest[] {
+export function metacontroller(
+  kinds: readonly HookedKind[],
+  defaults: Defaults,
+): readonly GeneratedManifest[] {
   const metadata = {
     name: names.metacontroller,
-    namespace: values.namespace,
-    labels: labels(values, 'metacontroller'),
+    namespace: defaults.namespace,
+    labels: labels(defaults, 'metacontroller'),
   }
   const [[key, value] = ['', '']] = Object.entries(instanceLabel)
   return [
-    serviceAccount(values, 'metacontroller'),
-    ...metacontrollerRbac(kinds, values),
+    serviceAccount(defaults, 'metacontroller'),
+    ...metacontrollerRbac(kinds, defaults),
     {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -69,26 +69,17 @@ export function metacontroller(kinds: readonly HookedKind[], values: Values): re
         strategy: { type: 'Recreate' },
         selector: { matchLabels: selector('metacontroller') },
         template: {
-          metadata: podMetadata(values, 'metacontroller'),
+          metadata: { labels: labels(defaults, 'metacontroller') },
           spec: {
             serviceAccountName: names.metacontroller,
             automountServiceAccountToken: true,
-            // The image gives its user by name, of which a kubelet cannot tell that it is not root.
-            // OpenShift gives a number itself, and refuses any other.
-            securityContext: {
-              ...podSecurity,
-              ...values.unless('platform.openshift', { runAsUser: 65532, runAsGroup: 65532 }),
-            },
-            ...filled({
-              imagePullSecrets: values.value('images.pullSecrets'),
-              ...placement(values, 'metacontroller'),
-              priorityClassName: values.text('metacontroller.priorityClassName'),
-            }),
+            // The image names its user, and a kubelet cannot verify that a named user is not root.
+            securityContext: { ...podSecurity, runAsUser: 65532, runAsGroup: 65532 },
             containers: [
               {
                 name: 'metacontroller',
-                image: values.text('metacontroller.image'),
-                imagePullPolicy: values.text('images.pullPolicy'),
+                image: defaults.text('metacontroller.image'),
+                imagePullPolicy: defaults.text('images.pullPolicy'),
                 command: ['/usr/bin/metacontroller'],
                 args: [
                   `--target-label-selector=${key}=${value}`,
@@ -111,7 +102,7 @@ export function metacontroller(kinds: readonly HookedKind[], values: Values): re
                   periodSeconds: 10,
                   timeoutSeconds: 3,
                 },
-                resources: values.value('metacontroller.resources'),
+                resources: defaults.value('metacontroller.resources'),
                 securityContext: containerSecurity,
               },
             ],

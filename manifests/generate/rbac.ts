@@ -8,22 +8,33 @@
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
 import { distinct, type HookedKind, type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, rules } from './objects.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 const rbac = 'rbac.authorization.k8s.io/v1'
 const read = ['get', 'list', 'watch'] as const
 const own = [...read, 'create', 'update', 'patch', 'delete'] as const
 
 /** Rights of the hooks server: it writes the Events that a hook cannot return. */
-export function hooksRbac(values: Values): readonly GeneratedManifest[] {
+export function hooksRbac(defaults: Defaults): readonly GeneratedManifest[] {
   const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
-  return clusterRole('hooks', names.hooks, role, values)
+  return clusterRole('hooks', names.hooks, role, defaults)
 }
 
+/** Rights of a private Metacontroller, with those that stdio servers without a command need. */
 export function metacontrollerRbac(
   kinds: readonly HookedKind[],
-  values: Values,
+  defaults: Defaults,
 ): readonly GeneratedManifest[] {
+  const attach = [
+    { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
+    { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
+  ]
+  const role = [...metacontrollerRules(kinds), ...attach]
+  return clusterRole('metacontroller', names.metacontroller, role, defaults)
+}
+
+/** The rules that follow from the parents, children and related objects of the kinds. */
+export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unknown[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))
   const childKeys = new Set(children.map((one) => `${one.apiVersion} ${one.resource}`))
@@ -34,7 +45,7 @@ export function metacontrollerRbac(
   function isParent(version: string, resource: string): boolean {
     return version === apiVersion && parentKeys.has(resource)
   }
-  const role = [
+  return [
     ...rules(parents, [...read, 'update']),
     ...rules(parents, ['get', 'update'], '/status'),
     // The owner references it sets block the owner's deletion, which some clusters guard by this right.
@@ -44,21 +55,16 @@ export function metacontrollerRbac(
     {
       apiGroups: ['metacontroller.k8s.io'],
       resources: ['compositecontrollers', 'decoratorcontrollers', 'controllerrevisions'],
-      verbs: [...read, 'create', 'update', 'patch', 'delete'],
+      verbs: own,
     },
     { apiGroups: ['apiextensions.k8s.io'], resources: ['customresourcedefinitions'], verbs: read },
     { apiGroups: [''], resources: ['namespaces'], verbs: read },
     { apiGroups: [''], resources: ['events'], verbs: ['create', 'patch'] },
-    ...[
-      { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
-      { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
-    ].flatMap((rule) => values.when('stdio.attach', rule)),
   ]
-  return clusterRole('metacontroller', names.metacontroller, role, values)
 }
 
 /** Roles for people: added to the built-in view, edit and admin roles. */
-export function userRoles(kinds: readonly ManifestKind[], values: Values): readonly GeneratedManifest[] {
+export function userRoles(kinds: readonly ManifestKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const resources = kinds.map((kind) => kind.plural)
   const aggregate = (to: readonly string[]) =>
     Object.fromEntries(to.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true']))
@@ -68,7 +74,7 @@ export function userRoles(kinds: readonly ManifestKind[], values: Values): reado
       kind: 'ClusterRole',
       metadata: {
         name: 'gatehouse-view',
-        labels: { ...labels(values, 'controllers'), ...aggregate(['view', 'edit', 'admin']) },
+        labels: { ...labels(defaults, 'controllers'), ...aggregate(['view', 'edit', 'admin']) },
       },
       rules: [{ apiGroups: [apiGroup], resources, verbs: read }],
     },
@@ -77,7 +83,7 @@ export function userRoles(kinds: readonly ManifestKind[], values: Values): reado
       kind: 'ClusterRole',
       metadata: {
         name: 'gatehouse-edit',
-        labels: { ...labels(values, 'controllers'), ...aggregate(['edit', 'admin']) },
+        labels: { ...labels(defaults, 'controllers'), ...aggregate(['edit', 'admin']) },
       },
       rules: [
         {
@@ -94,21 +100,21 @@ function clusterRole(
   component: 'hooks' | 'metacontroller',
   name: string,
   role: readonly unknown[],
-  values: Values,
+  defaults: Defaults,
 ): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: rbac,
       kind: 'ClusterRole',
-      metadata: { name, labels: labels(values, component) },
+      metadata: { name, labels: labels(defaults, component) },
       rules: role,
     },
     {
       apiVersion: rbac,
       kind: 'ClusterRoleBinding',
-      metadata: { name, labels: labels(values, component) },
+      metadata: { name, labels: labels(defaults, component) },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-      subjects: [{ kind: 'ServiceAccount', name, namespace: values.namespace }],
+      subjects: [{ kind: 'ServiceAccount', name, namespace: defaults.namespace }],
     },
   ]
 }

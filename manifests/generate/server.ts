@@ -7,30 +7,26 @@
 import { hooksRbac } from './rbac.ts'
 import {
   containerSecurity,
-  filled,
   labels,
   type GeneratedManifest,
   names,
-  placement,
-  podMetadata,
   podSecurity,
+  selector,
   serviceAccount,
   servicePorts,
 } from './objects.ts'
-import type { Json } from './settings/settings.ts'
-import { selector } from './selectors.ts'
-import type { Values } from './settings/values.ts'
+import type { Defaults } from './defaults.ts'
 
 const tlsFolder = '/etc/gatehouse-hooks/tls'
 
 /** Only the plain manifests make their namespace; a chart is installed into one. */
-export function namespace(values: Values): readonly GeneratedManifest[] {
+export function namespace(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
       apiVersion: 'v1',
       kind: 'Namespace',
       metadata: {
-        name: values.namespace,
+        name: defaults.namespace,
         labels: {
           'app.kubernetes.io/part-of': 'gatehouse',
           'pod-security.kubernetes.io/enforce': 'restricted',
@@ -41,22 +37,22 @@ export function namespace(values: Values): readonly GeneratedManifest[] {
   ]
 }
 
-export function hooksServer(values: Values): readonly GeneratedManifest[] {
-  const metadata = { name: names.hooks, namespace: values.namespace, labels: labels(values, 'hooks') }
+export function hooksServer(defaults: Defaults): readonly GeneratedManifest[] {
+  const metadata = { name: names.hooks, namespace: defaults.namespace, labels: labels(defaults, 'hooks') }
   return [
-    serviceAccount(values, 'hooks'),
-    ...hooksRbac(values),
+    serviceAccount(defaults, 'hooks'),
+    ...hooksRbac(defaults),
     {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
       metadata,
       spec: {
-        replicas: values.value('hooks.replicas'),
+        replicas: defaults.value('hooks.replicas'),
         revisionHistoryLimit: 3,
         selector: { matchLabels: selector('hooks') },
         // A new pod answers before an old one goes: admission has no gap.
         strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
-        template: { metadata: podMetadata(values, 'hooks'), spec: pod(values) },
+        template: { metadata: { labels: labels(defaults, 'hooks') }, spec: pod(defaults) },
       },
     },
     {
@@ -81,16 +77,19 @@ export function hooksServer(values: Values): readonly GeneratedManifest[] {
       metadata,
       spec: { maxUnavailable: 1, selector: { matchLabels: selector('hooks') } },
     },
-    networkPolicy(values, 'hooks', [
+    networkPolicy(defaults, 'hooks', [
       { ports: [{ protocol: 'TCP', port: servicePorts.admission.containerPort }] },
-      { from: metacontrollers(values), ports: [{ protocol: 'TCP', port: servicePorts.hooks.containerPort }] },
+      {
+        from: metacontrollers(defaults),
+        ports: [{ protocol: 'TCP', port: servicePorts.hooks.containerPort }],
+      },
     ]),
   ]
 }
 
 /** Who may call /hooks: a private Metacontroller, and whatever runs in the namespace of a shared one. */
-function metacontrollers(values: Values): readonly object[] {
-  const namespace = values.text('metacontroller.namespace')
+function metacontrollers(defaults: Defaults): readonly object[] {
+  const namespace = defaults.text('metacontroller.namespace')
   return [
     { podSelector: { matchLabels: selector('metacontroller') } },
     { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } } },
@@ -100,7 +99,7 @@ function metacontrollers(values: Values): readonly object[] {
 /** Tells the hooks that Metacontroller manages HTTPRoutes. */
 export const gatewayApiVariable = { name: 'GATEHOUSE_GATEWAY_API', value: 'true' } as const
 
-function pod(values: Values): object {
+function pod(defaults: Defaults): object {
   const probe = (path: string, rest: object) => ({
     httpGet: { path, port: 'https', scheme: 'HTTPS' },
     timeoutSeconds: 3,
@@ -112,17 +111,12 @@ function pod(values: Values): object {
     automountServiceAccountToken: true,
     securityContext: podSecurity,
     terminationGracePeriodSeconds: 30,
-    ...filled({
-      imagePullSecrets: values.value('images.pullSecrets'),
-      ...placement(values, 'hooks'),
-      priorityClassName: values.text('hooks.priorityClassName'),
-      topologySpreadConstraints: values.value('hooks.topologySpreadConstraints'),
-    }),
+    topologySpreadConstraints: defaults.value('hooks.topologySpreadConstraints'),
     containers: [
       {
         name: 'hooks',
-        image: values.text('images.hooks'),
-        imagePullPolicy: values.text('images.pullPolicy'),
+        image: defaults.text('images.hooks'),
+        imagePullPolicy: defaults.text('images.pullPolicy'),
         args: [
           '--host=0.0.0.0',
           `--port=${servicePorts.admission.containerPort}`,
@@ -131,14 +125,12 @@ function pod(values: Values): object {
           `--tls-key-file=${tlsFolder}/tls.key`,
         ],
         env: [
-          { name: 'GATEHOUSE_VERSION', value: values.version },
-          { name: 'GATEHOUSE_RUNTIME_IMAGE', value: values.text('images.runtime') },
-          { name: 'GATEHOUSE_STDIO_ATTACH', value: values.text('stdio.attach') },
-          { name: 'GATEHOUSE_OPENSHIFT', value: values.text('platform.openshift') },
-          { name: 'GATEHOUSE_CLUSTER_DOMAIN', value: values.text('platform.clusterDomain') },
-          { name: 'GATEHOUSE_ENABLE_OBO', value: values.text('integrations.onBehalfOf') },
-          ...optionalVariables(values),
-          ...values.items('hooks.extraEnv'),
+          { name: 'GATEHOUSE_VERSION', value: defaults.version },
+          { name: 'GATEHOUSE_RUNTIME_IMAGE', value: defaults.text('images.runtime') },
+          { name: 'GATEHOUSE_STDIO_ATTACH', value: defaults.text('stdio.attach') },
+          { name: 'GATEHOUSE_OPENSHIFT', value: defaults.text('platform.openshift') },
+          { name: 'GATEHOUSE_CLUSTER_DOMAIN', value: defaults.text('platform.clusterDomain') },
+          { name: 'GATEHOUSE_ENABLE_OBO', value: defaults.text('integrations.onBehalfOf') },
         ],
         ports: Object.values(servicePorts).map(({ name, containerPort }) => ({
           name,
@@ -150,7 +142,7 @@ function pod(values: Values): object {
         readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
         // Calls go on arriving until every node knows that this pod is leaving.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
-        resources: values.value('hooks.resources'),
+        resources: defaults.value('hooks.resources'),
         securityContext: containerSecurity,
         volumeMounts: [{ name: 'tls', mountPath: tlsFolder, readOnly: true }],
       },
@@ -164,23 +156,6 @@ function pod(values: Values): object {
   }
 }
 
-function optionalVariables(values: Values): readonly Json[] {
-  const redis = (name: string, path: string) => ({
-    name: `GATEHOUSE_DEFAULT_REDIS_${name}`,
-    value: values.text(path),
-  })
-  return [
-    ...values.when('redis.address', redis('ADDR', 'redis.address')),
-    ...values.when('redis.secretName', redis('SECRET_NAME', 'redis.secretName')),
-    ...values.when('redis.secretName', redis('SECRET_KEY', 'redis.secretKey')),
-    ...values.when('images.runtimePullSecrets', {
-      name: 'GATEHOUSE_DEFAULT_IMAGE_PULL_SECRETS',
-      value: values.joined('images.runtimePullSecrets'),
-    }),
-    ...values.when('integrations.gatewayAPI', gatewayApiVariable),
-  ]
-}
-
 /** Where DNS pods and API servers listen, on the usual distributions: policies are checked behind the Service. */
 const dnsPorts = [53, 5353]
 const apiPorts = [443, 6443, 8443, 16443]
@@ -190,7 +165,7 @@ const apiPorts = [443, 6443, 8443, 16443]
  * named neither as a source nor as a target: ports are what is left. (Kubelets reach the pods of their node always.)
  */
 export function networkPolicy(
-  values: Values,
+  defaults: Defaults,
   component: 'hooks' | 'certificates',
   ingress: readonly object[],
 ): GeneratedManifest {
@@ -201,8 +176,8 @@ export function networkPolicy(
     kind: 'NetworkPolicy',
     metadata: {
       name: `gatehouse-${component}`,
-      namespace: values.namespace,
-      labels: labels(values, component),
+      namespace: defaults.namespace,
+      labels: labels(defaults, component),
     },
     spec: {
       podSelector: { matchLabels: selector(component) },

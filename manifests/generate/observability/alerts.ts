@@ -1,6 +1,6 @@
 /** Alert rules: as a file for Prometheus, and as an object for the Prometheus operator. */
 import { alertRules, runbookPath } from '../../../schemas/metrics/index.ts'
-import type { Values } from '../settings/values.ts'
+import type { Defaults } from '../defaults.ts'
 
 const docsUrl = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
 
@@ -26,13 +26,13 @@ export function ruleFile(): { readonly groups: readonly object[] } {
   }
 }
 
-export function prometheusRule(values: Values): object {
+export function prometheusRule(defaults: Defaults): object {
   return {
     apiVersion: 'monitoring.coreos.com/v1',
     kind: 'PrometheusRule',
     metadata: {
       name: 'gatehouse',
-      namespace: values.namespace,
+      namespace: defaults.namespace,
       labels: { 'app.kubernetes.io/part-of': 'gatehouse' },
     },
     spec: ruleFile(),

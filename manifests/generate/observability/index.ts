@@ -1,16 +1,16 @@
 /** What observes an installation: alert rules, dashboards and scraping of the servers, all from the table of metrics. */
 import { jsonFile, yamlFile } from '../yaml.ts'
-import type { Values } from '../settings/values.ts'
+import type { Defaults } from '../defaults.ts'
 import { prometheusRule, ruleFile } from './alerts.ts'
 import { dashboards } from './dashboards.ts'
 
 const folder = 'observability'
 
 /** Path relative to manifests/ -> content. */
-export function observability(values: Values): [string, string][] {
+export function observability(defaults: Defaults): [string, string][] {
   return [
     [`${folder}/alerts.yaml`, yamlFile([ruleFile()])],
-    [`${folder}/prometheus-rule.yaml`, yamlFile([prometheusRule(values)])],
+    [`${folder}/prometheus-rule.yaml`, yamlFile([prometheusRule(defaults)])],
     [`${folder}/pod-monitor.yaml`, yamlFile([podMonitor()])],
     ...dashboards().map(([name, dashboard]): [string, string] => [`${folder}/${name}`, jsonFile(dashboard)]),
   ]

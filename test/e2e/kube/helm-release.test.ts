@@ -65,12 +65,12 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
     const cases: readonly (readonly [set: string, sentence: string, advice: string])[] = [
       [
         'metacontroller.enabled=false',
-        'this cluster has no Metacontroller',
+        'does not have the kind CompositeController',
         'leave metacontroller.enabled at true',
       ],
-      ['integrations.gatewayAPI=true', 'does not know the kind HTTPRoute', 'Install the definitions'],
-      ['serviceMonitor.enabled=true', 'does not know the kind ServiceMonitor', 'Prometheus operator'],
-      ['certificates.mode=cert-manager', 'does not know the kind Certificate', 'Install cert-manager'],
+      ['integrations.gatewayAPI=true', 'does not have the kind HTTPRoute', 'Install the CRDs'],
+      ['serviceMonitor.enabled=true', 'does not have the kind ServiceMonitor', 'Prometheus operator'],
+      ['certificates.mode=cert-manager', 'does not have the kind Certificate', 'Install cert-manager'],
       ['hooks.replica=1', 'replica', 'replica'],
     ]
     for (const [set, sentence, advice] of cases) {
@@ -134,7 +134,7 @@ await t.test('a release of the chart', { skip: kubeMissing() || helmMissing() },
       const { code, stderr } = release('upgrade')
       t.equal(code, 1)
       t.match(stderr, 'StatefulSet metacontroller in the namespace controllers')
-      t.match(stderr, '--set metacontroller.enabled=false --set metacontroller.namespace=controllers')
+      t.match(stderr, 'set metacontroller.enabled=false and metacontroller.namespace=controllers')
       kube.must(['apply', '-f', '-'], JSON.stringify(metacontroller(['--target-label-selector=team=other'])))
       t.equal(release('upgrade').code, 0, 'one with a selector of its own is no trouble')
     },

@@ -14,10 +14,15 @@ export function helmMissing(): string | false {
   return program !== undefined && spawnSync(program, ['version']).status === 0 ? false : helmAbsent
 }
 
-/** Runs it; with a cluster as its administrator. Never throws for a refusal. */
-export function helm(args: readonly string[], kube?: Pick<KubeApiserver, 'kubeconfig'>): Ran {
+/** Runs Helm, with `kube` as administrator of that cluster. A rejection is not an error; see `code` and `stderr`. */
+export function helm(args: readonly string[], kube?: Pick<KubeApiserver, 'kubeconfig'>, input = ''): Ran {
   if (program === undefined) throw new Error(helmAbsent)
   const env = { ...process.env, ...(kube && { KUBECONFIG: kube.kubeconfig }) }
-  const { status, stdout, stderr } = spawnSync(program, args, { env, encoding: 'utf8', maxBuffer: 2 ** 26 })
+  const { status, stdout, stderr } = spawnSync(program, args, {
+    env,
+    input,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+  })
   return { code: status ?? 1, stdout, stderr }
 }

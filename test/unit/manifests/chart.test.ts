@@ -1,4 +1,4 @@
-/** The chart and the plain manifests are one: with default values it renders the same objects. */
+/** With default values, the chart renders the same objects as the plain manifests. Needs Helm. */
 import { lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -61,22 +61,13 @@ const variants = [
   },
 ] as const
 
-for (const { title, set, objects } of variants) {
-  await t.test(`chart, ${title}: renders what the kustomization holds`, async (t) => {
-    t.strictSame(comparable(renderedChart(set)), comparable(objects))
-  })
-}
-
 const skip = helmMissing()
 const template = (...flags: readonly string[]) =>
   helm(['template', 'x', chart, '-n', 'gatehouse-system', '--kube-version', '1.36.0', ...flags])
 
-for (const { title, set } of variants) {
-  await t.test(`helm template, ${title}: agrees with our own rendering`, { skip }, async (t) => {
-    const flags = Object.entries(set).flatMap(([path, value]) => ['--set', `${path}=${value}`])
-    const ran = template(...flags)
-    t.equal(ran.code, 0, ran.stderr)
-    t.strictSame(comparable(objectsIn(ran.stdout)), comparable(renderedChart(set)))
+for (const { title, set, objects } of variants) {
+  await t.test(`chart, ${title}: renders the objects of the kustomization`, { skip }, async (t) => {
+    t.strictSame(comparable(renderedChart(set)), comparable(objects))
   })
 }
 

@@ -1,0 +1,86 @@
+/** The files of the Helm chart that follow from the version and the kinds. Everything else in the chart is written by hand. */
+import type { Defaults } from './defaults.ts'
+import type { FilesInput } from './kinds.ts'
+import { distinct } from './kinds.ts'
+import { metacontrollerDefinitions } from './metacontroller-definitions.ts'
+import { metacontrollerRules } from './rbac.ts'
+import { yamlFile, yamlValue } from './yaml.ts'
+
+const home = 'https://github.com/gatehouse-dev/gatehouse'
+
+/** Helm includes or leaves out a subchart by a value, which it cannot do with a `crds/` folder. */
+const subchart = 'metacontroller-definitions'
+
+/** Path relative to manifests/ -> content. */
+export function chartFiles(input: FilesInput, defaults: Defaults): [string, string][] {
+  const { version } = input
+  return [
+    ['chart/Chart.yaml', chartFile(input, defaults)],
+    ['chart/kinds.yaml', kindsFile(input)],
+    [
+      `chart/charts/${subchart}/Chart.yaml`,
+      yamlFile([
+        {
+          apiVersion: 'v2',
+          name: subchart,
+          description: "CRDs of Metacontroller's kinds, for a cluster without them",
+          version,
+        },
+      ]),
+    ],
+    [`chart/charts/${subchart}/crds/definitions.yaml`, yamlFile(metacontrollerDefinitions)],
+  ]
+}
+
+/** What the templates need about each kind. */
+function kindsFile({ kinds, hooked }: FilesInput): string {
+  return yamlFile([
+    {
+      resources: kinds.map(({ plural }) => plural),
+      deletionReviewed: kinds.filter((kind) => kind.isDeletionReviewed).map(({ plural }) => plural),
+      kinds: hooked.map(({ plural, children }) => ({ plural, children: distinct(children) })),
+      metacontrollerRules: metacontrollerRules(hooked),
+    },
+  ])
+}
+
+function chartFile({ version, kinds }: FilesInput, defaults: Defaults): string {
+  const images = ['images.hooks', 'images.runtime', 'metacontroller.image'].map((path) => ({
+    name: path.replace('.', '-'),
+    image: defaults.text(path),
+  }))
+  const crds = kinds.map(({ kind, plural, description }) => ({
+    kind,
+    version: 'v1beta1',
+    name: `${plural}.gatehouse.dev`,
+    displayName: kind,
+    description,
+  }))
+  return yamlFile([
+    {
+      apiVersion: 'v2',
+      name: 'gatehouse',
+      description: "One guarded entrance to all of a team's MCP servers",
+      type: 'application',
+      version,
+      appVersion: version,
+      // The oldest API server with admission match conditions and the sleep action of lifecycle hooks.
+      kubeVersion: '>=1.30.0-0',
+      dependencies: [{ name: subchart, version, condition: 'metacontroller.enabled' }],
+      home,
+      sources: [home],
+      keywords: ['mcp', 'model context protocol', 'gateway', 'proxy', 'oauth', 'authorization'],
+      annotations: {
+        'artifacthub.io/category': 'ai-machine-learning',
+        'artifacthub.io/license': 'Apache-2.0',
+        'artifacthub.io/operator': 'true',
+        'artifacthub.io/links': yamlValue([
+          { name: 'documentation', url: `${home}/tree/main/docs` },
+          { name: 'support', url: `${home}/issues` },
+        ]),
+        'artifacthub.io/images': yamlValue(images),
+        'artifacthub.io/crds': yamlValue(crds),
+      },
+    },
+  ])
+}
