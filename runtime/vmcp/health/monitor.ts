@@ -145,16 +145,7 @@ export class HealthMonitor {
 
   health(name: string): BackendHealth {
     const watch = this.#watches.get(name)
-    if (!watch) return unknownHealth
-    return {
-      status: watch.status,
-      consecutiveFailures: Math.max(watch.failures, watch.lostSessions),
-      lastCheckAt: watch.lastCheckAt,
-      lastErrorCategory: watch.lastErrorCategory,
-      lastTransitionAt: watch.lastTransitionAt,
-      lastError: watch.lastError,
-      circuit: watch.breaker ? { state: watch.breaker.state, changedAt: watch.breaker.changedAt } : undefined,
-    }
+    return watch ? healthOf(watch) : unknownHealth
   }
 
   /** False while requests must not go to the backend. */
@@ -284,6 +275,11 @@ export class HealthMonitor {
   }
 
   #failed(watch: Watch, error: Error): void {
+    // The backend is busy, or the check was not sent: that decides nothing.
+    if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') {
+      watch.breaker?.release()
+      return
+    }
     const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
     if (refused && watch.subject.hasCredentials) {
       this.#succeeded(watch, 0)
@@ -294,7 +290,8 @@ export class HealthMonitor {
     watch.lastError = { category: watch.lastErrorCategory, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
       this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error)
-    if (!refused) watch.breaker?.failure()
+    if (refused) watch.breaker?.release()
+    else watch.breaker?.failure()
   }
 
   #become(watch: Watch, status: HealthStatus, error?: Error): void {
@@ -320,6 +317,29 @@ export class HealthMonitor {
     if (available === watch.wasAvailable && !cameLate) return
     watch.wasAvailable = available
     this.#options.onChange(watch.subject.name)
+  }
+}
+
+/** What checks and calls have shown; a circuit that is not closed overrules checks that succeeded. */
+function healthOf(watch: Watch): BackendHealth {
+  const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } = watch
+  const checked = {
+    status: watch.status,
+    consecutiveFailures: Math.max(failures, lostSessions),
+    lastCheckAt,
+    lastErrorCategory,
+    lastTransitionAt,
+    lastError,
+    circuit: breaker && { state: breaker.state, changedAt: breaker.changedAt },
+  }
+  const serves = watch.status !== 'unhealthy' && watch.status !== 'unauthenticated'
+  if (!breaker || breaker.state === 'closed' || !serves) return checked
+  return {
+    ...checked,
+    status: breaker.state === 'open' ? 'unhealthy' : 'degraded',
+    consecutiveFailures: Math.max(checked.consecutiveFailures, breaker.failures),
+    lastErrorCategory: lastErrorCategory ?? lastError?.category,
+    lastTransitionAt: Math.max(lastTransitionAt ?? 0, breaker.changedAt),
   }
 }
 

@@ -1,0 +1,43 @@
+/** Backends that deviate from the protocol in a way that means only one thing are used, and the deviation is reported. */
+import t from 'tap'
+import { until } from '../../../helpers/redis.ts'
+import { harmlessOddities, type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { openSession } from '../../../helpers/mcp/wire.ts'
+import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+
+t.setTimeout(180_000)
+t.jobs = 4
+
+interface Status {
+  readonly problem_details: readonly { readonly type: string; readonly message: string }[]
+}
+
+async function start(t: { teardown(work: () => unknown): void }, backend: OddBackend) {
+  const vmcp = await startTestVmcp({ odd: backend.url }, { operational: { timeouts: { default: '10s' } } })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  return {
+    session: await openSession(vmcp.url),
+    async deviations() {
+      const status = (await (await fetch(`${vmcp.origin}/status`)).json()) as Status
+      return status.problem_details.filter(({ type }) => type === 'backend_deviates')
+    },
+  }
+}
+
+const isOfSessions = ({ area, name }: Oddity): boolean =>
+  area === 'session-id' || area === 'notification' || name.startsWith('GET: the stream')
+
+for (const era of ['session', 'stateless'] as const) {
+  for (const oddity of harmlessOddities) {
+    if (era === 'stateless' && isOfSessions(oddity)) continue
+    t.test(`${era} era: ${oddity.name}`, async (t) => {
+      const { session, deviations } = await start(t, await startOddBackend([oddity], { era }))
+      t.match((await session.request('tools/list')).text, 'odd_echo')
+      t.match((await session.request('tools/call', { name: 'odd_echo' })).response?.result, {
+        content: [{ text: 'called' }],
+      })
+      if (oddity.reported === undefined) t.same(await deviations(), [])
+      else await until(async () => (await deviations()).length === 1)
+    })
+  }
+}
