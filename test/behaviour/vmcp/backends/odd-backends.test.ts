@@ -2,6 +2,7 @@
 import t from 'tap'
 import { until } from '../../../helpers/redis.ts'
 import { harmlessOddities, type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { json, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
@@ -24,8 +25,8 @@ async function start(t: { teardown(work: () => unknown): void }, backend: OddBac
   }
 }
 
-const isOfSessions = ({ area, name }: Oddity): boolean =>
-  area === 'session-id' || area === 'notification' || name.startsWith('GET: the stream')
+/** The stateless era has neither sessions nor notifications of clients. */
+const isOfSessions = ({ area }: Oddity): boolean => area === 'session-id' || area === 'notification'
 
 for (const era of ['session', 'stateless'] as const) {
   for (const oddity of harmlessOddities) {
@@ -41,3 +42,33 @@ for (const era of ['session', 'stateless'] as const) {
     })
   }
 }
+
+t.test('a session id is sent as the backend issued it, up to what a header can hold', async (t) => {
+  for (const length of [513, 8_000]) {
+    const id = 'i'.repeat(length)
+    let isIssued = false
+    const backend = await startRawBackend({
+      sessions: false,
+      before(req, res, body) {
+        if (!body.includes('"initialize"')) return false
+        isIssued = true
+        const message = JSON.parse(body) as { id: unknown }
+        const result =
+          '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}'
+        json(res, `{"jsonrpc":"2.0","id":${String(message.id)},"result":${result}}`, { 'mcp-session-id': id })
+        backend.sessions.add(id)
+        return true
+      },
+    })
+    const vmcp = await startTestVmcp({ raw: backend.url })
+    t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+    const session = await openSession(vmcp.url)
+    t.match((await session.request('tools/call', { name: 'raw_echo' })).response?.result, { content: [{}] })
+    t.ok(isIssued)
+    const calls = backend.requests.filter(({ method }) => method === 'tools/call')
+    t.same(
+      calls.map(({ headers }) => headers['mcp-session-id']),
+      [id],
+    )
+  }
+})
