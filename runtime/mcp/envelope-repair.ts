@@ -46,11 +46,6 @@ const maxRepairBytes = 64
 /** New values of the members of a message that is invalid as it stands; none when it cannot be repaired. */
 export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
   const changes: Record<string, Buffer | string | undefined> = {}
-  const version = message.raw('jsonrpc')
-  if (!version || isNull(version)) {
-    changes['jsonrpc'] = '"2.0"'
-    onRepair('version_missing')
-  }
   for (const name of ['method', 'params', 'error']) {
     const raw = message.raw(name)
     if (!raw || !(isNull(raw) || (name === 'params' && isEmptyList(raw)))) continue
@@ -58,6 +53,12 @@ export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
     onRepair('null_member')
   }
   const has = (name: string): boolean => message.raw(name) !== undefined && !Object.hasOwn(changes, name)
+  const version = message.raw('jsonrpc')
+  // A line of a log may have a method, too.
+  if ((!version || isNull(version)) && !has('method')) {
+    changes['jsonrpc'] = '"2.0"'
+    onRepair('version_missing')
+  }
   const result = message.raw('result')
   if (result && (isNull(result) || isEmptyList(result))) {
     changes['result'] = has('method') || has('error') ? undefined : '{}'
