@@ -1,7 +1,7 @@
 /** A message on its way to a backend over streamable HTTP, with what is known of its response so far. */
 import type { Message } from '../../../mcp/index.ts'
 import type { ExchangeControl } from '../transport/http.ts'
-import { defaultRetryMs } from '../transport/stream-pace.ts'
+import { defaultRetryMs } from '../../../net/index.ts'
 import type { SendOptions } from './channel.ts'
 
 /** How long a stream may stay open after its response has arrived. */

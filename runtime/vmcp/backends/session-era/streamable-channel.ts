@@ -17,7 +17,16 @@ import {
   type SseEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
-import { type AnySignal, InFlight, pause, signalOf } from '../../../net/index.ts'
+import {
+  type AnySignal,
+  clampRetry,
+  defaultRetryMs,
+  InFlight,
+  pause,
+  retryAfterOf,
+  signalOf,
+  StreamPace,
+} from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
   type BackendChannel,
@@ -30,10 +39,9 @@ import {
   WrongEra,
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { messageIn, readBackendMessage, receiveEvent } from '../transport/read-message.ts'
+import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
 import { type AuthorizedRequest, isOwnRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { decidesAlone, errorOf, isTemporary } from '../transport/status-error.ts'
-import { clampRetry, defaultRetryMs, retryAfterOf, StreamPace } from '../transport/stream-pace.ts'
 import { Gaps } from './gaps.ts'
 import { Sending, type StreamPosition } from './sending.ts'
 
@@ -208,7 +216,7 @@ export class StreamableChannel implements BackendChannel {
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
-    const pace = new StreamPace({ deviations: this.#target.deviations })
+    const pace = new StreamPace(streamReports(this.#target))
     const onEnd = (): void => {
       this.#gaps.close()
       pace.close()

@@ -3,7 +3,7 @@
  * filter opens a new stream before the old one ends, so that nothing falls in between.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
-import { pause } from '../../../net/index.ts'
+import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
 import {
   headerName,
   JsonObject,
@@ -15,10 +15,9 @@ import {
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
-import { receiveEvent } from '../transport/read-message.ts'
+import { receiveEvent, streamReports } from '../transport/read-message.ts'
 import { sendToBackend } from '../transport/send.ts'
 import { isTemporary } from '../transport/status-error.ts'
-import { retryAfterOf, StreamPace, type StreamWishes } from '../transport/stream-pace.ts'
 
 export interface ListenerEvents {
   listChanged(kind: ListKind): void
@@ -93,7 +92,7 @@ export class StatelessListener {
 
   /** Holds the stream, with growing pauses, for as long as somebody wants it and the backend offers one. */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
-    const pace = new StreamPace({ deviations: this.#options.target.deviations })
+    const pace = new StreamPace(streamReports(this.#options.target))
     signal.addEventListener('abort', () => pace.close(), { once: true })
     let missed = false
     while (!signal.aborted) {

@@ -1,5 +1,6 @@
 /** Reads the messages of a backend, and reports what had to be repaired in them. */
 import { type Message, readServerMessage, SseEvent } from '../../../mcp/index.ts'
+import type { StreamPaceOptions } from '../../../net/index.ts'
 import type { ChannelTarget } from '../session-era/channel.ts'
 import { ArrivingResult } from './arriving-result.ts'
 
@@ -43,6 +44,14 @@ export function receiveEvent(
     return skip()
   }
   return message instanceof Promise ? message.then(onMessage, skip) : onMessage(message)
+}
+
+/** Reports whether a backend keeps the stream open on which it announces changes. */
+export function streamReports({ deviations }: Reporter): StreamPaceOptions {
+  return {
+    onNotKept: () => deviations?.note('stream_not_kept'),
+    onKept: () => deviations?.clear('stream_not_kept'),
+  }
 }
 
 const numberInQuotes = /^"(0|[1-9]\d{0,15})"$/

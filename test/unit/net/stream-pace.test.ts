@@ -1,22 +1,17 @@
 /** How soon an event stream is opened again. */
 import t from 'tap'
-import { clampRetry, retryAfterOf, StreamPace } from '../../../runtime/vmcp/backends/transport/stream-pace.ts'
+import { clampRetry, retryAfterOf, StreamPace } from '../../../runtime/net/index.ts'
 
 function start() {
   const timers = new Set<() => void>()
   const reports: string[] = []
   const pace = new StreamPace({
-    clock: {
-      now: () => 0,
-      after(_ms, work) {
-        timers.add(work)
-        return () => void timers.delete(work)
-      },
+    after(_ms, work) {
+      timers.add(work)
+      return () => void timers.delete(work)
     },
-    deviations: {
-      note: (deviation) => void reports.push(`note ${deviation}`),
-      clear: (deviation) => void reports.push(`clear ${deviation}`),
-    },
+    onNotKept: () => void reports.push('not kept'),
+    onKept: () => void reports.push('kept'),
   })
   return {
     pace,
@@ -40,7 +35,7 @@ t.test('streams that close at once: ever longer pauses, up to minutes, and a rep
   t.same(pauses.slice(0, 5), [20, 40, 80, 160, 320])
   t.equal(pauses.at(-1), 300_000, 'polled rarely, whatever retry says')
   t.ok(pauses.slice(0, 10).reduce((sum, pause) => sum + pause) > 10_000, 'ten streams in ten seconds at most')
-  t.equal(reports[0], 'note stream_not_kept')
+  t.equal(reports[0], 'not kept')
 })
 
 t.test('without retry: from a second on', async (t) => {
@@ -53,7 +48,7 @@ t.test('a stream that is kept takes all of it back', async (t) => {
   for (let n = 0; n < 10; n++) closesAtOnce()
   pace.opened()
   isKept()
-  t.equal(reports.at(-1), 'clear stream_not_kept')
+  t.equal(reports.at(-1), 'kept')
   t.equal(pace.ended({ retryMs: 100 }), 100, 'the pause that the server asks for')
   t.equal(closesAtOnce(100), 100)
   t.equal(closesAtOnce(100), 200)

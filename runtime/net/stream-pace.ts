@@ -2,9 +2,6 @@
  * How soon an event stream is opened again after it ended or could not be opened: at the pace that the server asks for while
  * its streams stay open for a while, and ever later while they do not.
  */
-import { type Clock, systemClock } from '../../clock.ts'
-import type { DeviationReport } from '../session-era/channel.ts'
-
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
@@ -17,21 +14,23 @@ const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
 
 export interface StreamPaceOptions {
-  readonly deviations?: DeviationReport | undefined
-  readonly clock?: Clock | undefined
+  /** Called when the server has closed several streams in a row as soon as they were open, and each time after that. */
+  readonly onNotKept?: (() => void) | undefined
+  /** Called when a stream has stayed open for a while. */
+  readonly onKept?: (() => void) | undefined
+  /** Runs `work` once after `ms`; the returned function cancels it. */
+  readonly after?: ((ms: number, work: () => void) => () => void) | undefined
 }
 
 export class StreamPace {
-  readonly #deviations: DeviationReport | undefined
-  readonly #clock: Clock
+  readonly #options: StreamPaceOptions
   #failures = 0
   #notKept = 0
   /** Set while a stream is open. */
   #cancel: (() => void) | undefined
 
-  constructor({ deviations, clock = systemClock }: StreamPaceOptions = {}) {
-    this.#deviations = deviations
-    this.#clock = clock
+  constructor(options: StreamPaceOptions = {}) {
+    this.#options = options
   }
 
   /** A stream was opened. */
@@ -39,10 +38,11 @@ export class StreamPace {
     if (this.#cancel) return
     this.#failures++
     this.#notKept++
-    this.#cancel = this.#clock.after(keptMs, () => {
+    const { after = unrefTimer, onKept } = this.#options
+    this.#cancel = after(keptMs, () => {
       this.#failures = 0
       this.#notKept = 0
-      this.#deviations?.clear('stream_not_kept')
+      onKept?.()
     })
   }
 
@@ -55,7 +55,7 @@ export class StreamPace {
     else this.#failures++
     this.#cancel = undefined
     const keepsNone = this.#notKept >= notKeptCount
-    if (keepsNone) this.#deviations?.note('stream_not_kept')
+    if (keepsNone) this.#options.onNotKept?.()
     const doublings = Math.min(Math.max(this.#failures - 1, 0), maxDoublings)
     const pauseMs = Math.min(
       clampRetry(retryMs) * 2 ** doublings,
@@ -69,6 +69,11 @@ export class StreamPace {
     this.#cancel?.()
     this.#cancel = undefined
   }
+}
+
+function unrefTimer(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, ms).unref()
+  return () => clearTimeout(timer)
 }
 
 export interface StreamWishes {
