@@ -13,7 +13,7 @@ import {
   readMembers,
   type TurnWork,
 } from './json/turns.ts'
-import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './envelope-repair.ts'
+import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
 import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 

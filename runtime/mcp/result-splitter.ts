@@ -203,7 +203,10 @@ export class ResultSplitter {
     if (name === 'result' && c === openObject) this.#open({ kind: 'result' })
     else if (name === 'id' || name === 'jsonrpc') this.#capture()
     // A member that is null counts as absent; only null begins with n.
-    else if (c !== nullByte && (name === 'result' || name === 'error' || name === 'method' || name === 'params'))
+    else if (
+      c !== nullByte &&
+      (name === 'result' || name === 'error' || name === 'method' || name === 'params')
+    )
       throw new JsonError('no result', this.#walk.at)
   }
 

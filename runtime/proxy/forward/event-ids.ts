@@ -48,7 +48,10 @@ export class EventIds {
   }
 
   #read(line: Buffer): void {
-    const id = line[0] === firstByte && line.length <= maxLineBytes ? /^id: ?(.+)$/.exec(line.toString())?.[1] : undefined
+    const id =
+      line[0] === firstByte && line.length <= maxLineBytes
+        ? /^id: ?(.+)$/.exec(line.toString())?.[1]
+        : undefined
     if (id !== undefined) this.add(id)
   }
 }

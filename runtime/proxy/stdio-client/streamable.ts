@@ -120,7 +120,8 @@ export class StreamableTransport implements BridgeTransport {
     const read = async (): Promise<void> => {
       try {
         await this.#http.readEvents(first, position, signal, onEvent)
-        if (timer === undefined) await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
+        if (timer === undefined)
+          await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
       } catch (error) {
         // With the response delivered, it does not matter how the stream ends.
         if (timer === undefined) throw error

@@ -10,6 +10,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
+import {
+  categoryOf,
+  isResponse,
+  isTimeout,
+  isTransportFailure,
+  sessionLost,
+  slowReason,
+} from './failure-kinds.ts'
 import { unavailable } from './unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
@@ -322,7 +330,8 @@ export class HealthMonitor {
 
 /** What checks and calls have shown; a circuit that is not closed overrules checks that succeeded. */
 function healthOf(watch: Watch): BackendHealth {
-  const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } = watch
+  const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
+    watch
   const checked = {
     status: watch.status,
     consecutiveFailures: Math.max(failures, lostSessions),
@@ -359,47 +368,4 @@ function count(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()
   else if (error === undefined || isResponse(error)) breaker.success()
   else breaker.release()
-}
-
-/** An error that the backend itself answered with. */
-function isResponse(error: Error): boolean {
-  return (
-    error instanceof GatehouseError &&
-    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
-  )
-}
-
-/**
- * Failures that any request would meet: no connection, an HTTP error of the server itself, sessions that do not last. What the credentials, the
- * rate or the arguments of one caller cause is not the backend's failure.
- */
-function isTransportFailure(error: Error | undefined): boolean {
-  return (
-    error instanceof GatehouseError &&
-    (error.code === 'BACKEND_UNREACHABLE' ||
-      error.code === 'BACKEND_FAILED' ||
-      error.code === 'BACKEND_SESSION_LOST')
-  )
-}
-
-function isTimeout(error: Error | undefined): boolean {
-  return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
-}
-
-const sessionLost = 'session_lost'
-const slowReason = 'slow'
-const categories: Readonly<Record<string, string>> = {
-  BACKEND_AUTH_FAILED: 'authentication_failed',
-  BACKEND_SESSION_LOST: sessionLost,
-  BACKEND_TIMEOUT: 'timeout',
-  BACKEND_UNAVAILABLE: 'backend_unavailable',
-  BACKEND_FAILED: 'backend_unavailable',
-  BACKEND_UNREACHABLE: 'connection_failed',
-  OAUTH_UNAVAILABLE: 'credential_unavailable',
-  OAUTH_REFUSED: 'credential_unavailable',
-  ENTERPRISE_REQUIRED: 'credential_unavailable',
-}
-
-function categoryOf(error: unknown): string {
-  return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }

@@ -2,26 +2,25 @@
 import t from 'tap'
 import { askMcp, initializeParams } from '../../../runtime/doctor/probe/mcp.ts'
 import { makePeers } from '../../../runtime/doctor/probe/peers.ts'
+import { startOddBackend } from '../../helpers/mcp/odd-backend.ts'
 import {
   encodingOddities,
   envelopeOddities,
   notificationOddities,
-  startOddBackend,
   streamOddities,
-} from '../../helpers/mcp/odd-backend.ts'
+} from '../../helpers/mcp/oddities.ts'
 
-for (const oddity of [
-  ...encodingOddities,
-  ...envelopeOddities,
-  ...notificationOddities,
-  ...streamOddities,
-]) {
+for (const oddity of [...encodingOddities, ...envelopeOddities, ...notificationOddities, ...streamOddities]) {
   t.test(oddity.name, async (t) => {
     const server = await startOddBackend([oddity])
     const url = new URL(server.url)
     const peers = await makePeers({ target: url, timeoutMs: 10_000 })
     t.teardown(() => Promise.all([peers.close(), server.close()]))
-    const opened = await askMcp(peers, url, { method: 'initialize', params: initializeParams, era: 'session' })
+    const opened = await askMcp(peers, url, {
+      method: 'initialize',
+      params: initializeParams,
+      era: 'session',
+    })
     t.match(opened, { result: { protocolVersion: '2025-11-25' }, reply: { ended: /end|enough/ } })
     const confirmed = await askMcp(peers, url, {
       method: 'notifications/initialized',

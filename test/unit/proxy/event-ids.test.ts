@@ -7,7 +7,8 @@ t.test('event ids of any length that a header can hold are known again', async (
     const id = 'i'.repeat(length)
     const ids = new EventIds()
     const scan = ids.scanner()
-    for (const byte of Buffer.from(`data: ${'x'.repeat(9_000)}\nid: ${id}\ndata: x\n\n`)) scan(Buffer.from([byte]))
+    for (const byte of Buffer.from(`data: ${'x'.repeat(9_000)}\nid: ${id}\ndata: x\n\n`))
+      scan(Buffer.from([byte]))
     t.ok(ids.has(id), String(length))
     t.notOk(ids.has(`${id}i`))
   }

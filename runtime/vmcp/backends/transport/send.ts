@@ -107,10 +107,14 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
 
 /** True for requests that the gateway makes for itself: no client sees the error of the backend. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
-  return rpcMethod === 'ping' || (rpcMethod !== undefined && (openings.has(rpcMethod) || listMethods.has(rpcMethod)))
+  return (
+    rpcMethod === 'ping' ||
+    (rpcMethod !== undefined && (openings.has(rpcMethod) || listMethods.has(rpcMethod)))
+  )
 }
 
-export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
+export interface AuthorizedRequest
+  extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
   /** JSON-RPC method of the request that this belongs to, if it is one. */
   readonly rpcMethod?: string | undefined
   /** Default: the target's. */

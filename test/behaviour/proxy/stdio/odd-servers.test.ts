@@ -1,6 +1,7 @@
 /** `proxy stdio` in front of servers that deviate from the protocol in a way that means only one thing. */
 import t from 'tap'
-import { harmlessOddities, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { harmlessOddities } from '../../../helpers/mcp/oddities.ts'
 import { initialize, initialized, startStdio } from '../../../helpers/proxy/stdio-rig.ts'
 
 t.setTimeout(120_000)

@@ -1,7 +1,8 @@
 /** Backends that deviate from the protocol in a way that means only one thing are used, and the deviation is reported. */
 import t from 'tap'
 import { until } from '../../../helpers/redis.ts'
-import { harmlessOddities, type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { harmlessOddities } from '../../../helpers/mcp/oddities.ts'
 import { json, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'

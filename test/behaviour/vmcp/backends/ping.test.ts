@@ -4,7 +4,8 @@ import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
 import { makeEvents } from '../../../../runtime/observe/index.ts'
 import { Backend } from '../../../../runtime/vmcp/backends/backend.ts'
 import { Deviations } from '../../../../runtime/vmcp/backends/deviations.ts'
-import { type OddBackend, type Oddity, pingOddities, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { type OddBackend, type Oddity, startOddBackend } from '../../../helpers/mcp/odd-backend.ts'
+import { pingOddities } from '../../../helpers/mcp/oddities.ts'
 
 const ignore = (): void => {}
 
@@ -100,7 +101,8 @@ t.test('a session that is lost is opened again, and ping is used there', async (
     area: 'ping',
     change(reply, { method }) {
       if (method === 'initialize') isLost = false
-      else if (isLost && method !== 'server/discover') Object.assign(reply, { status: 404, headers: {}, body: '' })
+      else if (isLost && method !== 'server/discover')
+        Object.assign(reply, { status: 404, headers: {}, body: '' })
     },
   }
   const { odd, check, problems } = await start(t, [loss])

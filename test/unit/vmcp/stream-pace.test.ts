@@ -78,7 +78,9 @@ t.test('what is announced as opened twice is one stream; a closed pace has no ti
 t.test('wishes of servers are bounded', async (t) => {
   t.same([-5, 0, 1, 5_000, Infinity].map(clampRetry), [20, 20, 20, 5_000, 30_000])
   t.same(
-    [undefined, '', '5', ' 7 ', '-1', '1.5', 'Wed, 21 Oct 2026 07:28:00 GMT', '9'.repeat(400)].map(retryAfterOf),
+    [undefined, '', '5', ' 7 ', '-1', '1.5', 'Wed, 21 Oct 2026 07:28:00 GMT', '9'.repeat(400)].map(
+      retryAfterOf,
+    ),
     [undefined, undefined, 5_000, 7_000, undefined, undefined, undefined, undefined],
   )
 })

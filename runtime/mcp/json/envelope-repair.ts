@@ -2,9 +2,9 @@
  * Repairs the envelope of a server's message where it can mean only one thing. What could mean two things stays invalid:
  * another JSON-RPC version, a list of several messages, both a result and an error.
  */
-import { closeArray, isNull, openArray } from './json/bytes.ts'
-import type { Changes, JsonObject } from './json/object.ts'
-import { skipWhitespace } from './json/scan.ts'
+import { closeArray, isNull, openArray } from './bytes.ts'
+import type { Changes, JsonObject } from './object.ts'
+import { skipWhitespace } from './scan.ts'
 
 /** What was repaired. */
 export type EnvelopeRepair =

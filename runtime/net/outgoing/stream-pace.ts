@@ -57,10 +57,7 @@ export class StreamPace {
     const keepsNone = this.#notKept >= notKeptCount
     if (keepsNone) this.#options.onNotKept?.()
     const doublings = Math.min(Math.max(this.#failures - 1, 0), maxDoublings)
-    const pauseMs = Math.min(
-      clampRetry(retryMs) * 2 ** doublings,
-      keepsNone ? rarePauseMs : maxRetryMs,
-    )
+    const pauseMs = Math.min(clampRetry(retryMs) * 2 ** doublings, keepsNone ? rarePauseMs : maxRetryMs)
     return Math.min(Math.max(pauseMs, retryAfterMs), rarePauseMs)
   }
 
