@@ -42,7 +42,8 @@ export interface OddBackend {
 const tool = '{"name":"echo","inputSchema":{"type":"object"}}'
 
 export interface OddBackendOptions {
-  readonly era?: 'session' | 'stateless'
+  /** `sse`: the session era over the deprecated HTTP+SSE transport. */
+  readonly era?: 'session' | 'stateless' | 'sse'
 }
 
 export async function startOddBackend(
@@ -50,15 +51,21 @@ export async function startOddBackend(
   { era = 'session' }: OddBackendOptions = {},
 ): Promise<OddBackend> {
   const requests: OddRequest[] = []
+  let stream: ServerResponse | undefined
   const handle = (req: IncomingMessage, res: ServerResponse, body: string): void => {
     const request = readRequest(req, body)
     requests.push(request)
-    const reply = era === 'session' ? sessionReply(request) : statelessReply(request)
+    const reply = era === 'stateless' ? statelessReply(request) : sessionReply(request)
     for (const { change } of oddities) change(reply, request)
-    res.writeHead(reply.status, reply.headers)
-    if (!reply.open) return void res.end(reply.body)
-    res.flushHeaders()
-    res.write(reply.body)
+    if (era !== 'sse') send(res, reply)
+    else if (request.http === 'GET') {
+      stream = res
+      send(res, eventStream('event: endpoint\ndata: /messages\n\n', { open: true }))
+    } else if (request.id === undefined) send(res, reply)
+    else {
+      send(res, { status: 202, headers: {}, body: '', open: false })
+      stream?.write(`data: ${String(reply.body).replaceAll(/^[\r\n\t ]+|[\r\n\t ]+$/g, '')}\n\n`)
+    }
   }
   const server = createServer((req, res) => {
     const chunks: Buffer[] = []
@@ -74,6 +81,13 @@ export async function startOddBackend(
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+function send(res: ServerResponse, reply: OddReply): void {
+  res.writeHead(reply.status, reply.headers)
+  if (!reply.open) return void res.end(reply.body)
+  res.flushHeaders()
+  res.write(reply.body)
 }
 
 function readRequest(req: IncomingMessage, body: string): OddRequest {

@@ -14,8 +14,15 @@ interface Status {
   readonly problem_details: readonly { readonly type: string; readonly message: string }[]
 }
 
-async function start(t: { teardown(work: () => unknown): void }, backend: OddBackend) {
-  const vmcp = await startTestVmcp({ odd: backend.url }, { operational: { timeouts: { default: '10s' } } })
+async function start(
+  t: { teardown(work: () => unknown): void },
+  backend: OddBackend,
+  transport: 'streamable-http' | 'sse' = 'streamable-http',
+) {
+  const vmcp = await startTestVmcp(
+    { odd: { url: backend.url, transport } },
+    { operational: { timeouts: { default: '10s' } } },
+  )
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   return {
     session: await openSession(vmcp.url),
@@ -42,6 +49,30 @@ for (const era of ['session', 'stateless'] as const) {
       else await until(async () => (await deviations()).length === 1)
     })
   }
+}
+
+/** On a stream of many responses, one event that is no message costs none of the others. */
+const unreadable: Oddity = {
+  name: 'an event that is no message before each response',
+  area: 'stream',
+  reported: 'event_unreadable',
+  change(reply, { http, id }) {
+    if (http === 'POST' && id !== undefined) reply.body = `hello\n\ndata: ${String(reply.body)}`
+  },
+}
+
+for (const oddity of [
+  ...harmlessOddities.filter(({ area }) => area === 'envelope' || area === 'notification'),
+  unreadable,
+]) {
+  t.test(`HTTP+SSE: ${oddity.name}`, async (t) => {
+    const { session, deviations } = await start(t, await startOddBackend([oddity], { era: 'sse' }), 'sse')
+    t.match((await session.request('tools/list')).text, 'odd_echo')
+    t.match((await session.request('tools/call', { name: 'odd_echo' })).response?.result, {
+      content: [{ text: 'called' }],
+    })
+    t.equal((await deviations()).length, oddity.reported === undefined ? 0 : 1)
+  })
 }
 
 t.test('a session id is sent as the backend issued it, up to what a header can hold', async (t) => {
