@@ -28,6 +28,7 @@ export {
 export { nextShare, shareIsOver } from './json/turn-shares.ts'
 export { type Handle, TurnQueue } from './turn-queue.ts'
 export { readServerMessage } from './large-message.ts'
+export type { EnvelopeRepair, OnRepair } from './json/envelope-repair.ts'
 export type { PassedMembers } from './passed-members.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'

@@ -3,7 +3,17 @@
  * in a message is read further on at once, and is held to what can be read at once.
  */
 import { JsonError } from './json/scan.ts'
-import { checkUtf8, inTurns, largeBytes, membersOf, readMembers, type TurnWork } from './json/turns.ts'
+import {
+  atOnce,
+  checkUtf8,
+  inTurns,
+  joined,
+  largeBytes,
+  membersOf,
+  readMembers,
+  type TurnWork,
+} from './json/turns.ts'
+import { type EnvelopeRepair, type OnRepair, repairsOf, unwrapMessage } from './json/envelope-repair.ts'
 import { blankLineEnds } from './sse.ts'
 import { invalid, type Message, MessageError, readMessage, readObject, scanMessage } from './message.ts'
 
@@ -14,16 +24,29 @@ const maxErrorBytes = mib
 const maxMetaBytes = mib
 const lineSlice = mib
 
-/** As scanMessage; of a large message the result comes later, without line ends. */
-export function readServerMessage(body: Buffer | Promise<Buffer>): Message | Promise<Message> {
-  if (body instanceof Promise) return body.then(readServerMessage)
-  return body.length < largeBytes ? scanMessage(body) : inTurns(read(body))
+/**
+ * Reads a message of a server. Throws MessageError as scanMessage does, for what cannot be repaired; `onRepair` is told what
+ * was. A large message resolves later, without line ends.
+ */
+export function readServerMessage(
+  body: Buffer | Promise<Buffer>,
+  onRepair: OnRepair = () => {},
+): Message | Promise<Message> {
+  if (body instanceof Promise) return body.then((read) => readServerMessage(read, onRepair))
+  return body.length < largeBytes ? readSmall(body, onRepair) : inTurns(readLarge(body, onRepair))
 }
 
-function* read(body: Buffer): TurnWork<Message> {
-  if (!(yield* checkUtf8(body))) throw new MessageError('PARSE_ERROR', undefined)
-  yield* members(body)
-  const message = readMessage(readObject(body))
+function readSmall(body: Buffer, onRepair: OnRepair): Message {
+  try {
+    return scanMessage(body)
+  } catch (error) {
+    // Scanned again, for well-formed messages are the rule.
+    return atOnce(readRepaired(body, onRepair, error))
+  }
+}
+
+function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
+  const message = yield* readEnvelope(body, onRepair)
   const { id, params, error, result } = message
   if (params && params.length > maxParamsBytes)
     throw invalid(id, `params have more than ${maxParamsBytes} bytes`)
@@ -31,10 +54,37 @@ function* read(body: Buffer): TurnWork<Message> {
     throw invalid(id, `an error has more than ${maxErrorBytes} bytes`)
   if (params) yield* members(params)
   if (result) yield* members(result)
-  yield* putOnOneLine(body)
+  yield* putOnOneLine(message.bytes)
   if (!result) return message
   if (membersOf(result).members.some(({ name, from, to }) => name === '_meta' && to - from > maxMetaBytes))
     throw invalid(id, `_meta of a result has more than ${maxMetaBytes} bytes`)
+  return message
+}
+
+function* readEnvelope(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
+  if (!(yield* checkUtf8(body))) throw new MessageError('PARSE_ERROR', undefined)
+  try {
+    yield* members(body)
+    return readMessage(readObject(body))
+  } catch (error) {
+    return yield* readRepaired(body, onRepair, error)
+  }
+}
+
+/** Reads a message with repairs. Throws `cause` when there is nothing to repair. */
+function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWork<Message> {
+  const repairs = new Set<EnvelopeRepair>()
+  const note = (repair: EnvelopeRepair): void => void repairs.add(repair)
+  const json = unwrapMessage(body, note)
+  if (!(yield* checkUtf8(json))) throw cause
+  yield* members(json)
+  const object = readObject(json)
+  const changes = repairsOf(object, note)
+  if (repairs.size === 0) throw cause
+  const repaired = yield* joined(object.parts(changes))
+  yield* members(repaired)
+  const message = readMessage(readObject(repaired))
+  for (const repair of repairs) onRepair(repair)
   return message
 }
 

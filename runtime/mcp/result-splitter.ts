@@ -66,6 +66,7 @@ const ofProtocol: ReadonlySet<string> = new Set([
   'task',
 ])
 const colon = Buffer.from(':')
+const nullByte = 0x6e
 
 export interface SplitterOptions {
   /** Of the request, raw JSON. */
@@ -142,7 +143,7 @@ export class ResultSplitter {
     if (!this.#isPassing) return undefined
     if (!this.#walk.isDone || !this.#utf8.isWhole) throw new JsonError('unfinished value', this.#bytes)
     if (this.#jsonrpc !== '"2.0"') throw invalid(this.#id, 'jsonrpc must be "2.0"')
-    if (this.#responseId !== this.#id) throw invalid(this.#id, 'the response belongs to no request')
+    if (!this.#isOwn(this.#responseId)) throw invalid(this.#id, 'the response belongs to no request')
     const result = Buffer.concat([objectStart, ...this.#held, objectEnd])
     return {
       kind: 'result',
@@ -201,7 +202,11 @@ export class ResultSplitter {
     const { name } = this.#walk
     if (name === 'result' && c === openObject) this.#open({ kind: 'result' })
     else if (name === 'id' || name === 'jsonrpc') this.#capture()
-    else if (name === 'result' || name === 'error' || name === 'method' || name === 'params')
+    // A member that is null counts as absent; only null begins with n.
+    else if (
+      c !== nullByte &&
+      (name === 'result' || name === 'error' || name === 'method' || name === 'params')
+    )
       throw new JsonError('no result', this.#walk.at)
   }
 
@@ -340,9 +345,14 @@ export class ResultSplitter {
     member.held = undefined
   }
 
+  /** The id of the request; a number may come back as a text. */
+  #isOwn(id: string | undefined): boolean {
+    return id === this.#id || id === JSON.stringify(this.#id)
+  }
+
   /** False when it is not, or may not be, what the client waits for, as far as it has arrived. */
   #begin(): boolean {
-    if ((this.#responseId ?? this.#id) !== this.#id) return false
+    if (this.#responseId !== undefined && !this.#isOwn(this.#responseId)) return false
     if ((this.#jsonrpc ?? '"2.0"') !== '"2.0"') return false
     const type = this.#held.find((piece) => piece.includes('"resultType"'))
     if (type && !type.includes('"complete"')) return false

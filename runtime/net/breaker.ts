@@ -33,6 +33,11 @@ export class Breaker {
     return this.#changedAt
   }
 
+  /** Failures in a row. */
+  get failures(): number {
+    return this.#failures
+  }
+
   /** True when a request may go out now. In the half-open state that is one at a time. */
   allows(): boolean {
     if (this.#state === 'closed') return true

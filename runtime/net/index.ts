@@ -41,4 +41,12 @@ export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './p
 export { guardedLookup, type LookupAll, type TlsMaterial } from './outgoing/connector.ts'
 export { type ProxyEnvironment, proxyFor } from './outgoing/proxy-environment.ts'
 export { randomBuffer } from './random.ts'
+export {
+  clampRetry,
+  defaultRetryMs,
+  retryAfterOf,
+  StreamPace,
+  type StreamPaceOptions,
+  type StreamWishes,
+} from './outgoing/stream-pace.ts'
 export { abortable, type AnySignal, atMost, LazySignal, pause, reasonOf, signalOf } from './waiting.ts'

@@ -6,6 +6,7 @@ export {
   type AttachmentEnd,
   backendLabel,
   countEvents,
+  type Deviation,
   type Events,
   failureText,
   logEvents,

@@ -13,7 +13,7 @@ import {
   statelessVersion,
 } from '../../mcp/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
-import { isFailure, maxBodyBytes, mediaType, type ProbeReply } from './exchange.ts'
+import { isFailure, maxBodyBytes, type ProbeReply } from './exchange.ts'
 import type { NetworkFailure } from '../../net/index.ts'
 import type { Peers } from './peers.ts'
 
@@ -54,14 +54,15 @@ export async function askMcp(
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
     // What is read in turns of its own is too large for a response that this probe is about.
-    const message = data instanceof Promise ? undefined : jsonFields(data.toString())
-    if (message !== undefined && message['id'] === 1 && ('result' in message || 'error' in message))
-      found.message ??= message
+    const message = data instanceof Promise ? undefined : responseIn(data.toString())
+    if (message?.['id'] === 1 || message?.['id'] === '1') found.message ??= message
   })
   const reply = await peers.ask(url, {
     method: 'POST',
     headers: headersOf(request),
     body: JSON.stringify(bodyOf(request)),
+    // Success ends a notification, whatever body comes with it.
+    ...(request.notification && { bodyMs: 0 }),
     until(chunk) {
       try {
         reader.push(chunk)
@@ -72,7 +73,7 @@ export async function askMcp(
     },
   })
   if (isFailure(reply)) return reply
-  const message = found.message ?? (mediaType(reply) === jsonType ? jsonFields(reply.body) : undefined)
+  const message = found.message ?? responseIn(reply.body)
   const error = message?.['error']
   const result = message?.['result']
   return {
@@ -80,6 +81,13 @@ export async function askMcp(
     ...(isFields(result) && { result }),
     ...(isFields(error) && { error: { code: error['code'], message: error['message'] } }),
   }
+}
+
+/** The response in a text, also one with a byte order mark or in a list of its own. */
+function responseIn(text: string): JsonRecord | undefined {
+  const json = text.replace(/^\ufeff/, '').trim()
+  const message = jsonFields(json.startsWith('[') && json.endsWith(']') ? json.slice(1, -1) : json)
+  return message !== undefined && ('result' in message || 'error' in message) ? message : undefined
 }
 
 export function credentials(

@@ -5,6 +5,7 @@
  * No event carries a secret, a token or a session id.
  */
 import type { AttachEventFields } from './attach-fields.ts'
+import type { Deviation } from './deviations.ts'
 
 export interface EventFields extends AttachEventFields {
   /** The health of a backend changed. */
@@ -33,6 +34,11 @@ export interface EventFields extends AttachEventFields {
   readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
   /** Settings name a backend that does not exist; `resolved` when they do not any more. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
+  /**
+   * The ways in which a backend deviates from the protocol while it is used all the same; empty: it no longer does. New
+   * ones are added as they are seen.
+   */
+  readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
   /** The backend speaks another protocol era than before. */
   readonly backend_era: { readonly backend: string; readonly era: string }
   /** The lists of a backend could not be read. `stale_since` is set while the last ones stay in use. */

@@ -8,6 +8,7 @@ import { attachRows } from './rows/attach.ts'
 import { callRows } from './rows/calls.ts'
 import { certificateRows } from './rows/certificates.ts'
 import { consoleRows } from './rows/console.ts'
+import { deviationText } from './deviations.ts'
 import type { EventFields } from './fields.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
@@ -90,6 +91,24 @@ export const eventTable: EventTable = {
       open: resolved
         ? undefined
         : { message: problem, fix: 'correct the name, or remove the setting that names it' },
+    }),
+  },
+  backend_deviates: {
+    message: ({ deviations }) =>
+      deviations.length > 0
+        ? 'the backend deviates from the protocol'
+        : 'the backend follows the protocol again',
+    level: ({ deviations }) => (deviations.length > 0 ? 'warn' : 'info'),
+    condition: ({ backend, deviations }) => ({
+      id: `backend_deviates/${backend}`,
+      backend,
+      open:
+        deviations.length > 0
+          ? {
+              message: `backend ${backend} deviates from the protocol: ${deviations.map(deviationText).join('; ')}`,
+              fix: `report this to the operator of ${backend}; it is used all the same`,
+            }
+          : undefined,
     }),
   },
   backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },

@@ -3,8 +3,15 @@
  * target would take them for unknown, or resume the wrong stream, so only known ones go on as `Last-Event-ID`.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
+import { hash } from 'node:crypto'
+
 const maxIds = 512
-const maxIdBytes = 512
+/** Longer ids fit no header. */
+const maxLineBytes = 8 * 1024
+/** Longer ids are remembered by their hash. */
+const maxPlainLength = 128
+/** `i` */
+const firstByte = 0x69
 const lf = 0x0a
 const cr = 0x0d
 
@@ -12,13 +19,14 @@ export class EventIds {
   readonly #ids = new Set<string>()
 
   has(id: string): boolean {
-    return this.#ids.has(id)
+    return this.#ids.has(keyOf(id))
   }
 
   /** Remembers an id; the oldest makes space. */
   add(id: string): void {
-    this.#ids.delete(id)
-    this.#ids.add(id)
+    const key = keyOf(id)
+    this.#ids.delete(key)
+    this.#ids.add(key)
     if (this.#ids.size <= maxIds) return
     const [oldest] = this.#ids
     if (oldest !== undefined) this.#ids.delete(oldest)
@@ -40,14 +48,22 @@ export class EventIds {
   }
 
   #read(line: Buffer): void {
-    const id = line.length <= maxIdBytes ? /^id: ?(.+)$/.exec(line.toString())?.[1] : undefined
+    const id =
+      line[0] === firstByte && line.length <= maxLineBytes
+        ? /^id: ?(.+)$/.exec(line.toString())?.[1]
+        : undefined
     if (id !== undefined) this.add(id)
   }
 }
 
+function keyOf(id: string): string {
+  return id.length <= maxPlainLength ? `=${id}` : `#${hash('sha256', id, 'base64url')}`
+}
+
 /** As much of a line as tells whether it is an id; longer ones are not. */
 function start(before: Buffer, more: Buffer): Buffer {
-  if (before.length > maxIdBytes || more.length === 0) return before
-  const part = more.subarray(0, maxIdBytes + 1 - before.length)
+  const isOver = before.length > maxLineBytes || (before.length > 0 && before[0] !== firstByte)
+  if (isOver || more.length === 0) return before
+  const part = more.subarray(0, maxLineBytes + 1 - before.length)
   return before.length === 0 ? Buffer.from(part) : Buffer.concat([before, part])
 }

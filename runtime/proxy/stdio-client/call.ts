@@ -10,12 +10,13 @@ import {
   type Era,
   eraOf,
   headerName,
-  type JsonObject,
+  JsonObject,
   type Message,
   metaKey,
   metaOf,
   namedMethods,
   paramsOf,
+  rawErrorMessage,
   reservedMetaPrefix,
   statelessVersion,
   writeHeaderValue,
@@ -91,6 +92,24 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
   const member = own(namedMethods, method)
   const name = member === undefined ? undefined : params.text(member)
   return name === undefined ? [] : [headerName.name, writeHeaderValue(name)]
+}
+
+/**
+ * The response to a request, with the id of the request: some servers leave the id out of errors about requests that they
+ * did not read, and some repeat it in another type.
+ */
+export function withId(message: Message, id: string | undefined): Message {
+  if (id === undefined || message.method !== '' || message.id === id) return message
+  if (message.id === undefined)
+    return message.error ? { ...message, id, bytes: rawErrorMessage(id, message.error) } : message
+  if (otherIdType(message.id) !== id) return message
+  return { ...message, id, bytes: new JsonObject(message.bytes).with({ id }) }
+}
+
+/** The raw id with the same digits in the other type: `"1"` for `1`, and `1` for `"1"`. */
+export function otherIdType(id: string): string | undefined {
+  if (/^(?:0|[1-9]\d{0,15})$/.test(id)) return `"${id}"`
+  return /^"(0|[1-9]\d{0,15})"$/.exec(id)?.[1]
 }
 
 /** True for the response to the request with this raw id. */

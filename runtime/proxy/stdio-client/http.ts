@@ -27,6 +27,7 @@ import { codedAnswer, type Dispatcher, type Log, Pieces } from '../../net/index.
 /** Largest message in either direction. */
 export const maxMessageBytes: number = 64 * 1024 * 1024
 const firstRetryMs = 1_000
+const discardMs = 2_000
 const shortestRetryMs = 20
 export const longestRetryMs = 30_000
 
@@ -186,9 +187,14 @@ export async function readBody(response: RawResponse, signal: AbortSignal): Prom
   return pieces.size < largeBytes ? pieces.whole() : inTurns(joined(pieces.take(), pieces.size))
 }
 
-/** Reads a body that nobody wants, so that its connection can be used again. */
-export async function drop(response: RawResponse): Promise<void> {
-  await response.body.dump({ limit: 65_536 }).catch(() => undefined)
+/** Discards a body, whose end is not waited for. A short one leaves its connection usable. */
+export function drop({ body }: RawResponse): void {
+  const timer = setTimeout(() => body.destroy(), discardMs).unref()
+  body.on('error', () => {})
+  body
+    .dump({ limit: 65_536 })
+    .catch(() => undefined)
+    .finally(() => clearTimeout(timer))
 }
 
 export function isEventStream({ headers }: { readonly headers: IncomingHttpHeaders }): boolean {

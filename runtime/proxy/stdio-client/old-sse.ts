@@ -7,7 +7,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isSessionLost, type Message } from '../../mcp/index.ts'
-import { type BridgedCall, BridgedSessionLost, type BridgeTransport, type TransportEvents } from './call.ts'
+import {
+  type BridgedCall,
+  BridgedSessionLost,
+  type BridgeTransport,
+  otherIdType,
+  type TransportEvents,
+  withId,
+} from './call.ts'
 import {
   abandon,
   type RawResponse,
@@ -69,7 +76,7 @@ export class OldSseTransport implements BridgeTransport {
         signal,
       })
       if (response.statusCode >= 300) throw await refusal(response, signal, { inSession: true })
-      await drop(response)
+      drop(response)
       await responded
     } finally {
       if (call.message.id !== undefined) connection.waiting.delete(call.message.id)
@@ -141,9 +148,9 @@ export class OldSseTransport implements BridgeTransport {
   }
 
   async #hand({ waiting }: Connection, message: Message): Promise<void> {
-    const due = message.method === '' && message.id !== undefined ? waiting.get(message.id) : undefined
+    const due = message.method === '' ? waitingFor(waiting, message.id) : undefined
     if (!due) return this.#events.onMessage(message)
-    await due.call.onMessage(message)
+    await due.call.onMessage(withId(message, due.call.message.id))
     due.resolve()
   }
 
@@ -161,6 +168,11 @@ export class OldSseTransport implements BridgeTransport {
     this.forget()
     return Promise.resolve()
   }
+}
+
+function waitingFor(waiting: Connection['waiting'], id: string | undefined): Waiting | undefined {
+  if (id === undefined) return undefined
+  return waiting.get(id) ?? waiting.get(otherIdType(id) ?? '')
 }
 
 /** `inSession`: the refused message belonged to a session. */

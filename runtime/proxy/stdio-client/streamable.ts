@@ -8,13 +8,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { retryAfterOf, StreamPace } from '../../net/index.ts'
 import {
   type Era,
   headerName,
   isSessionLost,
   JsonObject,
   type Message,
-  rawErrorMessage,
   scanMessage,
   type SseEvent,
 } from '../../mcp/index.ts'
@@ -24,6 +24,7 @@ import {
   BridgedSessionLost,
   type BridgeTransport,
   type TransportEvents,
+  withId,
 } from './call.ts'
 import {
   type RawResponse,
@@ -43,8 +44,6 @@ const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
 const endMs = 2_000
-/** A GET stream that lived this long was a good one. */
-const goodStreamMs = 10_000
 
 export class StreamableTransport implements BridgeTransport {
   readonly #http: Http
@@ -74,6 +73,7 @@ export class StreamableTransport implements BridgeTransport {
     if (response.statusCode >= 300) return this.#refused(call, response, sentId, signal)
     const id = response.headers[headerName.sessionId]
     if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
+    // Success ends a notification, whatever body comes with it.
     if (message.kind !== 'request') return drop(response)
     if (isEventStream(response)) return this.#readStream(call, response, signal, done)
     await this.#readWhole(call, response, signal)
@@ -107,22 +107,29 @@ export class StreamableTransport implements BridgeTransport {
   ): Promise<void> {
     const { id } = call.message
     const position = newPosition()
+    const responded = Promise.withResolvers<void>()
     let timer: NodeJS.Timeout | undefined
     const onEvent = async (event: SseEvent): Promise<void> => {
       for (const message of await this.#messagesOf(event)) {
-        if (isResponseTo(message, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
-        await this.#hand(call, message)
+        const named = withId(message, id)
+        if (isResponseTo(named, id)) timer ??= setTimeout(() => done.abort(), lingerMs).unref()
+        await this.#hand(call, named)
+        if (isResponseTo(named, id)) responded.resolve()
       }
     }
-    try {
-      await this.#http.readEvents(first, position, signal, onEvent)
-      if (timer === undefined) await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
-    } catch (error) {
-      // With the response delivered, how the stream ends is nobody's concern.
-      if (timer === undefined) throw error
-    } finally {
-      clearTimeout(timer)
+    const read = async (): Promise<void> => {
+      try {
+        await this.#http.readEvents(first, position, signal, onEvent)
+        if (timer === undefined)
+          await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
+      } catch (error) {
+        // With the response delivered, it does not matter how the stream ends.
+        if (timer === undefined) throw error
+      } finally {
+        clearTimeout(timer)
+      }
     }
+    await Promise.race([read(), responded.promise])
   }
 
   /** Takes a broken answer stream up again until the response is there. */
@@ -146,7 +153,7 @@ export class StreamableTransport implements BridgeTransport {
         await this.#http.readEvents(response, position, signal, onEvent)
         if (position.lastEventId !== from) idle = -1
       } else {
-        await drop(response)
+        drop(response)
         if (response.statusCode < 500) throw statusError(response.statusCode)
       }
     }
@@ -195,16 +202,18 @@ export class StreamableTransport implements BridgeTransport {
 
   async #keepListening(signal: AbortSignal): Promise<void> {
     let position = newPosition()
-    for (let failures = 0; ; ) {
+    const pace = new StreamPace({
+      onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
+    })
+    signal.addEventListener('abort', () => pace.close(), { once: true })
+    for (;;) {
       const from = position.lastEventId
-      const startedAt = performance.now()
       const response = await this.#get(from, signal)
       if (response.statusCode === 200 && isEventStream(response)) {
+        pace.opened()
         await this.#http.readEvents(response, position, signal, async (event) => {
           for (const message of await this.#messagesOf(event)) await this.#events.onMessage(message)
         })
-        const good = position.lastEventId !== from || performance.now() - startedAt > goodStreamMs
-        failures = good ? 0 : failures + 1
       } else {
         const body = await readBody(response, signal)
         if (
@@ -217,9 +226,9 @@ export class StreamableTransport implements BridgeTransport {
           if (from === undefined) return
           position = newPosition()
         }
-        failures++
       }
-      await pause(Math.min(position.retryMs * 2 ** Math.min(failures, 5), longestRetryMs), signal)
+      const retryAfterMs = retryAfterOf(firstOf(response.headers['retry-after']))
+      await pause(pace.ended({ retryMs: position.retryMs, retryAfterMs }), signal)
     }
   }
 
@@ -240,7 +249,7 @@ export class StreamableTransport implements BridgeTransport {
     if (this.#sessionId !== undefined) {
       try {
         const signal = AbortSignal.timeout(endMs)
-        await drop(await this.#http.request('DELETE', { headers: this.#session('session'), signal }))
+        drop(await this.#http.request('DELETE', { headers: this.#session('session'), signal }))
       } catch (error) {
         this.#http.log.debug('the session could not be ended', { err: error })
       }
@@ -259,15 +268,12 @@ function errorIn(body: Buffer): Message | undefined {
   }
 }
 
-/** Some servers leave the id out of errors about requests that they did not read. */
-function withId(message: Message, id: string | undefined): Message {
-  if (message.kind !== 'error' || message.id !== undefined || id === undefined || !message.error)
-    return message
-  return { ...message, id, bytes: rawErrorMessage(id, message.error) }
-}
-
 function isChallenge({ headers }: RawResponse): boolean {
   return headers['www-authenticate'] !== undefined
+}
+
+function firstOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === 'string' ? header : header?.[0]
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

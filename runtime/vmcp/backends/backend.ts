@@ -7,11 +7,10 @@
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { emptyObject, JsonObject, rpcCode } from '../../mcp/index.ts'
 import { type AnySignal, type Log, signalOf } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { OperationClient, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
-import { type Sender, WrongEra } from './session-era/channel.ts'
+import { noSender, type Sender, WrongEra } from './session-era/channel.ts'
 import { isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { BackendConnection, ListKind, Request, ServerInfo } from './connection.ts'
@@ -21,6 +20,7 @@ import {
   type HeldConnection,
   type SessionListener,
 } from './session-era/connections.ts'
+import { LivenessCheck } from './liveness.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
 import { probeEra, type ProbedEra } from './probe.ts'
@@ -47,8 +47,6 @@ export interface BackendLinks {
   reclassified(backend: Backend): void
 }
 
-const noSender: Sender = { caller: undefined, headers: {} }
-
 export interface BackendOptions {
   readonly links: BackendLinks
   readonly events: Events
@@ -64,6 +62,7 @@ export class Backend {
   readonly counter = new CallCounter()
   readonly #options: BackendOptions
   readonly #connections: Connections
+  readonly #liveness: LivenessCheck
   #verdict: ProbedEra = 'unknown'
   #probing: Promise<ProbedEra> | undefined
   #stateless: StatelessSide | undefined
@@ -86,6 +85,7 @@ export class Backend {
         listener: (session) => links.listener(this, session),
       },
     })
+    this.#liveness = new LivenessCheck(settings)
     if (settings.transport === 'sse') this.#verdict = 'session'
   }
 
@@ -357,27 +357,8 @@ export class Backend {
       return
     }
     const { connection } = this.#connections.forChecks(noSender)
-    this.#agreed(await connection.open(noSender, signal))
-    const { timeoutMs } = this.settings
-    const outcome = await connection.request({
-      method: 'ping',
-      params: emptyObject,
-      sender: noSender,
-      capabilities: emptyObject.bytes,
-      signal,
-      timeoutMs,
-    })
-    if (outcome.kind === 'error') refuseBadPing(outcome.error)
+    await this.#liveness.check(connection, signal, (server) => this.#agreed(server))
   }
-}
-
-/** A backend that does not know `ping` is alive; any other error says that its session does not work. */
-function refuseBadPing(error: Buffer): void {
-  const code = new JsonObject(error).value('code')
-  if (code !== rpcCode.methodNotFound)
-    throw new GatehouseError('BACKEND_PROTOCOL', {
-      cause: new Error(`ping was refused with ${String(code)}`),
-    })
 }
 
 function isTooLarge(error: Error): error is GatehouseError {

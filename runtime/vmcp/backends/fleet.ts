@@ -9,6 +9,7 @@ import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { Backend, type BackendLinks } from './backend.ts'
+import { Deviations } from './deviations.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import type { Configured, DeclaredBackend } from './backend-settings.ts'
@@ -132,6 +133,7 @@ export class Fleet {
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
+        deviations: new Deviations(backend.name, this.#options.events),
         trace: this.#options.observation?.calls.carrier,
       },
       timeoutMs,

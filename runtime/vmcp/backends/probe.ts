@@ -8,15 +8,16 @@
 import {
   headerName,
   JsonObject,
+  type Message,
   metaKey,
   nativeEra,
-  readServerMessage,
   requestMessage,
   rpcCode,
   statelessVersion,
 } from '../../mcp/index.ts'
 import type { ChannelTarget, Sender } from './session-era/channel.ts'
-import type { BackendResponse } from './transport/http.ts'
+import type { BackendResponse, ExchangeControl } from './transport/http.ts'
+import { messageIn, readBackendMessage } from './transport/read-message.ts'
 import { sendToBackend } from './transport/send.ts'
 
 export type ProbedEra = 'session' | 'stateless' | 'unknown'
@@ -31,37 +32,55 @@ export async function probeEra(
   signal: AbortSignal,
 ): Promise<ProbedEra> {
   const params = `{"_meta":{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":{}}}`
-  const body = requestMessage('"probe"', 'server/discover', params)
+  const body = requestMessage('1', 'server/discover', params)
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: 'application/json, text/event-stream',
     [headerName.protocolVersion]: statelessVersion,
     [headerName.method]: 'server/discover',
   }
-  let streamed: Buffer | Promise<Buffer> | undefined
-  const response = await sendToBackend(target, sender, {
-    method: 'POST',
-    headers,
-    body,
-    signal,
-    rpcMethod: 'server/discover',
-    onEvent: (event) => {
-      streamed ??= event.data()
-    },
+  return new Promise((resolve, reject) => {
+    const control: ExchangeControl = {}
+    const onMessage = (message: Message): void => {
+      if (message.method !== '') return
+      resolve(eraIn(message))
+      // The response ends the wait, whatever becomes of the stream.
+      control.exchange?.fail(new Error('the stream stayed open after the response'))
+    }
+    sendToBackend(target, sender, {
+      method: 'POST',
+      headers,
+      body,
+      signal,
+      rpcMethod: 'server/discover',
+      control,
+      onEvent: async (event) => {
+        if (event.size === 0) return
+        try {
+          onMessage(await messageIn(event, target))
+        } catch {
+          // Not a message of JSON-RPC: another event may be one.
+        }
+      },
+    })
+      .then(async (response) => resolve(response.stream ? 'session' : await eraOf(response, target)))
+      .catch((error: unknown) => reject(error instanceof Error ? error : new Error('probe failed')))
   })
-  return check(response, streamed ?? response.body)
 }
 
-async function check(response: BackendResponse, body: Buffer | Promise<Buffer>): Promise<ProbedEra> {
+async function eraOf(response: BackendResponse, target: ChannelTarget): Promise<ProbedEra> {
   if (response.status >= 500 || inconclusive.has(response.status)) return 'unknown'
   try {
-    const message = await readServerMessage(body)
-    if (message.result) return checkResult(new JsonObject(message.result))
-    if (message.error) return checkError(new JsonObject(message.error))
+    return eraIn(await readBackendMessage(response.body, target))
   } catch {
-    // Not a message of JSON-RPC: nothing that the stateless era would answer.
+    // Not a message of JSON-RPC: nothing that the stateless era would respond with.
+    return 'session'
   }
-  return 'session'
+}
+
+function eraIn({ result, error }: Message): ProbedEra {
+  if (result) return checkResult(new JsonObject(result))
+  return error ? checkError(new JsonObject(error)) : 'session'
 }
 
 /** What is only translated for a session-era server is better used in that era: each client keeps a session of its own. */

@@ -10,6 +10,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
+import {
+  categoryOf,
+  isResponse,
+  isTimeout,
+  isTransportFailure,
+  sessionLost,
+  slowReason,
+} from './failure-kinds.ts'
 import { unavailable } from './unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
@@ -145,16 +153,7 @@ export class HealthMonitor {
 
   health(name: string): BackendHealth {
     const watch = this.#watches.get(name)
-    if (!watch) return unknownHealth
-    return {
-      status: watch.status,
-      consecutiveFailures: Math.max(watch.failures, watch.lostSessions),
-      lastCheckAt: watch.lastCheckAt,
-      lastErrorCategory: watch.lastErrorCategory,
-      lastTransitionAt: watch.lastTransitionAt,
-      lastError: watch.lastError,
-      circuit: watch.breaker ? { state: watch.breaker.state, changedAt: watch.breaker.changedAt } : undefined,
-    }
+    return watch ? healthOf(watch) : unknownHealth
   }
 
   /** False while requests must not go to the backend. */
@@ -284,6 +283,11 @@ export class HealthMonitor {
   }
 
   #failed(watch: Watch, error: Error): void {
+    // The backend is busy, or the check was not sent: that decides nothing.
+    if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') {
+      watch.breaker?.release()
+      return
+    }
     const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
     if (refused && watch.subject.hasCredentials) {
       this.#succeeded(watch, 0)
@@ -294,7 +298,8 @@ export class HealthMonitor {
     watch.lastError = { category: watch.lastErrorCategory, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
       this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error)
-    if (!refused) watch.breaker?.failure()
+    if (refused) watch.breaker?.release()
+    else watch.breaker?.failure()
   }
 
   #become(watch: Watch, status: HealthStatus, error?: Error): void {
@@ -323,6 +328,30 @@ export class HealthMonitor {
   }
 }
 
+/** What checks and calls have shown; a circuit that is not closed overrules checks that succeeded. */
+function healthOf(watch: Watch): BackendHealth {
+  const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
+    watch
+  const checked = {
+    status: watch.status,
+    consecutiveFailures: Math.max(failures, lostSessions),
+    lastCheckAt,
+    lastErrorCategory,
+    lastTransitionAt,
+    lastError,
+    circuit: breaker && { state: breaker.state, changedAt: breaker.changedAt },
+  }
+  const serves = watch.status !== 'unhealthy' && watch.status !== 'unauthenticated'
+  if (!breaker || breaker.state === 'closed' || !serves) return checked
+  return {
+    ...checked,
+    status: breaker.state === 'open' ? 'unhealthy' : 'degraded',
+    consecutiveFailures: Math.max(checked.consecutiveFailures, breaker.failures),
+    lastErrorCategory: lastErrorCategory ?? lastError?.category,
+    lastTransitionAt: Math.max(lastTransitionAt ?? 0, breaker.changedAt),
+  }
+}
+
 /** A backend that never answered yet is probably starting: for about three minutes it is asked again soon. */
 function untilNextCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
   return hasResponded || checks > earlyChecks
@@ -339,47 +368,4 @@ function count(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()
   else if (error === undefined || isResponse(error)) breaker.success()
   else breaker.release()
-}
-
-/** An error that the backend itself answered with. */
-function isResponse(error: Error): boolean {
-  return (
-    error instanceof GatehouseError &&
-    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
-  )
-}
-
-/**
- * Failures that any request would meet: no connection, an HTTP error of the server itself, sessions that do not last. What the credentials, the
- * rate or the arguments of one caller cause is not the backend's failure.
- */
-function isTransportFailure(error: Error | undefined): boolean {
-  return (
-    error instanceof GatehouseError &&
-    (error.code === 'BACKEND_UNREACHABLE' ||
-      error.code === 'BACKEND_FAILED' ||
-      error.code === 'BACKEND_SESSION_LOST')
-  )
-}
-
-function isTimeout(error: Error | undefined): boolean {
-  return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
-}
-
-const sessionLost = 'session_lost'
-const slowReason = 'slow'
-const categories: Readonly<Record<string, string>> = {
-  BACKEND_AUTH_FAILED: 'authentication_failed',
-  BACKEND_SESSION_LOST: sessionLost,
-  BACKEND_TIMEOUT: 'timeout',
-  BACKEND_UNAVAILABLE: 'backend_unavailable',
-  BACKEND_FAILED: 'backend_unavailable',
-  BACKEND_UNREACHABLE: 'connection_failed',
-  OAUTH_UNAVAILABLE: 'credential_unavailable',
-  OAUTH_REFUSED: 'credential_unavailable',
-  ENTERPRISE_REQUIRED: 'credential_unavailable',
-}
-
-function categoryOf(error: unknown): string {
-  return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }

@@ -33,7 +33,11 @@ interface Forgetful extends Upstream {
 }
 
 /** A server of the session era that refuses unknown sessions as it is told to. */
-async function startForgetful(t: Test, refuse: Refuse): Promise<Forgetful> {
+async function startForgetful(
+  t: Test,
+  refuse: Refuse,
+  accept = (res: ServerResponse): void => void res.writeHead(202).end(),
+): Promise<Forgetful> {
   const alive = new Set<string>()
   const streams: ServerResponse[] = []
   let opened = 0
@@ -54,7 +58,7 @@ async function startForgetful(t: Test, refuse: Refuse): Promise<Forgetful> {
     else if (seen.method === 'GET') {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
       streams.push(res)
-    } else if (message.id === undefined || message.method === undefined) res.writeHead(202).end()
+    } else if (message.id === undefined || message.method === undefined) accept(res)
     else {
       res.writeHead(200, { 'Content-Type': 'application/json' })
       res.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: { session } }))
@@ -103,6 +107,30 @@ for (const [name, refuse] of Object.entries<Refuse>({
       t.equal(headers.get('mcp-session-id'), null)
     }
     t.equal(methodsSince(server, from).filter((method) => method === 'initialize').length, 1)
+  })
+
+for (const [name, accept] of Object.entries<(res: ServerResponse) => void>({
+  'an event stream that stays open'(res) {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': open\n\n')
+  },
+  'JSON that does not end'(res) {
+    res.writeHead(200, { 'Content-Type': 'application/json' }).write('{"ok":')
+  },
+  'a page': (res) => res.writeHead(200, { 'Content-Type': 'text/html' }).end('<p>ok</p>'),
+}))
+  await t.test(`loss: a server that answers notifications with ${name} gets its next session`, async (t) => {
+    const server = await startForgetful(t, refuse400, accept)
+    const { url } = await rigFor(t, server)
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    }
+    const opened = await post(`${url}/mcp`, rpc(0, 'initialize', params))
+    const id = String(opened.headers.get('mcp-session-id'))
+    server.forget()
+    const { response } = await post(`${url}/mcp`, rpc(1), { 'mcp-session-id': id })
+    t.match(response, { result: { session: 'session-2' } })
   })
 
 await t.test('loss: any other refusal reaches the client as it is', async (t) => {

@@ -140,10 +140,27 @@ export const backendFailures: readonly Failure[] = [
     message: /^the circuit of backend b is open$/,
     fix: /see its health/,
     metric: 'gatehouse_vmcp_backend_circuit{target_workload_name="b",state="open"} 1',
+    health: ['unhealthy', 'unavailable'],
     also(t, { report, overview }) {
       t.match(report.backends[0], { circuitBreakerState: 'open' })
       t.match(overview.backends[0], { circuit: { state: 'open' } })
     },
+  },
+  {
+    name: 'a backend that deviates from the protocol',
+    type: 'backend_deviates',
+    lasts: true,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, {
+        responses: { ping: ({ res }) => void res.writeHead(200).end('pong') },
+      })
+      return rig(t, { b: url })
+    },
+    message: /^backend b deviates from the protocol: ping is not answered with a JSON-RPC response$/,
+    fix: /^report this to the operator of b/,
+    logged: { deviations: ['ping_unanswered'] },
+    health: ['healthy', 'ready'],
   },
   {
     name: 'a backend that cannot be set up',

@@ -230,11 +230,17 @@ t.test('a backend without a session cannot make one up in a header that breaks r
 t.test('a response with a wrong id, or none, is no response; a second one changes nothing', async (t) => {
   const responses: Record<string, (id: string) => string> = {
     'another id': () => `{"jsonrpc":"2.0","id":424242,"result":${textResult('stolen')}}`,
-    'the id as text': (id) => `{"jsonrpc":"2.0","id":"${id}","result":${textResult('stolen')}}`,
+    'another id as text': () => `{"jsonrpc":"2.0","id":"424242","result":${textResult('stolen')}}`,
+    'another id as float': (id) => `{"jsonrpc":"2.0","id":${id}.5,"result":${textResult('stolen')}}`,
     'no id': () => `{"jsonrpc":"2.0","result":${textResult('stolen')}}`,
     'null for an id': () => `{"jsonrpc":"2.0","id":null,"result":${textResult('stolen')}}`,
     'result and error': (id) => `{"jsonrpc":"2.0","id":${id},"result":{},"error":{"code":1,"message":"x"}}`,
-    'a batch': (id) => `[{"jsonrpc":"2.0","id":${id},"result":${textResult('stolen')}}]`,
+    'a batch': (id) =>
+      `[{"jsonrpc":"2.0","id":${id},"result":${textResult('stolen')}},{"jsonrpc":"2.0","id":${id},"result":{}}]`,
+    'a batch in a batch': (id) => `[[{"jsonrpc":"2.0","id":${id},"result":${textResult('stolen')}}]]`,
+    'a member twice': (id) =>
+      `{"jsonrpc":"2.0","id":${id},"error":null,"result":{},"Result":${textResult('stolen')}}`,
+    'a list for a result': (id) => `{"jsonrpc":"2.0","id":${id},"result":[${textResult('stolen')}]}`,
     'another version': (id) => `{"jsonrpc":"1.0","id":${id},"result":${textResult('stolen')}}`,
   }
   let how = ''

@@ -265,3 +265,50 @@ t.test('monitor: lost sessions count for the circuit breaker', async (t) => {
   monitor.report('b', lost)
   t.equal(health().circuit?.state, 'open')
 })
+
+t.test('monitor: every view of a backend whose circuit is not closed says so', async (t) => {
+  const { monitor, health, check, pass } = make({ breaker: { failureThreshold: 2, timeoutMs: 60_000 } })
+  await check()
+  t.match(health(), { status: 'healthy', circuit: { state: 'closed' } })
+  pass(1_000)
+  monitor.report('b', down)
+  monitor.report('b', down)
+  t.match(health(), {
+    status: 'unhealthy',
+    consecutiveFailures: 2,
+    lastErrorCategory: 'connection_failed',
+    lastTransitionAt: 1_000,
+    circuit: { state: 'open' },
+  })
+  t.notOk(monitor.available('b'))
+  pass(60_000)
+  t.ok(monitor.available('b'), 'a trial may go out')
+  monitor.admit('b')
+  t.match(health(), { status: 'degraded', circuit: { state: 'half-open' } })
+  monitor.report('b', undefined)
+  t.match(health(), { status: 'healthy', consecutiveFailures: 0, circuit: { state: 'closed' } })
+})
+
+t.test('monitor: a busy backend decides nothing, and ends a trial without a verdict', async (t) => {
+  const { monitor, health, check, pass } = make({
+    intervalMs: 0,
+    unhealthyThreshold: 1,
+    breaker: { failureThreshold: 1, timeoutMs: 60_000 },
+  })
+  const busy = new GatehouseError('BACKEND_UNAVAILABLE')
+  await check(busy)
+  t.match(health(), { status: 'unknown', consecutiveFailures: 0, circuit: { state: 'closed' } })
+  t.ok(monitor.available('b'))
+  await check()
+  await check(busy)
+  t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
+  for (const error of [busy, refused]) {
+    monitor.report('b', down)
+    pass(60_000)
+    monitor.admit('b')
+    await check(error)
+    t.match(health(), { circuit: { state: 'half-open' } })
+    t.doesNotThrow(() => monitor.admit('b'), 'another request may try')
+    monitor.report('b', undefined)
+  }
+})

@@ -8,6 +8,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Message } from '../../../mcp/index.ts'
 import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
+import type { Deviation } from '../../../observe/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
@@ -17,6 +18,11 @@ export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
 
 /** Settings of `operational` that hold for each request; the others have a place of their own. */
 export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
+
+export interface DeviationReport {
+  note(deviation: Deviation): void
+  clear(deviation: Deviation): void
+}
 
 /** Where a channel leads and in whose name. */
 export interface ChannelTarget {
@@ -28,6 +34,8 @@ export interface ChannelTarget {
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
+  /** Collects the ways in which the backend deviates from the protocol. */
+  readonly deviations?: DeviationReport | undefined
   /** Trace context headers of what is going on. */
   readonly trace?: (() => Readonly<Record<string, string>>) | undefined
 }
@@ -38,6 +46,9 @@ export interface Sender {
   /** Passed-through headers of the client's request, lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
+
+/** The sender of requests that the gateway makes for itself. */
+export const noSender: Sender = { caller: undefined, headers: {} }
 
 export interface SendOptions {
   readonly sender: Sender

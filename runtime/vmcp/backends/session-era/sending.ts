@@ -1,9 +1,9 @@
 /** A message on its way to a backend over streamable HTTP, with what is known of its response so far. */
 import type { Message } from '../../../mcp/index.ts'
 import type { ExchangeControl } from '../transport/http.ts'
+import { defaultRetryMs } from '../../../net/index.ts'
 import type { SendOptions } from './channel.ts'
 
-export const defaultRetryMs = 1_000
 /** How long a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 

@@ -7,13 +7,7 @@
  */
 import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import {
-  headerName,
-  isSessionLost,
-  protocolError,
-  readServerMessage,
-  type SseEvent,
-} from '../../../mcp/index.ts'
+import { headerName, isSessionLost, protocolError, type SseEvent } from '../../../mcp/index.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
@@ -23,6 +17,7 @@ import {
   type SendOptions,
   BackendSessionLost,
 } from './channel.ts'
+import { receiveEvent } from '../transport/read-message.ts'
 import { sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
@@ -57,6 +52,8 @@ export class SseChannel implements BackendChannel {
       signal: options.signal,
       rpcMethod: options.method,
       delivery: options.delivery,
+      // Responses come on the stream.
+      discardsBody: true,
     })
     if (
       isSessionLost(
@@ -114,13 +111,9 @@ export class SseChannel implements BackendChannel {
         })
       }
       onEndpoint(endpoint)
-    } else if ((event.event === undefined || event.event === 'message') && event.size > 0) {
-      const { onMessage } = this.#events
-      const message = readServerMessage(event.data())
-      if (message instanceof Promise) return message.then(onMessage)
-      onMessage(message)
+      return undefined
     }
-    return undefined
+    return receiveEvent(event, this.#target, this.#events.onMessage)
   }
 
   listen(): Promise<void> {

@@ -14,11 +14,19 @@ import {
   lastEventIdHeader,
   type Message,
   protocolError,
-  readServerMessage,
   type SseEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
-import { type AnySignal, InFlight, pause, signalOf } from '../../../net/index.ts'
+import {
+  type AnySignal,
+  clampRetry,
+  defaultRetryMs,
+  InFlight,
+  pause,
+  retryAfterOf,
+  signalOf,
+  StreamPace,
+} from '../../../net/index.ts'
 import type { BackendSession } from '../../pipeline/operation.ts'
 import {
   type BackendChannel,
@@ -30,17 +38,15 @@ import {
   BackendSessionLost,
   WrongEra,
 } from './channel.ts'
-import { messageIn } from '../transport/arriving-result.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { type AuthorizedRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
-import { errorOf } from '../transport/status-error.ts'
+import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
+import { type AuthorizedRequest, isOwnRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
+import { decidesAlone, errorOf, isTemporary } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
-import { defaultRetryMs, Sending, type StreamPosition } from './sending.ts'
+import { Sending, type StreamPosition } from './sending.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
-/** A stream may ask for a pause in between. */
-const minRetryMs = 20
-const maxRetryMs = 30_000
+
 export class StreamableChannel implements BackendChannel {
   readonly #target: ChannelTarget
   readonly #events: ChannelEvents
@@ -79,7 +85,7 @@ export class StreamableChannel implements BackendChannel {
         if (sending.awaitsResponse) await this.#resume(options, sending)
         return
       }
-      const read = readMessage(response)
+      const read = options.requestId === undefined ? undefined : readMessage(response, this.#target)
       this.#receive(read instanceof Promise ? await read : read, response, options, sending)
       if (sending.awaitsResponse) throw protocolError('the response belongs to no request')
     } catch (error) {
@@ -106,6 +112,7 @@ export class StreamableChannel implements BackendChannel {
           ? options.splitterFor?.(event)
           : undefined,
       control,
+      discardsBody: options.requestId === undefined,
       onEvent: (event) => this.#onEvent(event, position, sending.onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
       onStream: (responseHeaders) => {
@@ -117,20 +124,24 @@ export class StreamableChannel implements BackendChannel {
 
   #noteSession(headers: IncomingHttpHeaders): void {
     const id = headers[headerName.sessionId]
-    if (typeof id === 'string' && /^[\x21-\x7e]{1,512}$/.test(id)) this.#sessionId ??= id
+    if (typeof id !== 'string' || id === '') return
+    if (/^[\x21-\x7e]+$/.test(id)) this.#sessionId ??= id
+    else this.#target.deviations?.note('session_id_unusable')
   }
 
   /** Takes the message of a response that is no stream. */
   #receive(
     message: Message | undefined,
     response: BackendResponse,
-    { requestId }: SendOptions,
+    { requestId, method }: SendOptions,
     sending: Sending,
   ): void {
     if (message !== undefined && requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
+      // Of a request of our own the status says what matters; a client gets the error that the backend words.
+      if (message.error && isOwnRequest(method) && decidesAlone(response.status)) throw errorOf(response)
       // Some backends leave the id out of errors about requests they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
       sending.onMessage(isOurs ? { ...message, id: requestId } : message)
@@ -146,9 +157,9 @@ export class StreamableChannel implements BackendChannel {
     position: StreamPosition,
     onMessage: (message: Message) => void,
   ): void | Promise<void> {
-    if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
+    noteEventId(event, position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
-    const message = messageIn(event)
+    const message = messageIn(event, this.#target)
     return message instanceof Promise ? message.then(onMessage) : onMessage(message)
   }
 
@@ -158,7 +169,8 @@ export class StreamableChannel implements BackendChannel {
     while (!sending.responded) {
       if (position.lastEventId === undefined) throw protocolError('the stream ended before the response')
       await pause(position.retryMs, options.signal)
-      const response = await this.#get(options.sender, options.signal, position, onMessage, {
+      const response = await this.#get(options.sender, options.signal, position, {
+        onEvent: (event) => this.#onEvent(event, position, onMessage),
         rpcMethod: options.method,
         limit: options.limit,
       })
@@ -178,8 +190,7 @@ export class StreamableChannel implements BackendChannel {
     sender: Sender,
     signal: AnySignal,
     position: StreamPosition,
-    onMessage: (message: Message) => void,
-    more: Pick<AuthorizedRequest, 'onStream' | 'rpcMethod' | 'limit'>,
+    more: Pick<AuthorizedRequest, 'onEvent' | 'onStream' | 'rpcMethod' | 'limit'>,
   ): Promise<BackendResponse> {
     const last = position.lastEventId
     const headers = this.#headers({
@@ -190,7 +201,6 @@ export class StreamableChannel implements BackendChannel {
       method: 'GET',
       headers,
       signal: AbortSignal.any([signalOf(signal), this.#closed.signal]),
-      onEvent: (event) => this.#onEvent(event, position, onMessage),
       onRetry: (retryMs) => setRetry(position, retryMs),
       ...more,
     })
@@ -206,37 +216,47 @@ export class StreamableChannel implements BackendChannel {
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
-    signal.addEventListener('abort', () => this.#gaps.close(), { once: true })
-    let failures = 0
+    const pace = new StreamPace(streamReports(this.#target))
+    const onEnd = (): void => {
+      this.#gaps.close()
+      pace.close()
+    }
+    signal.addEventListener('abort', onEnd, { once: true })
+    let hadStream = false
     let isMissing = false
     const catchUp = (): void => {
       if (isMissing) this.#gaps.note()
       isMissing = false
     }
     while (!signal.aborted) {
+      let retryAfterMs: number | undefined
       try {
-        const response = await this.#get(sender, signal, position, this.#events.onMessage, {
+        const response = await this.#get(sender, signal, position, {
+          onEvent: (event) => {
+            noteEventId(event, position)
+            return receiveEvent(event, this.#target, this.#events.onMessage)
+          },
           onStream: () => {
-            failures = 0
+            hadStream = true
+            pace.opened()
             settled()
             catchUp()
           },
         })
-        if (this.#sessionId !== undefined && hasLostSession(response)) {
+        // The session was opened just now: a first refusal means that there is no such stream.
+        if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
         // It has no stream, or none any more.
-        if (!response.stream && response.status < 500 && response.status !== 429) return catchUp()
+        if (!response.stream && !isTemporary(response.status)) return catchUp()
+        retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
         // An error of the stream is no error of a call: try again below.
       }
       settled()
-      failures++
       isMissing = true
-      await pause(Math.min(position.retryMs * 2 ** Math.min(failures - 1, 5), maxRetryMs), signal).catch(
-        () => {},
-      )
+      await pause(pace.ended({ retryMs: position.retryMs, retryAfterMs }), signal).catch(() => {})
     }
   }
 
@@ -275,8 +295,12 @@ function hasLostSession({ status, headers, stream, body }: BackendResponse): boo
   )
 }
 
+function noteEventId({ id }: SseEvent, position: StreamPosition): void {
+  if (id !== undefined && id !== '') position.lastEventId = lastEventIdHeader(id)
+}
+
 function setRetry(position: StreamPosition, retryMs: number): void {
-  position.retryMs = Math.min(Math.max(retryMs, minRetryMs), maxRetryMs)
+  position.retryMs = clampRetry(retryMs)
 }
 
 /** The codes by which a stateless server refuses requests of the session era; that era has no such codes. */
@@ -286,9 +310,12 @@ function isStatelessError(error: Buffer): boolean {
 }
 
 /** The JSON-RPC message in a response; undefined when it holds none. Success with broken JSON is a protocol error. */
-function readMessage(response: BackendResponse): Message | undefined | Promise<Message | undefined> {
+function readMessage(
+  response: BackendResponse,
+  target: ChannelTarget,
+): Message | undefined | Promise<Message | undefined> {
   if (response.message) return response.message
-  if (response.status === 202 || response.status === 204 || response.body.length === 0) return undefined
+  if (response.body.length === 0) return undefined
   const type = response.headers['content-type']
   const isJson = typeof type === 'string' && (type === 'application/json' || jsonType.test(type))
   if (!isJson && response.status >= 300) return undefined
@@ -296,7 +323,7 @@ function readMessage(response: BackendResponse): Message | undefined | Promise<M
     if (response.status < 300) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
   try {
-    const read = readServerMessage(response.body)
+    const read = readBackendMessage(response.body, target)
     return read instanceof Promise ? read.catch(failed) : read
   } catch (cause) {
     return failed(cause)

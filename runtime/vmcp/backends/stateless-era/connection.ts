@@ -15,7 +15,6 @@ import {
   type Message,
   namedMethods,
   protocolError,
-  readServerMessage,
   type SseEvent,
   requestMessage,
   respondToInputRequests,
@@ -29,11 +28,11 @@ import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
-import { messageIn } from '../transport/arriving-result.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { sendToBackend } from '../transport/send.ts'
+import { messageIn, readBackendMessage } from '../transport/read-message.ts'
+import { isOwnRequest, sendToBackend } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
-import { errorOf } from '../transport/status-error.ts'
+import { decidesAlone, errorOf } from '../transport/status-error.ts'
 
 /** Rounds of questions within one request. */
 const maxRounds = 16
@@ -129,7 +128,7 @@ export class StatelessConnection implements BackendConnection {
       }
       const onEvent = (event: SseEvent): void | Promise<void> => {
         if (event.size === 0 || responded) return undefined
-        const message = messageIn(event)
+        const message = messageIn(event, target)
         return message instanceof Promise ? message.then(onMessage) : onMessage(message)
       }
       sendToBackend(target, request.sender, {
@@ -145,7 +144,7 @@ export class StatelessConnection implements BackendConnection {
         onEvent,
       })
         .then(async (response) => {
-          if (!responded) resolve(await responseOf(response, id))
+          if (!responded) resolve(await responseOf(response, id, request.method, target))
         })
         .catch((error: unknown) => reject(error instanceof Error ? error : new Error('request failed')))
         .finally(() => clearTimeout(linger))
@@ -195,15 +194,21 @@ export class StatelessConnection implements BackendConnection {
   }
 }
 
-async function responseOf(response: BackendResponse, id: string): Promise<Outcome> {
+async function responseOf(
+  response: BackendResponse,
+  id: string,
+  method: string,
+  target: ChannelTarget,
+): Promise<Outcome> {
   if (response.stream) throw protocolError('the stream ended before the response')
   let message: Message
   try {
-    message = response.message ?? (await readServerMessage(response.body))
+    message = response.message ?? (await readBackendMessage(response.body, target))
   } catch (cause) {
     if (foreign.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
     throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
+  if (message.error && isOwnRequest(method) && decidesAlone(response.status)) throw errorOf(response)
   const outcome = outcomeOf(message, id)
   if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
     throw new WrongEra('an error that this era does not know', outcome)

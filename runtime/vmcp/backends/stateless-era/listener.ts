@@ -3,20 +3,21 @@
  * filter opens a new stream before the old one ends, so that nothing falls in between.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
-import { pause } from '../../../net/index.ts'
+import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
 import {
   headerName,
   JsonObject,
   type Message,
   metaKey,
-  readServerMessage,
   requestMessage,
   statelessVersion,
   updatedMethod,
 } from '../../../mcp/index.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
 import type { ListKind } from '../connection.ts'
+import { receiveEvent, streamReports } from '../transport/read-message.ts'
 import { sendToBackend } from '../transport/send.ts'
+import { isTemporary } from '../transport/status-error.ts'
 
 export interface ListenerEvents {
   listChanged(kind: ListKind): void
@@ -30,8 +31,11 @@ export interface StatelessListenerOptions {
   readonly events: ListenerEvents
 }
 
-const firstPauseMs = 1_000
-const maxPauseMs = 30_000
+interface StreamHooks {
+  readonly onStream: () => void
+  readonly onRetry: (retryMs: number) => void
+  readonly onAcknowledged: () => void
+}
 
 export class StatelessListener {
   readonly #options: StatelessListenerOptions
@@ -88,22 +92,31 @@ export class StatelessListener {
 
   /** Holds the stream, with growing pauses, for as long as somebody wants it and the backend offers one. */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
+    const pace = new StreamPace(streamReports(this.#options.target))
+    signal.addEventListener('abort', () => pace.close(), { once: true })
     let missed = false
-    for (let failures = 0; !signal.aborted; failures++) {
+    while (!signal.aborted) {
+      const wishes: StreamWishes = {}
       try {
-        const streamed = await this.#listen(sender, signal, () => {
-          failures = -1
-          settled()
-          if (missed) this.#catchUp()
+        const streamed = await this.#listen(sender, signal, {
+          onStream: () => pace.opened(),
+          onRetry: (retryMs) => {
+            wishes.retryMs = retryMs
+          },
+          onAcknowledged: () => {
+            settled()
+            if (missed) this.#catchUp()
+            missed = false
+          },
         })
         if (!streamed) return
+        wishes.retryAfterMs = streamed.retryAfterMs
       } catch {
         // Tried again below.
       }
       settled()
       missed = true
-      const pauseMs = Math.min(firstPauseMs * 2 ** Math.min(Math.max(failures, 0), 5), maxPauseMs)
-      await pause(pauseMs, signal).catch(() => {})
+      await pause(pace.ended(wishes), signal).catch(() => {})
     }
   }
 
@@ -114,8 +127,12 @@ export class StatelessListener {
     for (const uri of this.#uris) events.resourceUpdated(Buffer.from(JSON.stringify({ uri })))
   }
 
-  /** One stream, until it ends. False when the backend answers without one: it will not do better next time. */
-  async #listen(sender: Sender, signal: AbortSignal, onAcknowledged: () => void): Promise<boolean> {
+  /** One stream, until it ends. Undefined when the backend responds without one: it will not do better next time. */
+  async #listen(
+    sender: Sender,
+    signal: AbortSignal,
+    { onAcknowledged, ...hooks }: StreamHooks,
+  ): Promise<Pick<StreamWishes, 'retryAfterMs'> | undefined> {
     const { target, info, capabilities } = this.#options
     const filter: Record<string, unknown> = {}
     for (const kind of this.#kinds) filter[`${kind}ListChanged`] = true
@@ -138,14 +155,11 @@ export class StatelessListener {
       headers,
       body,
       signal,
-      onEvent: (event) => {
-        if (event.size === 0) return undefined
-        const message = readServerMessage(event.data())
-        if (message instanceof Promise) return message.then((read) => this.#receive(read, onAcknowledged))
-        return this.#receive(message, onAcknowledged)
-      },
+      ...hooks,
+      onEvent: (event) => receiveEvent(event, target, (message) => this.#receive(message, onAcknowledged)),
     })
-    return response.stream || response.status >= 500 || response.status === 429
+    if (!response.stream && !isTemporary(response.status)) return undefined
+    return { retryAfterMs: retryAfterOf(response.headers['retry-after']) }
   }
 
   #receive({ method, params }: Message, onAcknowledged: () => void): void {

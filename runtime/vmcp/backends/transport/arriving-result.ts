@@ -2,13 +2,7 @@
  * A large response of a backend on its way: goes to the client while it arrives, as far as a splitter lets it go, and is held
  * for those who read it whole as long as nothing has gone on.
  */
-import {
-  type Message,
-  readServerMessage,
-  type ResultSplitter,
-  type SseData,
-  SseEvent,
-} from '../../../mcp/index.ts'
+import type { Message, ResultSplitter, SseData } from '../../../mcp/index.ts'
 import { Pieces } from '../../../net/index.ts'
 
 /** Bytes that wait for their turn. */
@@ -49,11 +43,4 @@ export class ArrivingResult implements SseData {
   get held(): Pieces {
     return this.#held
   }
-}
-
-/** The message in an event, of which a part may have gone on to the client. */
-export function messageIn(event: SseEvent): Message | Promise<Message> {
-  const { taken } = event
-  if (!(taken instanceof ArrivingResult)) return readServerMessage(event.data())
-  return taken.end() ?? readServerMessage(new SseEvent(event, taken.held.take(), event.size).data())
 }

@@ -28,11 +28,15 @@ import {
   reasonOf,
 } from '../../../net/index.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
+import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
 import { EventFeed } from './event-feed.ts'
 
 /** Largest answer, and largest single event, of a backend. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
+/** Of a body that is discarded, before its connection is closed. */
+const maxDiscardBytes = 64 * 1024
+const maxDiscardMs = 2_000
 /** What a message holds at most beside its result. */
 export const envelopeBytes = 4_096
 
@@ -60,6 +64,10 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
+  /** True: success is complete with its head, and its body is discarded. */
+  readonly discardsBody?: boolean
+  /** Called when the content type of a response does not match its body. The body decides. */
+  readonly onMislabelled?: (() => void) | undefined
 }
 
 /** Whether anything of a request may have reached its backend. */
@@ -174,8 +182,11 @@ class ResponseHandler implements DispatchHandler {
   #events: EventFeed | undefined
   readonly #body = new Pieces()
   #size = 0
+  #hasData = false
   #arriving: ArrivingResult | undefined
   #parts: TurnQueue<ArrivedPart> | undefined
+  /** Runs while a body is discarded. */
+  #discarding: NodeJS.Timeout | undefined
   #done = false
 
   constructor(
@@ -211,14 +222,26 @@ class ResponseHandler implements DispatchHandler {
     if (this.#done) controller.abort(new Error('cancelled'))
   }
 
-  onResponseStart(_controller: DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(controller: DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
     if (status >= 300) return
+    if (this.#request.discardsBody) return this.#discardBody(controller)
     if (Number(headers['content-length']) > this.#maxBytes) return this.fail(this.#tooLarge())
-    const { onEvent, onRetry, onStream } = this.#request
-    if (onEvent === undefined || !isEventStream(headers)) return
+    if (this.#request.onEvent && isEventStream(headers)) this.#beginStream(this.#request.onEvent)
+  }
+
+  /** Resolves with the head. A body that is large or does not end costs its connection. */
+  #discardBody(controller: DispatchController): void {
+    if (!this.#finish()) return
+    const abort = (): void => controller.abort(new Error('the body is discarded'))
+    this.#discarding = setTimeout(abort, maxDiscardMs).unref()
+    this.#resolve({ status: this.#status, headers: this.#headers, stream: false, body: Buffer.alloc(0) })
+  }
+
+  #beginStream(onEvent: Handle<SseEvent>): void {
+    const { onRetry, onStream } = this.#request
     this.#events = new EventFeed({
       maxBytes: this.#maxBytes,
       onEvent,
@@ -226,14 +249,34 @@ class ResponseHandler implements DispatchHandler {
       splitterFor: this.#request.limit ? undefined : this.#request.splitterFor,
       onError: (cause) => this.fail(this.#events?.overflowed ? this.#tooLarge() : asProtocolError(cause)),
     })
-    onStream?.(headers)
+    onStream?.(this.#headers)
+  }
+
+  /** Takes the body for what its first bytes say, where the content type says something else. */
+  #correctType(chunk: Buffer): void {
+    const { onEvent, onMislabelled } = this.#request
+    if (this.#events) {
+      if (!startsAsMessage(chunk)) return
+      this.#events.close()
+      this.#events = undefined
+    } else {
+      if (!onEvent || this.#status >= 300 || !startsAsEvents(chunk)) return
+      this.#beginStream(onEvent)
+    }
+    onMislabelled?.()
   }
 
   onResponseData(controller: DispatchController, chunk: Buffer): void {
+    if (this.#discarding) {
+      this.#size += chunk.length
+      if (this.#size > maxDiscardBytes) controller.abort(new Error('the body is discarded'))
+    }
     if (this.#done) return
     // Of a refusal the status says enough.
     const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
     if (failure) return this.fail(failure)
+    if (!this.#hasData) this.#correctType(chunk)
+    this.#hasData = true
     if (this.#events) {
       this.#events.push(chunk)
       this.#holdBack(controller)
@@ -290,10 +333,12 @@ class ResponseHandler implements DispatchHandler {
   }
 
   onResponseEnd(): void {
+    clearTimeout(this.#discarding)
     this.#afterEvents(() => void this.#complete())
   }
 
   onResponseError(_controller: DispatchController, cause: Error): void {
+    clearTimeout(this.#discarding)
     this.#afterEvents(() => {
       if (this.#finish()) this.#reject(connectionError(cause, this.#status !== 0))
     })
@@ -321,11 +366,6 @@ class ResponseHandler implements DispatchHandler {
     const stream = this.#events !== undefined
     this.#resolve({ status: this.#status, headers: this.#headers, stream, body, message })
   }
-}
-
-function isEventStream(headers: IncomingHttpHeaders): boolean {
-  const type = headers['content-type']
-  return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
 }
 
 /** `began`: a part of the response is there already. */

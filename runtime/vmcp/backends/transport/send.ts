@@ -105,7 +105,16 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-export interface AuthorizedRequest extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable'> {
+/** True for requests that the gateway makes for itself: no client sees the error of the backend. */
+export function isOwnRequest(rpcMethod: string | undefined): boolean {
+  return (
+    rpcMethod === 'ping' ||
+    (rpcMethod !== undefined && (openings.has(rpcMethod) || listMethods.has(rpcMethod)))
+  )
+}
+
+export interface AuthorizedRequest
+  extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
   /** JSON-RPC method of the request that this belongs to, if it is one. */
   readonly rpcMethod?: string | undefined
   /** Default: the target's. */
@@ -124,6 +133,7 @@ export async function sendToBackend(
   const url = request.url ?? target.url
   const repeatable = isRepeatable(request.rpcMethod)
   const limit = smaller(resultLimit(request.rpcMethod, target.limits), request.limit)
+  const onMislabelled = (): void => target.deviations?.note('content_type')
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = {
       ...sender.headers,
@@ -132,7 +142,7 @@ export async function sendToBackend(
       'accept-encoding': 'identity',
       ...request.headers,
     }
-    const outgoing = { ...request, url, headers, repeatable, limit }
+    const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
     const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
     if (pending) await pending
     const response = await exchangeWithBackend(dispatcher, outgoing)

@@ -25,7 +25,7 @@ const matchesNothing = Buffer.from('{"not":{}}')
 
 /** The schema of arguments; both forms are undefined when arguments cannot be objects of this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
-  if (raw === undefined || isNull(raw)) return { stateless: anyObject, session: anyObject }
+  if (raw === undefined || isNull(raw) || isEmpty(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)
   const session = typed && typedObject(typed, sessionMembers)
   return session ? { stateless: typed, session } : noForms
@@ -54,12 +54,20 @@ export function isPlainOutput(value: unknown): boolean {
   return isPlainInput(value) && isCompilable(value)
 }
 
+/** True for an empty object or list: some languages write one where the other is meant. */
+function isEmpty(raw: Buffer): boolean {
+  return raw.length <= maxEmptyBytes && /^(?:\[\s*\]|\{\s*\})$/.test(raw.toString())
+}
+
+const maxEmptyBytes = 64
+
 /** A property whose schema is null is one of which nothing is said. */
 const property: ItemRule = {
   usable(raw) {
     switch (raw[0]) {
-      case openObject:
       case openArray:
+        return isEmpty(raw) ? anything : raw
+      case openObject:
       case 0x74:
       case 0x66:
         return raw
@@ -67,7 +75,9 @@ const property: ItemRule = {
         return isNull(raw) ? anything : undefined
     }
   },
-  fits: (value) => typeof value === 'boolean' || (typeof value === 'object' && value !== null),
+  fits: (value) =>
+    typeof value === 'boolean' ||
+    (typeof value === 'object' && value !== null && !(Array.isArray(value) && value.length === 0)),
 }
 
 const sessionProperty: ItemRule = {
@@ -75,10 +85,11 @@ const sessionProperty: ItemRule = {
   fits: (value) => typeof value !== 'boolean',
 }
 
-/** Every member of an object by one rule; undefined as soon as one has no meaning. */
+/** Every member of an object by one rule; undefined as soon as one has no meaning. An empty list is an empty object. */
 function members(rule: ItemRule): ItemRule {
   return {
     usable(raw) {
+      if (raw[0] === openArray && isEmpty(raw)) return anything
       if (raw[0] !== openObject) return undefined
       const object = new JsonObject(raw)
       const changes = changesTo(
@@ -104,11 +115,18 @@ const objectType: ItemRule = {
   fits: (value) => value === 'object',
 }
 
+/** A list of names; an empty object is an empty list. */
+const names: ItemRule = {
+  usable: (raw) => (raw[0] === openObject && isEmpty(raw) ? noNames : wholeList(text).usable(raw)),
+  fits: wholeList(text).fits,
+}
+const noNames = Buffer.from('[]')
+
 const dialect: MemberRules = [['$schema', text]]
 const usableMembers: MemberRules = [
   ['type', objectType],
   ['properties', members(property)],
-  ['required', wholeList(text)],
+  ['required', names],
 ]
 const sessionMembers: MemberRules = [['properties', members(sessionProperty)]]
 const plainRules: MemberRules = [...dialect, ...usableMembers, ...sessionMembers]

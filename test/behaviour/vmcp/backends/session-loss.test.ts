@@ -132,16 +132,17 @@ t.test('loss: a call in flight is answered, not made twice, when only its sessio
   t.equal(calls, 1)
 })
 
-t.test('health: a ping that is refused is a failed check, an unknown ping is not', async (t) => {
-  for (const [code, status] of [
-    [-32601, 'healthy'],
-    [-32000, 'unhealthy'],
+t.test('health: a ping that is refused proves that the backend lives, one that fails does not', async (t) => {
+  for (const [httpStatus, code, status] of [
+    [400, -32601, 'healthy'],
+    [400, -32000, 'healthy'],
+    [500, -32000, 'unhealthy'],
   ] as const) {
     const backend = await startRawBackend({
       responses: {
         ping({ id, res }) {
           const error = `{"code":${code},"message":"no"}`
-          res.writeHead(400, { 'content-type': 'application/json' })
+          res.writeHead(httpStatus, { 'content-type': 'application/json' })
           res.end(`{"jsonrpc":"2.0","id":${id},"error":${error}}`)
           return undefined
         },

@@ -174,7 +174,7 @@ t.test('items whose name, address, schema or arguments cannot be used are left o
     ['tools', { ...TOOL, name: '' }],
     ['tools', { name: 't', inputSchema: { type: 'array' } }],
     ['tools', { name: 't', inputSchema: 'none' }],
-    ['tools', { name: 't', inputSchema: { properties: [] } }],
+    ['tools', { name: 't', inputSchema: { properties: [1] } }],
     ['tools', { name: 't', inputSchema: { properties: { a: 5 } } }],
     ['tools', { name: 't', inputSchema: { required: 'a' } }],
     ['tools', '{"name":"t","inputSchema":{"type":"object","properties":{"a":{"maximum":1e999}}}}'],
@@ -287,4 +287,25 @@ t.test('what takes long to look at is left out, or no schema for clients that co
   const many = Array.from({ length: 20 }, (_, i) => `"p${i}":{"pattern":"${'[a-z]'.repeat(200)}"}`)
   t.notMatch(check('tools', output(`"properties":{${many.join()}}`)).session, { outputSchema: {} })
   t.match(check('tools', output(`"enum":[${'0,'.repeat(50_000)}0]`)), { failure: /too many values/ })
+})
+
+t.test('an empty list where an empty object is meant, and the other way round, is repaired', async (t) => {
+  const type = 'object'
+  for (const [given, wanted] of [
+    [[], { type }],
+    [
+      { type, properties: [] },
+      { type, properties: {} },
+    ],
+    [
+      { type, properties: { a: [] }, required: {} },
+      { type, properties: { a: {} }, required: [] },
+    ],
+  ] as const)
+    t.match(check('tools', { name: 't', inputSchema: given }), {
+      item: { name: 't', inputSchema: wanted },
+      repaired: ['inputSchema'],
+    })
+  for (const unusable of [[1], { type, properties: [{}] }, { type, required: { a: true } }])
+    t.match(check('tools', { name: 't', inputSchema: unusable }), { failure: /inputSchema/ })
 })

@@ -1,0 +1,91 @@
+/**
+ * Checks that a backend of the session era responds, over a session that is open or is opened for it.
+ *
+ * Every JSON-RPC response to a ping proves it, errors included, and so does every refusal of the request (4xx) that says
+ * nothing of credentials or load. A server that answers a ping with something else is asked for a list instead: a page that
+ * a web server serves for every request must not pass for an MCP server.
+ */
+import { emptyObject } from '../../mcp/index.ts'
+import type { BackendConnection, ServerInfo } from './connection.ts'
+import type { BackendSettings } from './settings.ts'
+import { BackendSessionLost, noSender, WrongEra } from './session-era/channel.ts'
+import { HttpStatusError } from './transport/status-error.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+
+export class LivenessCheck {
+  readonly #settings: Pick<BackendSettings, 'target' | 'timeoutMs'>
+  /** The session in which a ping was not answered. */
+  #withoutPing: ServerInfo | undefined
+
+  constructor(settings: Pick<BackendSettings, 'target' | 'timeoutMs'>) {
+    this.#settings = settings
+  }
+
+  /** Rejects with BACKEND_* errors; with BACKEND_UNAVAILABLE when the check decides nothing. */
+  async check(
+    connection: BackendConnection,
+    signal: AbortSignal,
+    onServer: (server: ServerInfo) => void,
+  ): Promise<void> {
+    const server = await connection.open(noSender, signal)
+    onServer(server)
+    if (this.#withoutPing !== server && (await this.#answersPing(connection, signal))) return
+    // The ping may have opened another session.
+    this.#withoutPing = await connection.open(noSender, signal)
+    const method = listMethodOf(this.#withoutPing)
+    if (method !== undefined) await this.#ask(connection, method, signal)
+  }
+
+  async #answersPing(connection: BackendConnection, signal: AbortSignal): Promise<boolean> {
+    const { deviations } = this.#settings.target
+    try {
+      await this.#ask(connection, 'ping', signal)
+      deviations?.clear('ping_unanswered')
+      return true
+    } catch (error) {
+      if (!isNoResponse(error)) throw error
+      deviations?.note('ping_unanswered')
+      return false
+    }
+  }
+
+  async #ask(connection: BackendConnection, method: string, signal: AbortSignal): Promise<void> {
+    const { timeoutMs } = this.#settings
+    const { bytes: capabilities } = emptyObject
+    try {
+      await connection.request({
+        method,
+        params: emptyObject,
+        sender: noSender,
+        capabilities,
+        signal,
+        timeoutMs,
+      })
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+    }
+  }
+}
+
+/** True for a 4xx that says nothing of credentials or load. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof HttpStatusError &&
+    error.code === 'BACKEND_PROTOCOL' &&
+    error.httpStatus >= 400 &&
+    error.httpStatus < 500
+  )
+}
+
+/** True when the backend responded, but not in JSON-RPC, or not in a session that was opened a moment ago. */
+function isNoResponse(error: unknown): boolean {
+  if (error instanceof BackendSessionLost) return true
+  if (error instanceof WrongEra || !(error instanceof GatehouseError)) return false
+  return error.code === 'BACKEND_PROTOCOL' && !(error instanceof HttpStatusError)
+}
+
+function listMethodOf({ capabilities }: ServerInfo): string | undefined {
+  if (capabilities.tools) return 'tools/list'
+  if (capabilities.resources) return 'resources/list'
+  return capabilities.prompts ? 'prompts/list' : undefined
+}

@@ -1,0 +1,65 @@
+/** Reads the messages of a backend, and reports what had to be repaired in them. */
+import { type Message, readServerMessage, SseEvent } from '../../../mcp/index.ts'
+import type { StreamPaceOptions } from '../../../net/index.ts'
+import type { ChannelTarget } from '../session-era/channel.ts'
+import { ArrivingResult } from './arriving-result.ts'
+
+type Reporter = Pick<ChannelTarget, 'deviations'>
+
+/** Rejects, or throws, MessageError for what is no message. */
+export function readBackendMessage(
+  body: Buffer | Promise<Buffer>,
+  { deviations }: Reporter,
+): Message | Promise<Message> {
+  const read = readServerMessage(body, (repair) => deviations?.note(repair))
+  return read instanceof Promise
+    ? read.then((message) => withNumericId(message, deviations))
+    : withNumericId(read, deviations)
+}
+
+/** The message in an event, of which a part may have gone on to the client. */
+export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
+  const { taken } = event
+  if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
+  return (
+    taken.end() ?? readBackendMessage(new SseEvent(event, taken.held.take(), event.size).data(), reporter)
+  )
+}
+
+/**
+ * Hands over the message in an event of a stream that is not the response to one request. What is no message is skipped and
+ * reported: the stream goes on.
+ */
+export function receiveEvent(
+  event: SseEvent,
+  reporter: Reporter,
+  onMessage: (message: Message) => void,
+): void | Promise<void> {
+  if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return undefined
+  const skip = (): void => reporter.deviations?.note('event_unreadable')
+  let message: Message | Promise<Message>
+  try {
+    message = messageIn(event, reporter)
+  } catch {
+    return skip()
+  }
+  return message instanceof Promise ? message.then(onMessage, skip) : onMessage(message)
+}
+
+/** Reports whether a backend keeps the stream open on which it announces changes. */
+export function streamReports({ deviations }: Reporter): StreamPaceOptions {
+  return {
+    onNotKept: () => deviations?.note('stream_not_kept'),
+    onKept: () => deviations?.clear('stream_not_kept'),
+  }
+}
+
+const numberInQuotes = /^"(0|[1-9]\d{0,15})"$/
+
+/** Ids of our requests are numbers: the same digits as a text are the same id. */
+function withNumericId(message: Message, deviations: Reporter['deviations']): Message {
+  const digits = message.method === '' ? numberInQuotes.exec(message.id ?? '')?.[1] : undefined
+  if (digits === undefined) return message
+  deviations?.note('id_type')
+  return { ...message, id: digits }
+}

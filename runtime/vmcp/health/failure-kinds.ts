@@ -1,0 +1,45 @@
+/** What a failed request says about the health of a backend. */
+import { GatehouseError } from '../../../schemas/index.ts'
+
+/** True for an error that the backend itself responded with. */
+export function isResponse(error: Error): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
+  )
+}
+
+/**
+ * True for failures that any request would meet: no connection, an HTTP error of the server itself, sessions that do not
+ * last. What the credentials, the rate or the arguments of one caller cause is not the backend's failure.
+ */
+export function isTransportFailure(error: Error | undefined): boolean {
+  return (
+    error instanceof GatehouseError &&
+    (error.code === 'BACKEND_UNREACHABLE' ||
+      error.code === 'BACKEND_FAILED' ||
+      error.code === 'BACKEND_SESSION_LOST')
+  )
+}
+
+export function isTimeout(error: Error | undefined): boolean {
+  return error instanceof GatehouseError && error.code === 'BACKEND_TIMEOUT'
+}
+
+export const sessionLost = 'session_lost'
+export const slowReason = 'slow'
+const categories: Readonly<Record<string, string>> = {
+  BACKEND_AUTH_FAILED: 'authentication_failed',
+  BACKEND_SESSION_LOST: sessionLost,
+  BACKEND_TIMEOUT: 'timeout',
+  BACKEND_UNAVAILABLE: 'backend_unavailable',
+  BACKEND_FAILED: 'backend_unavailable',
+  BACKEND_UNREACHABLE: 'connection_failed',
+  OAUTH_UNAVAILABLE: 'credential_unavailable',
+  OAUTH_REFUSED: 'credential_unavailable',
+  ENTERPRISE_REQUIRED: 'credential_unavailable',
+}
+
+export function categoryOf(error: unknown): string {
+  return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
+}

@@ -1,0 +1,88 @@
+/** Messages of servers: what is repaired, and what stays invalid, small and large. */
+import t from 'tap'
+import { type EnvelopeRepair, type Message, readServerMessage } from '../../../runtime/mcp/index.ts'
+
+async function read(text: string | Buffer): Promise<{ message: Message; repairs: EnvelopeRepair[] }> {
+  const repairs: EnvelopeRepair[] = []
+  const message = await readServerMessage(Buffer.from(text), (repair) => repairs.push(repair))
+  return { message, repairs }
+}
+
+const blob = 'x'.repeat(300_000)
+
+for (const [size, filler] of [
+  ['small', ''],
+  ['large', `,"blob":"${blob}"`],
+] as const) {
+  const result = `{"a":1${filler}}`
+  const cases: readonly [text: string, repairs: EnvelopeRepair[], bytes: string][] = [
+    [`{"jsonrpc":"2.0","id":1,"result":${result}}`, [], `{"jsonrpc":"2.0","id":1,"result":${result}}`],
+    [
+      `{"jsonrpc":"2.0","id":1,"result":${result},"error":null}`,
+      ['null_member'],
+      `{"jsonrpc":"2.0","id":1,"result":${result}}`,
+    ],
+    [
+      ` [ {"jsonrpc":"2.0","id":1,"result":${result}} ] `,
+      ['response_in_list'],
+      `{"jsonrpc":"2.0","id":1,"result":${result}}`,
+    ],
+    [
+      `\ufeff[{"id":1.0,"result":${result},"method":null}]`,
+      ['byte_order_mark', 'response_in_list', 'null_member', 'version_missing', 'id_type'],
+      `{"id":1,"result":${result},"jsonrpc":"2.0"}`,
+    ],
+    [
+      `{"jsonrpc":"2.0","method":"notifications/x","id":null,"params":{"a":1${filler}}}`,
+      ['null_member'],
+      `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1${filler}}}`,
+    ],
+  ]
+  t.test(`${size}: what means one thing is repaired`, async (t) => {
+    for (const [text, repairs, bytes] of cases) {
+      const got = await read(text)
+      t.same(got.repairs, repairs, text.slice(0, 60))
+      t.equal(got.message.bytes.toString(), bytes)
+    }
+  })
+  t.test(`${size}: what could mean two things is invalid`, async (t) => {
+    for (const text of [
+      `[{"jsonrpc":"2.0","id":1,"result":${result}},{"jsonrpc":"2.0","id":2,"result":{}}]`,
+      `[[{"jsonrpc":"2.0","id":1,"result":${result}}]]`,
+      `[{"jsonrpc":"2.0","id":1,"result":${result}}`,
+      `{"jsonrpc":"1.0","id":1,"result":${result}}`,
+      `{"jsonrpc":2.0,"id":1,"result":${result}}`,
+      `{"jsonrpc":"2.0","id":1,"result":${result},"error":{"code":1,"message":"x"}}`,
+      `{"jsonrpc":"2.0","id":1,"result":{},"Result":${result}}`,
+      `{"jsonrpc":"2.0","id":1.5,"result":${result}}`,
+      `{"jsonrpc":"2.0","id":null,"result":${result}}`,
+      `{"jsonrpc":"2.0","result":${result}}`,
+      `{"jsonrpc":"2.0","id":1,"result":[${result}]}`,
+      `{"method":"GET","params":${result}}`,
+      `{"a":${result}}`,
+      `"${filler.replaceAll('"', '')}"`,
+    ])
+      await t.rejects(read(text), { code: /PARSE_ERROR|INVALID_REQUEST|BATCH_REFUSED/ }, text.slice(0, 60))
+  })
+}
+
+t.test('an empty list or null is an empty result, and absent params', async (t) => {
+  for (const empty of ['null', '[]', '[ ]'])
+    t.match(await read(`{"jsonrpc":"2.0","id":1,"result":${empty}}`), {
+      message: { kind: 'result', result: Buffer.from('{}') },
+      repairs: ['null_member'],
+    })
+  t.match(await read('{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"},"result":null}'), {
+    message: { kind: 'error', result: undefined },
+  })
+  t.match(await read('{"jsonrpc":"2.0","id":1,"result":null,"error":null}'), { message: { kind: 'result' } })
+  for (const empty of ['null', '[]'])
+    t.match(await read(`{"jsonrpc":"2.0","method":"m","params":${empty}}`), {
+      message: { kind: 'notification', params: undefined },
+    })
+})
+
+t.test('what is not UTF-8 is no message', async (t) => {
+  for (const body of ['[{"jsonrpc":"2.0","id":1,"result":{"a":"', '{"jsonrpc":"2.0","id":1,"result":{"a":"'])
+    await t.rejects(read(Buffer.concat([Buffer.from(body), Buffer.from([0xff]), Buffer.from('"}}')])))
+})
