@@ -39,6 +39,8 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
   'prompts/list': 'prompts',
 }
 
+const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
+
 export class Core {
   #parts: CallParts
   readonly #lookup = new Lookup(() => this.#parts)
@@ -130,7 +132,7 @@ export class Core {
 
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
     const { client, params } = operation
-    const entries = listOf(await this.view(client, { waitForFresh: true }), kind)
+    const entries = listOf(await this.#lookup.view(client, { waitForFresh: true, list: kind }), kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
@@ -148,7 +150,9 @@ export class Core {
       const entry = look(catalog)
       return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id)
     })
-    return facts ?? this.#lookup.unlisted(client, action === 'read_resource' ? undefined : id)
+    if (facts) return facts
+    if (action === 'read_resource') return this.#lookup.unlisted(client, undefined, resourceKinds)
+    return this.#lookup.unlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
   /** The same of what is known without asking any backend. */
@@ -197,7 +201,8 @@ export class Core {
 
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
-    return this.#lookup.unlisted(client, name) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    const kind = what === 'tool' ? 'tools' : 'prompts'
+    return this.#lookup.unlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
   }
 
   async #callTool(operation: Operation): Promise<Outcome> {
@@ -279,7 +284,8 @@ export class Core {
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
     if (entry) return entry
     throw (
-      this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+      this.#lookup.unlisted(client, undefined, resourceKinds) ??
+      new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
     )
   }
 
