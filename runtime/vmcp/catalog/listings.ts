@@ -11,11 +11,19 @@ import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
+import { AnnouncedChanges } from './announced-changes.ts'
 import { type CachedListing, emptyCachedListing } from './cached-listing.ts'
 import { ListDefectReports } from './list-defects.ts'
 import { type ListsState, ListsTold } from './lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
-import { announcedMs, goodFor, hasFailedLists, hasStaleLists, unannouncedMs } from './listing-freshness.ts'
+import {
+  announcedMs,
+  goodFor,
+  hasFailedLists,
+  hasStaleLists,
+  isSlowToRepair,
+  unannouncedMs,
+} from './listing-freshness.ts'
 import type { ItemKind } from './types.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './same-listing.ts'
@@ -51,6 +59,8 @@ export interface ViewOptions {
 }
 
 export class Listings {
+  /** Takes changes that the backend announces. */
+  readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
@@ -70,6 +80,7 @@ export class Listings {
     this.#options = options
     this.#told = new ListsTold(backend.name, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
+    this.changes = new AnnouncedChanges(backend, this, options)
   }
 
   /** Clients with equal keys see the same. */
@@ -142,7 +153,7 @@ export class Listings {
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
       // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
-      if (cached.listing && (!waits || cached.failure || hasFailedLists(cached.listing))) {
+      if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
       }
@@ -167,7 +178,13 @@ export class Listings {
     return shared.listing
   }
 
-  /** The backend has announced a change on the session's own connection: it may show this session something else. */
+  /** Drops what is known of a session that has ended. */
+  endSession(sessionId: string): void {
+    this.changes.forget(sessionId)
+    this.unfork(sessionId)
+  }
+
+  /** The session's connection may show it other lists than other clients see. */
   fork(sessionId: string): void {
     if (this.#forked.size >= maxKeys && !this.#forked.has(sessionId)) return
     this.#forked.add(sessionId)
@@ -366,6 +383,7 @@ export class Listings {
   close(): void {
     this.#closed = true
     for (const cached of this.#cached.values()) cached.cancelRetry?.()
+    this.changes.close()
   }
 }
 

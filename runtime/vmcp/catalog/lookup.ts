@@ -79,6 +79,10 @@ export class Lookup {
 
   /** What is found without waiting; undefined says nothing yet. Throws as `view` rejects. */
   findReady<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): E | undefined {
+    const { members, views } = this.#parts()
+    // The item may not be what was approved any more.
+    if (views.awaitsAnnounced)
+      for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const catalog = this.#ready(client)
     return catalog && look(catalog)
   }

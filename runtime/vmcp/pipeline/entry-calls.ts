@@ -113,6 +113,7 @@ export class EntryCalls {
     const step = { ...options, isStep: true }
     if (!views.awaitsAnnounced) return this.call(operation, held, {}, step)
     const { client } = operation
+    for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)

@@ -19,7 +19,7 @@ const whole: Readonly<Record<ListMethod, string>> = {
 }
 const all = '{"tools":{},"resources":{},"prompts":{}}'
 
-function withLists(changed: Partial<Record<ListMethod, RawAnswer>> = {}): RawBackendOptions['responses'] {
+function withLists(changed: Partial<Record<ListMethod, RawAnswer>> = {}): Readonly<Record<string, RawAnswer>> {
   return { ...Object.fromEntries(methods.map((method) => [method, () => whole[method]])), ...changed }
 }
 
@@ -165,7 +165,8 @@ function pages(cursor: string, second: RawAnswer): RawAnswer {
   return (request) =>
     'cursor' in request.params ? second(request) : `{"tools":[${tool('one')}],"nextCursor":${cursor}}`
 }
-const two = () => `{"tools":[${tool('two')}]}`
+const twoPage = `{"tools":[${tool('two')}]}`
+const two = () => twoPage
 
 const ends: Readonly<Record<string, { readonly list: RawAnswer; readonly names: readonly string[]; readonly why: RegExp }>> = {
   'an empty cursor': { list: pages('""', two), names: ['one'], why: /nextCursor is empty/ },
@@ -244,7 +245,7 @@ t.test('a whole list stays in use when a later read ends early', async (t) => {
   const { session, status, backend } = await rig(t, {
     capabilities: '{"tools":{"listChanged":true},"resources":{},"prompts":{}}',
     responses: withLists({
-      'tools/list': pages('"a"', ({ res }) => (fails ? void res.writeHead(500).end() : two({} as never))),
+      'tools/list': pages('"a"', ({ res }) => (fails ? void res.writeHead(500).end() : twoPage)),
     }),
   })
   t.same(await listed(session, 'tools/list'), ['bad_one', 'bad_two', 'good_echo'])
