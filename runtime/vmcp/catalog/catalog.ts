@@ -98,21 +98,40 @@ export class Catalog {
     return this.#digests
   }
 
-  /** The backend entry behind a URI: the resource itself, else the first template, in order, that it matches. */
-  findResource(uri: string): CatalogEntry | undefined {
-    const found = this.resourceAt(uri)
+  /** The backend entry behind a URI; see `resourceAt`. */
+  findResource(uri: string, linked?: string): CatalogEntry | undefined {
+    const found = this.resourceAt(uri, linked)
     return found && 'refused' in found ? undefined : found
   }
 
-  /** As `findResource`; what is withheld from clients is found too. */
-  resourceAt(uri: string): CatalogEntry | RefusedEntry | undefined {
-    return this.resources.get(uri) ?? this.refusedResources.get(uri) ?? this.#findTemplate(uri)
+  /**
+   * The backend entry behind a URI, withheld ones too: the resource itself, else the first template, in order, that it
+   * matches. `linked` names the backend that a URI belongs to which no list contains: only its templates count, and
+   * without one the URI itself leads there.
+   */
+  resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
+    return (
+      this.resources.get(uri) ??
+      this.refusedResources.get(uri) ??
+      this.#findTemplate(uri, linked) ??
+      this.#unlisted(uri, linked)
+    )
+  }
+
+  /** A resource that no list contains. What pinning closes has none. */
+  #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
+    const listing = this.listings.find(({ backend }) => backend === linked)
+    if (!listing) return undefined
+    const { backend, closed } = listing
+    const entry = { key: uri, backend, original: uri }
+    return closed ? { ...entry, refused: closed } : { ...entry, json: Buffer.from(JSON.stringify({ uri })) }
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
-  #findTemplate(uri: string): TemplateEntry | RefusedTemplate | undefined {
+  #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
+      if (linked !== undefined && backend !== linked) return false
       const work = budgets.get(backend) ?? { left: maxMatchWork }
       budgets.set(backend, work)
       return matches(uri, work)

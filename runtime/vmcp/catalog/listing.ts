@@ -18,7 +18,7 @@ import {
 } from './list-defects.ts'
 import { type ListReadOptions, readList } from './list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
-import type { PinDigests } from './pinning/parts.ts'
+import type { PinDigests, PinReason } from './pinning/parts.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
 
@@ -34,6 +34,8 @@ export interface Listing {
   readonly violations: ListErrors
   /** Problems of whole lists; absent when there are none. */
   readonly defects?: readonly ListDefect[]
+  /** Why pinning lets nothing of the backend through. */
+  readonly closed?: PinReason
   /** Digests of the server's instructions, where pinning is on and there are any. */
   readonly instructionsPin?: PinDigests
 }

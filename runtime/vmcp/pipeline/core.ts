@@ -108,7 +108,19 @@ export class Core {
   }
 
   backendOfResource(client: OperationClient, uri: string): string | undefined {
-    return this.peek(client).findResource(uri)?.backend
+    return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
+  }
+
+  /** The backend of a URI that no list contains: the only one, or the one that handed the URI out. */
+  #linkedBackend(client: OperationClient, uri: string): string | undefined {
+    const { onlyBackend, links, members, views } = this.#parts
+    const backend = onlyBackend ?? links.backendOf(client, uri)
+    const listings = backend === undefined ? undefined : members.get(backend)?.listings
+    if (!listings) return undefined
+    // Without its list of templates, it is not known which URIs pinning refuses.
+    const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
+    const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
+    return isUnknown ? undefined : backend
   }
 
   /** Subscribes a client to a resource. */
@@ -145,10 +157,11 @@ export class Core {
     client: OperationClient,
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
-    const look = lookFor(action, id)
+    const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
+    const look = lookFor(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
       const entry = look(catalog)
-      return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id)
+      return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id, linked)
     })
     if (facts) return facts
     if (action === 'read_resource') return this.#lookup.unlisted(client, undefined, resourceKinds)
@@ -157,7 +170,8 @@ export class Core {
 
   /** The same of what is known without asking any backend. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
-    const entry = lookFor(action, id)(this.peek(client))
+    const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
+    const entry = lookFor(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
   }
 
@@ -280,7 +294,8 @@ export class Core {
    * BACKEND_UNAVAILABLE when that cannot be known now.
    */
   async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
-    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri))
+    const linked = this.#linkedBackend(client, uri)
+    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri, linked))
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
     if (entry) return entry
     throw (

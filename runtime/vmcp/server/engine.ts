@@ -10,6 +10,7 @@ import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
+import { ResourceLinks } from '../catalog/resource-links.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
 import { GuardSlot, ListMarks } from '../guardrails/index.ts'
@@ -53,6 +54,7 @@ export class VmcpEngine {
   readonly #marks: ListMarks
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
+  readonly #links = new ResourceLinks()
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -215,6 +217,8 @@ export class VmcpEngine {
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
+      onlyBackend: onlyBackend(config, this.#invalid),
+      links: this.#links,
     }
   }
 
@@ -268,6 +272,7 @@ export class VmcpEngine {
     this.#marks.replace(config)
     for (const name of removed) this.#monitor.remove(name)
     this.#updates.forget(removed)
+    this.#links.forgetBackends(removed)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
     } else {
@@ -331,6 +336,7 @@ export class VmcpEngine {
 
   /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
+    this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
       listings.endSession(session.id)
       backend
@@ -372,6 +378,12 @@ export class VmcpEngine {
 
 function stepTool({ key, backend, original }: ToolEntry) {
   return { name: key, backend, original }
+}
+
+/** The only backend of a configuration, left-out backends included; undefined when there are several. */
+function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
+  const [first, second] = [...backends, ...invalid]
+  return second === undefined ? first?.name : undefined
 }
 
 /** The kind of an error, for labels and searches. */
