@@ -124,7 +124,8 @@ export class Catalog {
     if (!listing) return undefined
     const { backend, closed } = listing
     const entry = { key: uri, backend, original: uri }
-    return closed ? { ...entry, refused: closed } : { ...entry, json: Buffer.from(JSON.stringify({ uri })) }
+    if (closed) return { ...entry, refused: closed }
+    return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */

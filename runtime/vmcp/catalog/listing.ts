@@ -15,8 +15,8 @@ import {
   misdeclaredList,
   undeclaredList,
   unreadList,
-} from './list-defects.ts'
-import { type ListReadOptions, readList } from './list-pages.ts'
+} from './lists/list-defects.ts'
+import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinReason } from './pinning/parts.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'

@@ -11,10 +11,10 @@ import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
-import { AnnouncedChanges } from './announced-changes.ts'
-import { type CachedListing, emptyCachedListing } from './cached-listing.ts'
-import { ListDefectReports } from './list-defects.ts'
-import { type ListsState, ListsTold } from './lists-told.ts'
+import { AnnouncedChanges } from './changes/announced-changes.ts'
+import { type CachedListing, emptyCachedListing } from './lists/cached-listing.ts'
+import { ListDefectReports } from './lists/list-defects.ts'
+import { type ListsState, ListsTold } from './lists/lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
 import {
   announcedMs,
@@ -23,10 +23,10 @@ import {
   hasStaleLists,
   isSlowToRepair,
   unannouncedMs,
-} from './listing-freshness.ts'
+} from './lists/listing-freshness.ts'
 import type { ItemKind } from './types.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
-import { sameInstructions, sameItems, sameServer } from './same-listing.ts'
+import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
 /** How long a failure is believed. */

@@ -11,7 +11,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
-import { listMethod, ListsFailed } from './list-defects.ts'
+import { listMethod, ListsFailed } from './lists/list-defects.ts'
 import type { ItemKind } from './types.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 

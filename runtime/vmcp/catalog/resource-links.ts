@@ -7,7 +7,7 @@
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../client-codecs/client.ts'
-import type { OperationClient, Outcome } from '../pipeline/operation.ts'
+import type { Operation, OperationClient, Outcome } from '../pipeline/operation.ts'
 
 const maxLinksPerOwner = 1_000
 /** Length of all URIs together. */
@@ -37,22 +37,21 @@ export class ResourceLinks {
   }
 
   /** Remembers the links of a result. */
-  remember(client: OperationClient, backend: string, method: string, outcome: Outcome): void {
+  remember({ client, method, params }: Operation, backend: string, outcome: Outcome): void {
     if (outcome.kind !== 'result' || !linkMethods.has(method)) return
-    const scanner = new LinkScanner()
+    const scanner = new LinkScanner(params.text('uri'))
     scanner.push(outcome.result)
-    for (const uri of scanner.uris) this.#add(client, backend, uri)
+    for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
   /** A passage that remembers the links of a result while the result passes. */
   watched(
     passage: ResultPassage | undefined,
-    client: OperationClient,
+    { client, method, params }: Operation,
     backend: string,
-    method: string,
   ): ResultPassage | undefined {
     if (!passage || !linkMethods.has(method)) return passage
-    const scanner = new LinkScanner()
+    const scanner = new LinkScanner(params.text('uri'))
     return {
       era: passage.era,
       begin: () => passage.begin(),
@@ -110,13 +109,15 @@ const uriMember = Buffer.from('"uri"')
 
 /** Finds the texts of all members named `uri` in JSON that arrives in pieces. */
 class LinkScanner {
+  /** The URI that was asked for, which is no link. */
+  readonly #own: string | undefined
   readonly #found = new Set<string>()
   #count = 0
   /** The end of the last piece, where a member may have begun. */
   #rest: Buffer = Buffer.alloc(0)
 
-  get uris(): Iterable<string> {
-    return this.#found
+  constructor(own: string | undefined) {
+    this.#own = own
   }
 
   /** What was found since the last call. */
@@ -138,7 +139,7 @@ class LinkScanner {
         this.#rest = Buffer.from(bytes.subarray(at))
         return
       }
-      if (value) this.#found.add(value.uri)
+      if (value && value.uri !== this.#own) this.#found.add(value.uri)
       if (++this.#count >= maxLinksPerResult) return
       from = at + uriMember.length
     }

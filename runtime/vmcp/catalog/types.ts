@@ -40,6 +40,8 @@ export interface CatalogEntry {
   readonly mirrored?: readonly MirroredArgument[]
   /** Arguments of a call must pass it (pinning). */
   readonly check?: ArgumentCheck
+  /** A resource that no list contains: its backend may not know it. */
+  readonly isUnlisted?: boolean
 }
 
 /** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */

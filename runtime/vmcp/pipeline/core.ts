@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../mcp/index.ts'
+import { JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
@@ -284,9 +284,14 @@ export class Core {
   }
 
   async #resource(operation: Operation): Promise<Outcome> {
-    const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
+    const uri = requireText(operation.params, 'uri')
+    const entry = await this.findResource(operation.client, uri)
     requireDecided(operation.origin, entry)
-    return this.calls.call(operation, entry, {})
+    const outcome = await this.calls.call(operation, entry, {})
+    // A backend without resources has none of this URI either.
+    if (entry.isUnlisted && isMethodNotFound(outcome))
+      throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+    return outcome
   }
 
   /**
@@ -327,6 +332,10 @@ export class Core {
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
     return this.calls.call(operation, entry, changes)
   }
+}
+
+function isMethodNotFound(outcome: Outcome): boolean {
+  return outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound
 }
 
 function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {

@@ -67,7 +67,7 @@ export class EntryCalls {
     if (onlyBackend !== undefined) return calling
     // Links are remembered as the client gets them.
     return calling.then((outcome) => {
-      links.remember(operation.client, entry.backend, operation.method, outcome)
+      links.remember(operation, entry.backend, outcome)
       return outcome
     })
   }
@@ -147,12 +147,12 @@ export class EntryCalls {
 
   /** Links of a large result are remembered while the result passes. */
   #watched(
-    { client, method }: Operation,
+    operation: Operation,
     backend: string,
     passage: ResultPassage | undefined,
   ): ResultPassage | undefined {
     const { onlyBackend, links } = this.#parts()
-    return onlyBackend === undefined ? links.watched(passage, client, backend, method) : passage
+    return onlyBackend === undefined ? links.watched(passage, operation, backend) : passage
   }
 
   #backend(name: string): Backend {

@@ -1,6 +1,6 @@
 /** Announced changes: the first take effect at once, then with growing pauses, until the backend is quiet. */
 import t from 'tap'
-import { ChangePacer } from '../../../../runtime/vmcp/catalog/change-pacer.ts'
+import { ChangePacer } from '../../../../runtime/vmcp/catalog/changes/change-pacer.ts'
 
 const pace = { free: 2, firstPauseMs: 100, maxPauseMs: 400, quietMs: 1_000, reportFrom: 4 }
 

@@ -4,7 +4,7 @@
  *
  * Without it, a backend that announces a change with each answer to a list request would be asked again without end.
  */
-import { systemClock, type Clock } from '../clock.ts'
+import { systemClock, type Clock } from '../../clock.ts'
 
 /** Times in milliseconds. */
 export interface Pace {

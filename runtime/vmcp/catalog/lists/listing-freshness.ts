@@ -1,6 +1,6 @@
 /** How long a listing that was read may be used before it is read again. */
-import { GatehouseError } from '../../../schemas/index.ts'
-import type { Listing } from './listing.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Listing } from '../listing.ts'
 
 /** For a backend that announces changes of every kind of list that it has, and for any other. Milliseconds. */
 export const announcedMs = 5 * 60_000

@@ -1,5 +1,5 @@
 /** What is cached of the lists of a backend for one kind of client. */
-import type { Listing } from './listing.ts'
+import type { Listing } from '../listing.ts'
 
 export interface CachedListing {
   listing: Listing | undefined

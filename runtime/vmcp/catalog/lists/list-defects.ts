@@ -2,9 +2,9 @@
  * Problems of single lists of a backend: a list that could not be read, that ends early, or that the backend does not
  * declare properly. The other lists of the backend are not affected.
  */
-import type { Events } from '../../observe/index.ts'
-import { GatehouseError, type ErrorCode } from '../../../schemas/index.ts'
-import type { ItemKind } from './types.ts'
+import type { Events } from '../../../observe/index.ts'
+import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
+import type { ItemKind } from '../types.ts'
 
 /** The request that reads a list. */
 export const listMethod: Readonly<Record<ItemKind, string>> = {

@@ -6,7 +6,7 @@
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
-import { type Fields, isFields } from '../../../schemas/index.ts'
+import { type Fields, isFields } from '../../../../schemas/index.ts'
 import {
   emptyObject,
   inTurns,
@@ -15,18 +15,18 @@ import {
   protocolError,
   rpcCode,
   visitElementsInTurns,
-} from '../../mcp/index.ts'
-import type { BackendConnection, Request } from '../backends/connection.ts'
-import type { Sender } from '../backends/session-era/channel.ts'
-import { withinLimit } from '../backends/transport/send.ts'
-import type { Outcome } from '../pipeline/operation.ts'
-import { checkItem, plainItem, type UnusableItem, type UsableItem } from './items/check.ts'
-import type { ErrorCollector } from './items/errors.ts'
-import { plainValue } from './items/plain.ts'
+} from '../../../mcp/index.ts'
+import type { BackendConnection, Request } from '../../backends/connection.ts'
+import type { Sender } from '../../backends/session-era/channel.ts'
+import { withinLimit } from '../../backends/transport/send.ts'
+import type { Outcome } from '../../pipeline/operation.ts'
+import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
+import type { ErrorCollector } from '../items/errors.ts'
+import { plainValue } from '../items/plain.ts'
 import { listMethod } from './list-defects.ts'
-import { digestsOf } from './pinning/digest.ts'
-import type { PinRules } from './pinning/parts.ts'
-import type { CatalogItem, ItemKind } from './types.ts'
+import { digestsOf } from '../pinning/digest.ts'
+import type { PinRules } from '../pinning/parts.ts'
+import type { CatalogItem, ItemKind } from '../types.ts'
 
 /** A larger page is read in turns. */
 const maxPlainPage = 256 * 1024

@@ -3,10 +3,10 @@
  * the resource again after each of them.
  */
 import { hash } from 'node:crypto'
-import { JsonObject } from '../../mcp/index.ts'
-import type { Events } from '../../observe/index.ts'
-import { ChangePacer, type Pace } from '../catalog/change-pacer.ts'
-import type { Clock } from '../clock.ts'
+import { JsonObject } from '../../../mcp/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import { ChangePacer, type Pace } from './change-pacer.ts'
+import type { Clock } from '../../clock.ts'
 
 const pace: Pace = { free: 20, firstPauseMs: 500, maxPauseMs: 500, quietMs: 5_000, reportFrom: 100 }
 /** Larger params wait without their other members. */

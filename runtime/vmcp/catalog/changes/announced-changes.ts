@@ -2,10 +2,10 @@
  * Marks lists of one backend out of date when the backend announces a change. Repeated announcements take effect with
  * growing pauses, and a backend that does not stop is reported.
  */
-import type { Events } from '../../observe/index.ts'
-import type { Backend } from '../backends/backend.ts'
-import type { ConnectionScope } from '../backends/session-era/connections.ts'
-import type { Clock } from '../clock.ts'
+import type { Events } from '../../../observe/index.ts'
+import type { Backend } from '../../backends/backend.ts'
+import type { ConnectionScope } from '../../backends/session-era/connections.ts'
+import type { Clock } from '../../clock.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
 
 const pace: Pace = { free: 5, firstPauseMs: 1_000, maxPauseMs: 60_000, quietMs: 10_000, reportFrom: 8 }

@@ -1,6 +1,6 @@
 /** Tells whether two listings of a backend say the same. */
-import type { ListErrors } from './items/errors.ts'
-import type { Listing } from './listing.ts'
+import type { ListErrors } from '../items/errors.ts'
+import type { Listing } from '../listing.ts'
 
 /** True when they offer the same, and the same was wrong with them. */
 export function sameItems(a: Listing, b: Listing): boolean {
