@@ -19,6 +19,7 @@ import {
 import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinReason } from './pinning/parts.ts'
+import { maxInstructions } from './instructions.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
 import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
 
@@ -74,6 +75,7 @@ interface UsedList {
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
   const violations = new ErrorCollector(backend)
+  if ((server.instructions?.length ?? 0) > maxInstructions) violations.instructionsShortened(maxInstructions)
   const { expected, optional } = await readLists(options, violations)
   const failures = expected.flatMap(({ kind, failure: error }) => (error ? [{ kind, error }] : []))
   const closed = failures.find(({ error }) => isClosed(error))

@@ -144,9 +144,15 @@ export class Core {
 
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
     const { client, params } = operation
-    const entries = listOf(await this.#lookup.view(client, { waitForFresh: true, list: kind }), kind)
+    const catalog = await this.#lookup.view(client, { waitForFresh: true, list: kind })
+    const entries = listOf(catalog, kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
+  }
+
+  /** The raw result with the first page of a list. */
+  firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
+    return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
   }
 
   /**
