@@ -21,6 +21,7 @@ import {
   type RefusedEntry,
   type RefusedTool,
   type ToolEntry,
+  type UnlistedTools,
 } from './types.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
@@ -55,6 +56,8 @@ export class Catalog {
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
+  /** Last listings of backends that are down; only workflows use them. */
+  readonly absent: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
   /** `reserved`: names of the tools of the server itself; no tool of a backend is offered under them. */
@@ -63,12 +66,18 @@ export class Catalog {
     aggregation: Aggregation,
     compose?: Composer,
     reserved: ReadonlySet<string> = new Set(),
+    absent: readonly Listing[] = [],
   ) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
     const problems: CatalogNotice[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
+    this.absent = absent
     const tools = resolveTools(sorted, aggregation, reserved, problems)
-    this.tools = withOwn(tools.entries, compose, problems)
+    const unlisted = {
+      unnamed: tools.unnamed,
+      absent: compose ? absentTools(sorted, absent, aggregation, reserved) : [],
+    }
+    this.tools = withOwn(tools.entries, compose, unlisted, problems)
     this.refusedTools = tools.refused
     const prompts = resolvePrompts(sorted, aggregation, problems)
     this.prompts = prompts.entries
@@ -140,14 +149,29 @@ export class Catalog {
   }
 }
 
+/** The tools of backends that are down, under the names that they have while their backend is up. */
+function absentTools(
+  listings: readonly Listing[],
+  absent: readonly Listing[],
+  aggregation: Aggregation,
+  reserved: ReadonlySet<string>,
+): readonly ToolEntry[] {
+  if (absent.length === 0) return []
+  const all = [...listings, ...absent].sort((a, b) => compare(a.backend, b.backend))
+  const down = new Set(absent.map(({ backend }) => backend))
+  const { entries, unnamed } = resolveTools(all, aggregation, reserved, [])
+  return [...entries.values(), ...unnamed].filter(({ backend }) => down.has(backend))
+}
+
 /** Adds the tools that are made of others. A tool of a backend that is hidden gives its name away, a listed one keeps it. */
 function withOwn(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
+  unlisted: UnlistedTools,
   problems: CatalogNotice[],
 ): Map<string, ToolEntry> {
   if (!compose) return tools
-  const { entries, problems: found } = compose(tools)
+  const { entries, problems: found } = compose(tools, unlisted)
   problems.push(...found)
   const all = new Map(tools)
   for (const entry of entries) {

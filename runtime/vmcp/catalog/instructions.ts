@@ -3,7 +3,6 @@
  * on as they are. Those of several backends are combined, each below a heading with the name of its backend.
  * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
  */
-import type { Listing } from './listing.ts'
 
 /** Longest instructions of one backend, and of all backends together, in UTF-16 code units. */
 export const maxInstructions = 16 * 1024
@@ -13,9 +12,14 @@ const heading = '# Instructions of '
 const introduction =
   'This server combines several MCP servers. The instructions of a server apply to its own tools only.'
 
+interface Source {
+  readonly backend: string
+  readonly server: { readonly instructions: string | undefined }
+}
+
 /** `listings` in order, as clients may see them. Undefined when there are no instructions. */
 export function instructionsOf(
-  listings: readonly Pick<Listing, 'backend' | 'server'>[],
+  listings: readonly Source[],
   { isOnly }: { readonly isOnly: boolean },
 ): string | undefined {
   const texts = listings.flatMap(({ backend, server }) => {
