@@ -147,7 +147,8 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   const read = (kind: ItemKind, group: Group): Promise<UsedList> =>
     readOne({ ...options, signal: late.signal(options.signal, group) }, kind, violations)
   const expected = (declared.length > 0 ? declared : kinds).map((kind) => read(kind, 'expected'))
-  const optional = declared.length === 0 ? [] : kinds.filter((kind) => !declared.includes(kind) && !absent.has(kind))
+  const optional =
+    declared.length === 0 ? [] : kinds.filter((kind) => !declared.includes(kind) && !absent.has(kind))
   const probes = optional.map((kind) => read(kind, 'optional').then((list) => probed(list, absent)))
   // With an earlier listing, no client waits for this one.
   if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
@@ -222,7 +223,12 @@ async function readOne(
 /** A list that could not be read: the last items stay in use, unless the caller may not see them any more. */
 function unread({ backend, before }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
   const kept = usableItems(before, kind, failure, 'any')
-  return { kind, items: kept ?? [], defects: [unreadList(backend, kind, failure, kept !== undefined)], failure }
+  return {
+    kind,
+    items: kept ?? [],
+    defects: [unreadList(backend, kind, failure, kept !== undefined)],
+    failure,
+  }
 }
 
 function usableItems(
@@ -256,5 +262,7 @@ function isUndeclaredIn(before: Listing, kind: ItemKind): boolean {
 function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind): ListDefect | undefined {
   const capability = capabilityOf(kind)
   if (!server.capabilities[capability]) return undeclaredList(backend, kind, capability)
-  return server.capabilities.misdeclared?.includes(capability) ? misdeclaredList(backend, kind, capability) : undefined
+  return server.capabilities.misdeclared?.includes(capability)
+    ? misdeclaredList(backend, kind, capability)
+    : undefined
 }

@@ -57,7 +57,9 @@ export class Lookup {
     const { partialFailureMode, monitored } = this.#parts()
     if (partialFailureMode !== 'fail') return view.catalog
     const all = monitored ? view.down : [...view.down, ...view.stale]
-    const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list))
+    const down = all.filter(
+      ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
+    )
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
     if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], list && listMethod[list])

@@ -69,7 +69,8 @@ export class ResourceLinks {
     this.#owners.delete(owner)
     this.#owners.set(owner, links)
     // One anonymous caller must not be able to lead the others to another backend.
-    const isAmbiguous = isShared(client.caller) && !client.session && links.has(uri) && links.get(uri) !== backend
+    const isAmbiguous =
+      isShared(client.caller) && !client.session && links.has(uri) && links.get(uri) !== backend
     this.#drop(links, uri)
     links.set(uri, isAmbiguous ? undefined : backend)
     this.#length += uri.length

@@ -84,10 +84,7 @@ export function compileWorkflow(definition: CompositeTool): Workflow {
   }
 }
 
-function optionalTools(
-  definition: CompositeTool,
-  steps: readonly CompiledStep[],
-): ReadonlySet<string> {
+function optionalTools(definition: CompositeTool, steps: readonly CompiledStep[]): ReadonlySet<string> {
   const optional = new Set<string>()
   const required = new Set<string>()
   for (const [i, { continues, work }] of steps.entries()) {

@@ -100,7 +100,8 @@ function failureReason(error: Error): string {
 const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> = {
   failed: (backend) => `see the log of ${backend}; the list is read again on its own`,
   stale: (backend) => `see the log of ${backend}; the list is read again on its own`,
-  incomplete: (backend) => `report it to the maintainer of ${backend}: clients miss the items of the other pages`,
+  incomplete: (backend) =>
+    `report it to the maintainer of ${backend}: clients miss the items of the other pages`,
   declaration: (backend) => `report it to the maintainer of ${backend}; clients see the list all the same`,
 }
 

@@ -49,7 +49,8 @@ const kinds = {
 for (const [kind, [method, list]] of Object.entries(kinds)) {
   t.test(`${kind}: a change on the stream after each list`, async (t) => {
     const { vmcp, bad, reported, reads } = await rig(t, {
-      capabilities: '{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true}}',
+      capabilities:
+        '{"tools":{"listChanged":true},"resources":{"listChanged":true},"prompts":{"listChanged":true}}',
       responses: {
         [method]: () => {
           setImmediate(() => bad.push(changed(kind)))
@@ -161,7 +162,6 @@ t.test('a backend of the stateless era: a change on its stream after each list',
 
 for (const era of ['session', 'stateless'] as const) {
   t.test(`resources/updated without end: ${era} clients hear of few of them`, async (t) => {
-    let flooding = true
     const { vmcp, bad, reported } = await rig(t, {
       capabilities: '{"tools":{},"resources":{"subscribe":true}}',
       responses: { 'resources/list': () => kinds.resources[1], 'resources/subscribe': () => '{}' },
@@ -177,15 +177,17 @@ for (const era of ['session', 'stateless'] as const) {
     else await stream.next()
     let sent = 0
     const flood = setInterval(() => {
-      for (let i = 0; i < 20 && flooding; i++) {
+      for (let i = 0; i < 20; i++) {
         sent++
         bad.push('{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://r"}}')
-        bad.push(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://${sent}"}}`)
+        bad.push(
+          `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://${sent}"}}`,
+        )
       }
     }, 5)
     t.teardown(() => clearInterval(flood))
     await until(() => reported('resources/updated'))
-    flooding = false
+    clearInterval(flood)
     const heard = () => stream.pending.filter(({ method }) => method === 'notifications/resources/updated')
     t.ok(heard().length > 0 && heard().length < Math.min(400, sent / 2), `${heard().length} of ${sent}`)
     t.ok(heard().every(({ params }) => params?.['uri'] === 'test://r'))

@@ -19,7 +19,9 @@ const whole: Readonly<Record<ListMethod, string>> = {
 }
 const all = '{"tools":{},"resources":{},"prompts":{}}'
 
-function withLists(changed: Partial<Record<ListMethod, RawAnswer>> = {}): Readonly<Record<string, RawAnswer>> {
+function withLists(
+  changed: Partial<Record<ListMethod, RawAnswer>> = {},
+): Readonly<Record<string, RawAnswer>> {
   return { ...Object.fromEntries(methods.map((method) => [method, () => whole[method]])), ...changed }
 }
 
@@ -84,7 +86,8 @@ for (const [what, failure] of Object.entries(failures)) {
       t.same(await listed(session, method), method === 'tools/list' ? ['good_echo'] : [], method)
       t.notOk((await session.request('tools/call', { name: 'good_echo' })).response?.error)
       const called = await session.request('tools/call', { name: 'bad_echo' })
-      if (method === 'tools/list') t.match(called.response?.error, { message: /bad is temporarily unavailable/ })
+      if (method === 'tools/list')
+        t.match(called.response?.error, { message: /bad is temporarily unavailable/ })
       else t.match(called.response?.result, { content: [{ type: 'text' }] })
       const { problem_details: problems } = await status()
       const found = problems.find(({ message }) => message.startsWith(`${method} of backend bad failed: `))
@@ -168,12 +171,14 @@ function pages(cursor: string, second: RawAnswer): RawAnswer {
 const twoPage = `{"tools":[${tool('two')}]}`
 const two = () => twoPage
 
-const ends: Readonly<Record<string, { readonly list: RawAnswer; readonly names: readonly string[]; readonly why: RegExp }>> = {
+const ends: Readonly<
+  Record<string, { readonly list: RawAnswer; readonly names: readonly string[]; readonly why: RegExp }>
+> = {
   'an empty cursor': { list: pages('""', two), names: ['one'], why: /nextCursor is empty/ },
   'a number': { list: pages('2', two), names: ['one'], why: /nextCursor must be a string.*number/ },
   'an object': { list: pages('{"a":1}', two), names: ['one'], why: /nextCursor must be a string.*object/ },
   'a list': { list: pages('["a"]', two), names: ['one'], why: /nextCursor must be a string.*array/ },
-  'true': { list: pages('true', two), names: ['one'], why: /nextCursor must be a string.*boolean/ },
+  true: { list: pages('true', two), names: ['one'], why: /nextCursor must be a string.*boolean/ },
   'a huge cursor': { list: pages(`"${'x'.repeat(70_000)}"`, two), names: ['one'], why: /65536 characters/ },
   'the same cursor again': {
     list: pages('"a"', () => `{"tools":[${tool('two')}],"nextCursor":"a"}`),
@@ -181,19 +186,23 @@ const ends: Readonly<Record<string, { readonly list: RawAnswer; readonly names: 
     why: /nextCursor repeats/,
   },
   'page 2 is refused': {
-    list: pages('"a"', ({ id, res }) =>
-      void res
-        .writeHead(200, { 'content-type': 'application/json' })
-        .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"bad cursor"}}`),
+    list: pages(
+      '"a"',
+      ({ id, res }) =>
+        void res
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32602,"message":"bad cursor"}}`),
     ),
     names: ['one'],
     why: /the next page failed.*-32602/,
   },
   'page 2 is an unknown method': {
-    list: pages('"a"', ({ id, res }) =>
-      void res
-        .writeHead(200, { 'content-type': 'application/json' })
-        .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"no"}}`),
+    list: pages(
+      '"a"',
+      ({ id, res }) =>
+        void res
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"no"}}`),
     ),
     names: ['one'],
     why: /the next page failed/,
@@ -203,7 +212,11 @@ const ends: Readonly<Record<string, { readonly list: RawAnswer; readonly names: 
     names: ['one'],
     why: /the next page failed.*HTTP 429/,
   },
-  'page 2 is no list': { list: pages('"a"', () => '{"tools":7}'), names: ['one'], why: /the next page failed/ },
+  'page 2 is no list': {
+    list: pages('"a"', () => '{"tools":7}'),
+    names: ['one'],
+    why: /the next page failed/,
+  },
   'the first page for ever': {
     list: (() => {
       let page = 0
@@ -225,9 +238,13 @@ for (const [what, { list, names, why }] of Object.entries(ends)) {
       t.same(await listed(session, 'tools/list'), [...names.map((name) => `bad_${name}`), 'good_echo'])
       t.same(await listed(session, 'prompts/list'), ['bad_p'])
       t.match((await session.request('tools/call', { name: 'bad_one' })).response?.result, { content: [{}] })
-      t.match((await session.request('tools/call', { name: 'good_echo' })).response?.result, { content: [{}] })
+      t.match((await session.request('tools/call', { name: 'good_echo' })).response?.result, {
+        content: [{}],
+      })
       const { problem_details: problems } = await status()
-      const found = problems.find(({ message }) => message.startsWith('tools/list of backend bad may be incomplete'))
+      const found = problems.find(({ message }) =>
+        message.startsWith('tools/list of backend bad may be incomplete'),
+      )
       t.match(found, { type: 'list_problem', message: why })
       t.ok(backend.requests.filter(({ method }) => method === 'tools/list').length < 50)
     }
@@ -251,7 +268,9 @@ t.test('a whole list stays in use when a later read ends early', async (t) => {
   t.same(await listed(session, 'tools/list'), ['bad_one', 'bad_two', 'good_echo'])
   fails = true
   backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
-  await until(async () => (await status()).problems.some((line) => line.includes('its last items stay in use')))
+  await until(async () =>
+    (await status()).problems.some((line) => line.includes('its last items stay in use')),
+  )
   t.same(await listed(session, 'tools/list'), ['bad_one', 'bad_two', 'good_echo'])
 })
 
@@ -275,7 +294,8 @@ for (const [what, capabilities] of Object.entries(declarations)) {
       for (const method of methods) t.same(await listed(session, method), complete[method], method)
       t.match((await session.request('tools/call', { name: 'bad_echo' })).response?.result, { content: [{}] })
       const { problems } = await status()
-      const wanted = what === 'only tools' ? 'prompts/list' : what === 'only prompts' ? 'tools/list' : 'tools/list'
+      const wanted =
+        what === 'only tools' ? 'prompts/list' : what === 'only prompts' ? 'tools/list' : 'tools/list'
       t.ok(
         problems.some((line) => line.startsWith(`backend bad answers ${wanted}, but`)),
         problems.join('\n'),
@@ -287,7 +307,10 @@ for (const [what, capabilities] of Object.entries(declarations)) {
 t.test('undeclared lists that a backend does not have are asked for once, and are no problem', async (t) => {
   const { session, status, backend, vmcp } = await rig(t, {
     capabilities: '{"tools":{"listChanged":true}}',
-    responses: { 'prompts/list': ({ res }) => void res.writeHead(500).end(), 'resources/list': () => '{"resources":[]}' },
+    responses: {
+      'prompts/list': ({ res }) => void res.writeHead(500).end(),
+      'resources/list': () => '{"resources":[]}',
+    },
   })
   const stream = await session.listen()
   t.same(await listed(session, 'tools/list'), ['bad_echo', 'good_echo'])

@@ -1,6 +1,6 @@
 /** Resources that a result links to, and that no list contains, can be read and watched at the backend of the result. */
 import t, { type Test } from 'tap'
-import { openSession, stateless, statelessStream } from '../../../helpers/mcp/wire.ts'
+import { openSession, stateless, statelessStream, type WireAnswer } from '../../../helpers/mcp/wire.ts'
 import { type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { lockOf } from '../../../helpers/vmcp/pinning.ts'
 import { startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
@@ -40,7 +40,9 @@ function linking(name: string, more: RawBackendOptions = {}): RawBackendOptions 
 async function rig(t: Test, backends: Readonly<Record<string, RawBackendOptions>>, config: object = {}) {
   const started = Object.fromEntries(
     await Promise.all(
-      Object.entries(backends).map(async ([name, options]) => [name, await startRawBackend(options)] as const),
+      Object.entries(backends).map(
+        async ([name, options]) => [name, await startRawBackend(options)] as const,
+      ),
     ),
   )
   const urls = Object.fromEntries(Object.entries(started).map(([name, { url }]) => [name, url]))
@@ -51,17 +53,14 @@ async function rig(t: Test, backends: Readonly<Record<string, RawBackendOptions>
 
 interface Client {
   readonly era: string
-  request(method: string, params: object): Promise<{ response: { result?: object; error?: { code: number } } | undefined }>
+  request(method: string, params: Record<string, unknown>): Promise<WireAnswer>
 }
 
-async function clientsOf(url: string, headers: Record<string, string> = {}): Promise<readonly Client[]> {
-  const session = await openSession(url, { headers })
+async function clientsOf(url: string): Promise<readonly Client[]> {
+  const session = await openSession(url)
   return [
-    { era: 'session', request: (method, params) => session.request(method, params as never) as never },
-    {
-      era: 'stateless',
-      request: (method, params) => stateless(url, method, params as never, { headers }) as never,
-    },
+    { era: 'session', request: (method, params) => session.request(method, params) },
+    { era: 'stateless', request: (method, params) => stateless(url, method, params) },
   ]
 }
 
@@ -80,7 +79,8 @@ t.test('one backend: every URI is passed through', async (t) => {
   const session = await openSession(vmcp.url)
   const stream = await session.listen()
   t.same((await session.request('resources/subscribe', { uri: 'any://thing' })).response?.result, {})
-  const updated = '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"any://thing"}}'
+  const updated =
+    '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"any://thing"}}'
   started['a']?.push(updated)
   t.match(await stream.next(), { method: 'notifications/resources/updated', params: { uri: 'any://thing' } })
   t.same((await session.request('resources/unsubscribe', { uri: 'any://thing' })).response?.result, {})
@@ -138,7 +138,9 @@ t.test('several backends: links are those of the session, and updates reach it',
   await ada.request('tools/call', { name: 'b_echo', arguments: { uri: 'link://x' } })
   t.equal((await bob.request('resources/read', { uri: 'link://x' })).response?.error?.code, -32002)
   t.same((await ada.request('resources/subscribe', { uri: 'link://x' })).response?.result, {})
-  started['b']?.push('{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"link://x"}}')
+  started['b']?.push(
+    '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"link://x"}}',
+  )
   t.match(await stream.next(), { method: 'notifications/resources/updated', params: { uri: 'link://x' } })
   stream.close()
 })
@@ -159,7 +161,9 @@ t.test('anonymous callers without sessions cannot lead each other to another bac
 })
 
 t.test('templates of the linking backend, and no others, decide about a link', async (t) => {
-  const templates = { 'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"link://{+x}","name":"t"}]}' }
+  const templates = {
+    'resources/templates/list': () => '{"resourceTemplates":[{"uriTemplate":"link://{+x}","name":"t"}]}',
+  }
   const { vmcp } = await rig(t, { a: linking('a', { responses: templates }), b: linking('b') })
   const session = await openSession(vmcp.url)
   t.match((await session.request('resources/read', { uri: 'link://x' })).text, 'read by a')
@@ -182,13 +186,18 @@ t.test('pins: refused templates and closed backends stay refused', async (t) => 
   const templates = { 'resources/templates/list': () => `{"resourceTemplates":[${template}]}` }
   const echo = '{"name":"echo","description":"Echoes","inputSchema":{"type":"object"}}'
   const pinning = { onChanged: 'block', onNew: 'block' }
-  const blocked = await rig(t, { a: linking('a', { responses: templates }) }, { pinning, toolLocks: [lockOf('a', [echo])] })
+  const blocked = await rig(
+    t,
+    { a: linking('a', { responses: templates }) },
+    { pinning, toolLocks: [lockOf('a', [echo])] },
+  )
   for (const client of await clientsOf(blocked.vmcp.url)) {
     t.equal(await read(client, 'db://x'), 403, client.era)
     t.equal(await read(client, 'any://x'), 'read by a', client.era)
   }
   const closed = await rig(t, { a: linking('a') }, { pinning: { ...pinning, noLock: 'block' } })
-  for (const client of await clientsOf(closed.vmcp.url)) t.equal(await read(client, 'any://x'), 403, client.era)
+  for (const client of await clientsOf(closed.vmcp.url))
+    t.equal(await read(client, 'any://x'), 403, client.era)
 })
 
 t.test('policies decide about links, by URI and by backend', async (t) => {
@@ -202,9 +211,14 @@ t.test('policies decide about links, by URI and by backend', async (t) => {
     const permitted = await rig(
       t,
       backends,
-      authz(`${call}\npermit(principal, action == Action::"read_resource", resource == Resource::"link://x");`),
+      authz(
+        `${call}\npermit(principal, action == Action::"read_resource", resource == Resource::"link://x");`,
+      ),
     )
-    for (const [{ vmcp }, expected] of [[denied, 403], [permitted, 'read by a']] as const) {
+    for (const [{ vmcp }, expected] of [
+      [denied, 403],
+      [permitted, 'read by a'],
+    ] as const) {
       for (const client of await clientsOf(vmcp.url)) {
         await client.request('tools/call', { name: 'a_echo', arguments: { uri: 'link://x' } })
         await client.request('tools/call', { name: 'a_echo', arguments: { uri: 'link://y' } })

@@ -121,8 +121,7 @@ for (const failing of methods) {
 
     broken.set('a', 401)
     now += 5_000
-    const offered = async () =>
-      (await stateless(vmcp.url, failing, {}, { headers: { 'x-team': 'a' } })).text
+    const offered = async () => (await stateless(vmcp.url, failing, {}, { headers: { 'x-team': 'a' } })).text
     // No client waits for the attempt that finds it out.
     while (/a1/.test(await offered())) await new Promise((resolve) => setTimeout(resolve, 10))
     for (const [era, ask] of clients)

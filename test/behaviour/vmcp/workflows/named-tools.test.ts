@@ -9,7 +9,10 @@ const bestEffort = { operational: { failureHandling: { partialFailureMode: 'best
 
 function saying(who: string, names: readonly string[] = ['say']): RawBackendOptions {
   return {
-    tools: () => names.map((name) => `{"name":"${name}","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`),
+    tools: () =>
+      names.map(
+        (name) => `{"name":"${name}","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
+      ),
     responses: { 'tools/call': ({ params }) => textResult(`${who} ${String(params['name'])}`) },
   }
 }
@@ -67,7 +70,10 @@ t.test('a tool with the name of another backend’s tool does not take its place
     t,
     { a: saying('a'), b: saying('b', ['a.say']) },
     {
-      aggregation: { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['b', 'a'] } },
+      aggregation: {
+        conflictResolution: 'priority',
+        conflictResolutionConfig: { priorityOrder: ['b', 'a'] },
+      },
       compositeTools: [flow('a.say')],
     },
   )
@@ -78,7 +84,9 @@ t.test('a tool with the name of another backend’s tool does not take its place
 t.test('a tool that pinning refuses stays out of reach when it is shadowed, too', async (t) => {
   const lock = (backend: string) => ({
     backend,
-    tools: [{ name: 'say', definition: '{"name":"say","description":"approved","inputSchema":{"type":"object"}}' }],
+    tools: [
+      { name: 'say', definition: '{"name":"say","description":"approved","inputSchema":{"type":"object"}}' },
+    ],
   })
   const { session } = await rig(
     t,
@@ -102,35 +110,38 @@ const tolerant = {
   output: { properties: { text: { type: 'string', value: '{{.steps.two.output.text}}' } } },
 }
 
-t.test('defaultResults: the workflow is listed and works while the backend of the step is down', async (t) => {
-  const { session, started, vmcp } = await rig(
-    t,
-    { a: saying('a'), b: saying('b') },
-    {
-      compositeTools: [tolerant],
-      operational: {
-        failureHandling: {
-          ...bestEffort.operational.failureHandling,
-          healthCheckInterval: '1s',
-          healthCheckTimeout: '500ms',
-          unhealthyThreshold: 1,
+t.test(
+  'defaultResults: the workflow is listed and works while the backend of the step is down',
+  async (t) => {
+    const { session, started, vmcp } = await rig(
+      t,
+      { a: saying('a'), b: saying('b') },
+      {
+        compositeTools: [tolerant],
+        operational: {
+          failureHandling: {
+            ...bestEffort.operational.failureHandling,
+            healthCheckInterval: '1s',
+            healthCheckTimeout: '500ms',
+            unhealthyThreshold: 1,
+          },
         },
       },
-    },
-  )
-  const flowItem = async () => {
-    const { response } = await session.request('tools/list')
-    return ((response?.result?.['tools'] ?? []) as { name: string }[]).find(({ name }) => name === 'flow')
-  }
-  const before = await flowItem()
-  t.match(before, { annotations: { readOnlyHint: true } })
-  t.match((await session.request('tools/call', { name: 'flow' })).text, 'b say')
-  await started.get('b')?.close()
-  await until(async () => !(await names(session)).includes('b_say'))
-  t.same(await flowItem(), before, 'nothing changes for clients')
-  t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
-  t.match((await stateless(vmcp.url, 'tools/call', { name: 'flow' })).text, 'a default')
-})
+    )
+    const flowItem = async () => {
+      const { response } = await session.request('tools/list')
+      return ((response?.result?.['tools'] ?? []) as { name: string }[]).find(({ name }) => name === 'flow')
+    }
+    const before = await flowItem()
+    t.match(before, { annotations: { readOnlyHint: true } })
+    t.match((await session.request('tools/call', { name: 'flow' })).text, 'b say')
+    await started.get('b')?.close()
+    await until(async () => !(await names(session)).includes('b_say'))
+    t.same(await flowItem(), before, 'nothing changes for clients')
+    t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
+    t.match((await stateless(vmcp.url, 'tools/call', { name: 'flow' })).text, 'a default')
+  },
+)
 
 t.test('defaultResults: also when the backend has been down since the start', async (t) => {
   const a = await startRawBackend(saying('a'))
