@@ -239,9 +239,12 @@ function usableItems(
 ): readonly CatalogItem[] | undefined {
   if (!before || isRefusal(failure)) return undefined
   const { defects = [] } = before
-  const states = defects.flatMap((defect) => (defect.kind === kind ? [defect.state] : []))
-  if (states.includes('failed') || (wanted === 'complete' && states.includes('incomplete'))) return undefined
-  return before[kind]
+  const isUnusable = defects.some(
+    (defect) =>
+      defect.kind === kind &&
+      (defect.state === 'failed' || (wanted === 'complete' && defect.state === 'incomplete')),
+  )
+  return isUnusable ? undefined : before[kind]
 }
 
 /** An undeclared list: without items it is not asked for again, and failures are not reported. */

@@ -50,8 +50,8 @@ async function visibleBackends(
     const originOf = originsOfPage(page)
     const filtered = await gate.filter(client.caller, method, page, originOf ? { originOf } : {})
     const result: unknown = JSON.parse(filtered.toString())
-    const [items] = Object.values(isFields(result) ? result : {}).filter((value) => Array.isArray(value))
-    for (const item of items ?? []) {
+    const items = Object.values(isFields(result) ? result : {}).find((value) => Array.isArray(value)) ?? []
+    for (const item of items) {
       const name = isFields(item) ? item[key] : undefined
       const backend = typeof name === 'string' ? originOf?.(name)?.backend : undefined
       if (backend) backends.add(backend)

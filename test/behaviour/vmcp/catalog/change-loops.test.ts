@@ -6,12 +6,15 @@ import { type RawBackendOptions, startRawBackend, textResult } from '../../../he
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 import { until } from '../../../helpers/redis.ts'
 
-/** Time that runs twenty times as fast. */
-function fastClock() {
+t.setTimeout(180_000)
+
+/** A clock by which pauses are short and a backend is never quiet, however slow this machine is. */
+function pausesOnly() {
   const start = Date.now()
   return {
-    now: () => start + (Date.now() - start) * 20,
+    now: () => start,
     after(ms: number, work: () => void) {
+      if (ms >= 5_000) return () => {}
       const timer = setTimeout(work, ms / 20)
       return () => clearTimeout(timer)
     },
@@ -23,7 +26,7 @@ const maxReads = 40
 
 async function rig(t: Test, options: RawBackendOptions) {
   const [bad, good] = await Promise.all([startRawBackend(options), startRawBackend()])
-  const vmcp = await startTestVmcp({ bad: bad.url, good: good.url }, {}, { clock: fastClock() })
+  const vmcp = await startTestVmcp({ bad: bad.url, good: good.url }, {}, { clock: pausesOnly() })
   t.teardown(() => Promise.all([vmcp.close(), bad.close(), good.close()]))
   const status = async () => (await (await fetch(`${vmcp.origin}/status`)).json()) as { problems: string[] }
   const reported = async (notification: string) =>

@@ -5,6 +5,8 @@ import { type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/ra
 import { lockOf } from '../../../helpers/vmcp/pinning.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
+t.setTimeout(180_000)
+
 /** What a client of each era is told; both must be told the same. */
 async function told(
   t: Test,

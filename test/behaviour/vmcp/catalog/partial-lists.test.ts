@@ -6,6 +6,8 @@ import { type RawAnswer, type RawBackendOptions, startRawBackend } from '../../.
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 import { until } from '../../../helpers/redis.ts'
 
+t.setTimeout(180_000)
+
 const bestEffort = { operational: { failureHandling: { partialFailureMode: 'best_effort' } } }
 const methods = ['tools/list', 'resources/list', 'resources/templates/list', 'prompts/list'] as const
 type ListMethod = (typeof methods)[number]

@@ -5,6 +5,8 @@ import { type RawBackendOptions, startRawBackend } from '../../../helpers/mcp/ra
 import { lockOf } from '../../../helpers/vmcp/pinning.ts'
 import { startTestVmcp, vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 
+t.setTimeout(180_000)
+
 /** A backend that links to what its tool is called with, and reads any resource. */
 function linking(name: string, more: RawBackendOptions = {}): RawBackendOptions {
   return {

@@ -5,6 +5,8 @@ import { type RawBackendOptions, startRawBackend, textResult } from '../../../he
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 import { until } from '../../../helpers/redis.ts'
 
+t.setTimeout(180_000)
+
 const bestEffort = { operational: { failureHandling: { partialFailureMode: 'best_effort' } } }
 
 function saying(who: string, names: readonly string[] = ['say']): RawBackendOptions {
