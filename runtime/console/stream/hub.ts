@@ -35,6 +35,7 @@ const catalogEvents: ReadonlySet<string> = new Set([
   'lists_changed',
   'lists_failed',
   'lists_recovered',
+  'list_problem',
   'backends_changed',
   'backend_excluded',
   'backend_included',

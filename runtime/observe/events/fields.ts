@@ -50,6 +50,27 @@ export interface EventFields extends AttachEventFields {
   }
   /** The lists of a backend can be read again. */
   readonly lists_recovered: { readonly backend: string }
+  /**
+   * A list of a backend failed, is incomplete or is declared wrongly, while the other lists of the backend are in use;
+   * `resolved` when that is over. `list` is a method such as `prompts/list`.
+   */
+  readonly list_problem: {
+    readonly backend: string
+    readonly list: string
+    readonly problem: string
+    readonly fix: string
+    readonly resolved: boolean
+    readonly err?: unknown
+  }
+  /**
+   * A backend announces changes so often that they are taken with pauses; `resolved` when it has been quiet again.
+   * `notification` is `list_changed` or `resources/updated`.
+   */
+  readonly changes_paced: {
+    readonly backend: string
+    readonly notification: string
+    readonly resolved: boolean
+  }
   /** A backend offers something else than before. */
   readonly lists_changed: { readonly backend: string }
   /** Items of the lists that were read just now are malformed; both counts 0: none is any more. */

@@ -9,6 +9,9 @@ type Counters = {
 
 const counters: Counters = {
   lists_failed: (metrics, { backend }) => metrics.listReadFailures(1, backendLabel(backend)),
+  list_problem(metrics, { backend, resolved, err }) {
+    if (!resolved && err !== undefined) metrics.listReadFailures(1, backendLabel(backend))
+  },
   items_malformed(metrics, { backend, repaired, left_out }) {
     if (repaired > 0) metrics.malformedItems(repaired, { ...backendLabel(backend), action: 'repaired' })
     if (left_out > 0) metrics.malformedItems(left_out, { ...backendLabel(backend), action: 'left_out' })

@@ -135,6 +135,35 @@ export const eventTable: EventTable = {
     level: 'info',
     condition: ({ backend }) => ({ id: `lists_failed/${backend}`, backend, open: undefined }),
   },
+  list_problem: {
+    message: ({ resolved }) =>
+      resolved
+        ? 'the problem of a list of the backend is over'
+        : 'a list of the backend has a problem; its other lists are in use',
+    level: ({ resolved }) => (resolved ? 'info' : 'warn'),
+    condition: ({ backend, problem, fix, resolved }) => ({
+      id: `list_problem/${problem}`,
+      backend,
+      open: resolved ? undefined : { message: problem, fix },
+    }),
+  },
+  changes_paced: {
+    message: ({ resolved }) =>
+      resolved
+        ? 'the backend announces changes at a normal rate again'
+        : 'the backend announces changes too often; they are taken with pauses',
+    level: ({ resolved }) => (resolved ? 'info' : 'warn'),
+    condition: ({ backend, notification, resolved }) => ({
+      id: `changes_paced/${backend}/${notification}`,
+      backend,
+      open: resolved
+        ? undefined
+        : {
+            message: `backend ${backend} sends ${notification} notifications too often; they are taken with pauses`,
+            fix: `report it to the maintainer of ${backend}: a notification after each list request is a loop`,
+          },
+    }),
+  },
   lists_changed: { message: 'the lists of a backend changed', level: 'debug' },
   items_malformed: {
     message: ({ repaired, left_out }) =>

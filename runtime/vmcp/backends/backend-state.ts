@@ -2,7 +2,7 @@
 import type { ExcludedBackend } from '../../config/index.ts'
 import type { CallCounts } from './call-counts.ts'
 import type { PinReport } from '../catalog/pinning/report.ts'
-import type { ListsState } from '../catalog/lists-told.ts'
+import type { ListsState } from '../catalog/lists/lists-told.ts'
 import { type BackendHealth, unknownHealth } from '../health/monitor.ts'
 
 export interface BackendState {

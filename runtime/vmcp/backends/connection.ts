@@ -30,6 +30,8 @@ export interface ServerCapabilities {
   readonly subscribe: boolean
   /** Kinds whose changes the backend announces. */
   readonly listChanged: ReadonlySet<ListKind>
+  /** Kinds that are declared by something else than an object. */
+  readonly misdeclared?: readonly ListKind[]
 }
 
 export type ListKind = 'tools' | 'resources' | 'prompts'

@@ -1,6 +1,6 @@
 /**
- * Reads what a backend says about itself, from `initialize` or `server/discover`. Unknown members are ignored, wrong
- * types count as absent: a backend's word is never trusted to have a shape.
+ * Reads what a backend says about itself, from `initialize` or `server/discover`. Unknown members are ignored. A
+ * member of the wrong type counts as absent, except for a capability that is `true` or a list.
  */
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
 
@@ -19,18 +19,24 @@ export function readServerInfo(result: Buffer, version?: string): ServerInfo {
   }
 }
 
+const listKinds: readonly ListKind[] = ['tools', 'resources', 'prompts']
+
 function readCapabilities(capabilities: Readonly<Record<string, unknown>>): ServerCapabilities {
-  const listChanged = new Set<ListKind>()
-  for (const kind of ['tools', 'resources', 'prompts'] as const) {
-    if (record(capabilities[kind])?.['listChanged'] === true) listChanged.add(kind)
-  }
+  const has = (name: string): boolean => isDeclared(capabilities[name])
+  const misdeclared = listKinds.filter((kind) => has(kind) && !record(capabilities[kind]))
   return {
-    tools: record(capabilities['tools']) !== undefined,
-    resources: record(capabilities['resources']) !== undefined,
-    prompts: record(capabilities['prompts']) !== undefined,
-    completions: record(capabilities['completions']) !== undefined,
-    logging: record(capabilities['logging']) !== undefined,
+    tools: has('tools'),
+    resources: has('resources'),
+    prompts: has('prompts'),
+    completions: has('completions'),
+    logging: has('logging'),
     subscribe: record(capabilities['resources'])?.['subscribe'] === true,
-    listChanged,
+    listChanged: new Set(listKinds.filter((kind) => record(capabilities[kind])?.['listChanged'] === true)),
+    ...(misdeclared.length > 0 && { misdeclared }),
   }
+}
+
+/** True for an object, and for `true` or a list, which some servers write instead of `{}`. */
+function isDeclared(value: unknown): boolean {
+  return value === true || (typeof value === 'object' && value !== null)
 }

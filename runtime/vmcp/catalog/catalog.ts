@@ -21,6 +21,7 @@ import {
   type RefusedEntry,
   type RefusedTool,
   type ToolEntry,
+  type UnlistedTools,
 } from './types.ts'
 import { compileTemplate, type MatchWork, maxMatchWork, type TemplateMatcher } from './items/uri-template.ts'
 
@@ -55,6 +56,8 @@ export class Catalog {
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
+  /** Last listings of backends that are down; only workflows use them. */
+  readonly absent: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
   /** `reserved`: names of the tools of the server itself; no tool of a backend is offered under them. */
@@ -63,12 +66,18 @@ export class Catalog {
     aggregation: Aggregation,
     compose?: Composer,
     reserved: ReadonlySet<string> = new Set(),
+    absent: readonly Listing[] = [],
   ) {
     const sorted = [...listings].sort((a, b) => compare(a.backend, b.backend))
     const problems: CatalogNotice[] = sorted.flatMap(({ violations }) => violations.problems)
     this.listings = sorted
+    this.absent = absent
     const tools = resolveTools(sorted, aggregation, reserved, problems)
-    this.tools = withOwn(tools.entries, compose, problems)
+    const unlisted = {
+      unnamed: tools.unnamed,
+      absent: compose ? absentTools(sorted, absent, aggregation, reserved) : [],
+    }
+    this.tools = withOwn(tools.entries, compose, unlisted, problems)
     this.refusedTools = tools.refused
     const prompts = resolvePrompts(sorted, aggregation, problems)
     this.prompts = prompts.entries
@@ -98,21 +107,41 @@ export class Catalog {
     return this.#digests
   }
 
-  /** The backend entry behind a URI: the resource itself, else the first template, in order, that it matches. */
-  findResource(uri: string): CatalogEntry | undefined {
-    const found = this.resourceAt(uri)
+  /** The backend entry behind a URI; see `resourceAt`. */
+  findResource(uri: string, linked?: string): CatalogEntry | undefined {
+    const found = this.resourceAt(uri, linked)
     return found && 'refused' in found ? undefined : found
   }
 
-  /** As `findResource`; what is withheld from clients is found too. */
-  resourceAt(uri: string): CatalogEntry | RefusedEntry | undefined {
-    return this.resources.get(uri) ?? this.refusedResources.get(uri) ?? this.#findTemplate(uri)
+  /**
+   * The backend entry behind a URI, withheld ones too: the resource itself, else the first template, in order, that it
+   * matches. `linked` names the backend that a URI belongs to which no list contains: only its templates count, and
+   * without one the URI itself leads there.
+   */
+  resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
+    return (
+      this.resources.get(uri) ??
+      this.refusedResources.get(uri) ??
+      this.#findTemplate(uri, linked) ??
+      this.#unlisted(uri, linked)
+    )
+  }
+
+  /** A resource that no list contains. What pinning closes has none. */
+  #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
+    const listing = this.listings.find(({ backend }) => backend === linked)
+    if (!listing) return undefined
+    const { backend, closed } = listing
+    const entry = { key: uri, backend, original: uri }
+    if (closed) return { ...entry, refused: closed }
+    return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
   /** Each backend has a budget of its own, so that the templates of one do not hide those of another. */
-  #findTemplate(uri: string): TemplateEntry | RefusedTemplate | undefined {
+  #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
+      if (linked !== undefined && backend !== linked) return false
       const work = budgets.get(backend) ?? { left: maxMatchWork }
       budgets.set(backend, work)
       return matches(uri, work)
@@ -120,14 +149,29 @@ export class Catalog {
   }
 }
 
+/** The tools of backends that are down, under the names that they have while their backend is up. */
+function absentTools(
+  listings: readonly Listing[],
+  absent: readonly Listing[],
+  aggregation: Aggregation,
+  reserved: ReadonlySet<string>,
+): readonly ToolEntry[] {
+  if (absent.length === 0) return []
+  const all = [...listings, ...absent].sort((a, b) => compare(a.backend, b.backend))
+  const down = new Set(absent.map(({ backend }) => backend))
+  const { entries, unnamed } = resolveTools(all, aggregation, reserved, [])
+  return [...entries.values(), ...unnamed].filter(({ backend }) => down.has(backend))
+}
+
 /** Adds the tools that are made of others. A tool of a backend that is hidden gives its name away, a listed one keeps it. */
 function withOwn(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
+  unlisted: UnlistedTools,
   problems: CatalogNotice[],
 ): Map<string, ToolEntry> {
   if (!compose) return tools
-  const { entries, problems: found } = compose(tools)
+  const { entries, problems: found } = compose(tools, unlisted)
   problems.push(...found)
   const all = new Map(tools)
   for (const entry of entries) {

@@ -9,15 +9,16 @@ export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
 }
 
-/** How the thing that a decision is about is found. */
+/** How the thing that a decision is about is found. `linked`: the backend of a URI that no list contains. */
 export function lookFor(
   action: AccessRequest['action'],
   id: string,
+  linked?: string,
 ): (catalog: Catalog) => CatalogEntry | undefined {
   if (action === 'call_tool') return (catalog) => visible(catalog.tools.get(id))
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
   // Completions and lists name a template as it stands.
-  return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id)
+  return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id, linked)
 }
 
 /** A name that is withheld from clients: policies decide first whether the caller may learn that it is there. */
@@ -25,9 +26,10 @@ export function refusedFacts(
   catalog: Catalog,
   action: AccessRequest['action'],
   id: string,
+  linked?: string,
 ): Facts | undefined {
   if (action === 'read_resource') {
-    const found = catalog.refusedTemplates.get(id) ?? catalog.resourceAt(id)
+    const found = catalog.refusedTemplates.get(id) ?? catalog.resourceAt(id, linked)
     if (!found || !('refused' in found)) return undefined
     const template = 'matches' in found ? { template: found.key } : {}
     return { hints: {}, origin: { backend: found.backend, original: id, ...template } }

@@ -1,30 +1,26 @@
 /**
- * Reads everything that one backend offers: tools, resources, resource templates, prompts, all pages.
+ * Reads everything that one backend offers: tools, resources, resource templates, prompts.
  *
- * Well-formed items stay the bytes that the backend sent; what is wrong with others is in `violations`. Whatever is too much
- * (pages, items, a cursor that comes again) is refused, so that no backend can fill the memory.
+ * Each list is read on its own: when one fails or ends early, the others are still complete. Problems of items are in
+ * `violations`, problems of whole lists in `defects`.
  */
-import { setImmediate } from 'node:timers/promises'
-import { type Fields, isFields } from '../../../schemas/index.ts'
-import {
-  emptyObject,
-  inTurns,
-  JsonError,
-  JsonObject,
-  protocolError,
-  rpcCode,
-  visitElementsInTurns,
-} from '../../mcp/index.ts'
-import type { Sender } from '../backends/session-era/channel.ts'
-import type { BackendConnection, Request, ServerInfo } from '../backends/connection.ts'
-import { withinLimit } from '../backends/transport/send.ts'
-import type { Outcome } from '../pipeline/operation.ts'
-import { checkItem, plainItem, type UnusableItem, type UsableItem } from './items/check.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { ListKind, ServerInfo } from '../backends/connection.ts'
 import { ErrorCollector, type ListErrors } from './items/errors.ts'
 import { callableTool } from './items/mirrored.ts'
-import { plainValue } from './items/plain.ts'
+import {
+  errorOfLists,
+  incompleteList,
+  type ListDefect,
+  misdeclaredList,
+  undeclaredList,
+  unreadList,
+} from './lists/list-defects.ts'
+import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
-import type { PinDigests, PinRules } from './pinning/parts.ts'
+import type { PinDigests, PinReason } from './pinning/parts.ts'
+import { maxInstructions } from './instructions.ts'
+import { asError, isClosed, isRefusal } from './read-failure.ts'
 import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
 
 export interface Listing {
@@ -37,70 +33,69 @@ export interface Listing {
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
+  /** Problems of whole lists; absent when there are none. */
+  readonly defects?: readonly ListDefect[]
+  /** Why pinning lets nothing of the backend through. */
+  readonly closed?: PinReason
   /** Digests of the server's instructions, where pinning is on and there are any. */
   readonly instructionsPin?: PinDigests
 }
 
-/** What is larger is read in turns. */
-const maxPlainPage = 256 * 1024
-/** After so long other work has a turn. */
-const turnMs = 5
-const maxPages = 1_000
-const maxItems = 10_000
-const maxCursor = 64 * 1024
+/** How long lists may take after the first one was read, when no earlier listing can be used in the meantime. */
+const slowListMs = 5_000
+/** How long lists that the backend does not declare may take after the declared ones. */
+const undeclaredListMs = 1_000
+
+const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
 
 let serial = 0
 
-export interface ListOptions {
+export interface ListingOptions extends ListReadOptions {
   readonly backend: string
-  readonly connection: BackendConnection
   readonly server: ServerInfo
-  readonly capabilities: Buffer
-  readonly sender: Sender
-  readonly signal: AbortSignal
-  readonly timeoutMs: number
-  /** How items are digested for pinning; undefined: they are not. */
-  readonly pins?: PinRules | undefined
-  /** Stands around each request. */
-  readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
+  /** The last listing, whose lists stay in use where they cannot be read again. */
+  readonly before?: Listing | undefined
+  /** Undeclared lists that the backend was found not to have. Lists are added. */
+  readonly absent: Set<ItemKind>
 }
 
-interface List {
+/** One list as it is used. */
+interface UsedList {
   readonly kind: ItemKind
-  readonly method: string
-  /** Member of the result. */
-  readonly member: string
+  readonly items: readonly CatalogItem[]
+  readonly defects: readonly ListDefect[]
+  /** Why it could not be read. */
+  readonly failure?: Error | undefined
 }
 
-const toolList: List = { kind: 'tools', method: 'tools/list', member: 'tools' }
-const resourceList: List = { kind: 'resources', method: 'resources/list', member: 'resources' }
-const promptList: List = { kind: 'prompts', method: 'prompts/list', member: 'prompts' }
-const templateList: List = {
-  kind: 'templates',
-  method: 'resources/templates/list',
-  member: 'resourceTemplates',
-}
-
-/** Rejects with BACKEND_* errors, or BACKEND_PROTOCOL when the lists break the protocol. */
-export async function readListing(options: ListOptions): Promise<Listing> {
-  const { capabilities } = options.server
-  const violations = new ErrorCollector(options.backend)
-  const instructions = options.pins && options.server.instructions
-  const [tools, resources, templates, prompts] = await Promise.all([
-    capabilities.tools ? readAll(options, toolList, violations) : [],
-    capabilities.resources ? readAll(options, resourceList, violations) : [],
-    capabilities.resources ? readAll(options, templateList, violations) : [],
-    capabilities.prompts ? readAll(options, promptList, violations) : [],
-  ])
+/**
+ * Rejects with BACKEND_* errors when every declared list failed: with ListsFailed when the backend answered, with the
+ * error of one list otherwise.
+ */
+export async function readListing(options: ListingOptions): Promise<Listing> {
+  const { backend, server, pins } = options
+  const violations = new ErrorCollector(backend)
+  if ((server.instructions?.length ?? 0) > maxInstructions) violations.instructionsShortened(maxInstructions)
+  const { expected, optional } = await readLists(options, violations)
+  const failures = expected.flatMap(({ kind, failure: error }) => (error ? [{ kind, error }] : []))
+  const closed = failures.find(({ error }) => isClosed(error))
+  if (closed) throw closed.error
+  if (failures.length > 0 && failures.length === expected.length) throw errorOfLists(failures)
+  const lists = [...expected, ...optional]
+  const itemsOf = (kind: ItemKind): readonly CatalogItem[] =>
+    lists.find((list) => list.kind === kind)?.items ?? []
+  const defects = lists.flatMap((list) => list.defects)
+  const instructions = pins && server.instructions
   return {
-    backend: options.backend,
+    backend,
     serial: ++serial,
-    server: options.server,
-    tools: tools.flatMap((item) => callable(item, violations)),
-    resources,
-    templates,
-    prompts,
+    server: withFoundLists(server, lists),
+    tools: itemsOf('tools').flatMap((item) => callable(item, violations)),
+    resources: itemsOf('resources'),
+    templates: itemsOf('templates'),
+    prompts: itemsOf('prompts'),
     violations: violations.all,
+    ...(defects.length > 0 && { defects }),
     ...(instructions === undefined
       ? {}
       : {
@@ -117,145 +112,160 @@ function callable(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   return []
 }
 
-async function readAll(options: ListOptions, list: List, violations: ErrorCollector): Promise<CatalogItem[]> {
-  const { method } = list
-  const items = new Map<string, CatalogItem>()
-  const cursors = new Set<string>()
-  let cursor: string | undefined
-  for (let page = 0; page < maxPages; page++) {
-    const result = await readPage(options, method, cursor)
-    if (!result) return []
-    const { elements, nextCursor } = plainPage(result, list) ?? (await pageOf(result, list))
-    await collect(elements, list, items, violations, options.pins)
-    cursor = nextCursor
-    if (cursor === undefined) return [...items.values()]
-    if (cursor.length > maxCursor)
-      throw protocolError(`${method} has a cursor of more than ${maxCursor} characters`)
-    if (cursors.has(cursor)) throw protocolError(`${method} repeats a cursor`)
-    cursors.add(cursor)
-  }
-  throw protocolError(`${method} has more than ${maxPages} pages`)
+function capabilityOf(kind: ItemKind): ListKind {
+  return kind === 'templates' ? 'resources' : kind
 }
 
-/** One page; undefined when the backend does not know the method after all. */
-async function readPage(
-  options: ListOptions,
-  method: string,
-  cursor: string | undefined,
-): Promise<Buffer | undefined> {
-  const { connection, sender, signal, timeoutMs, capabilities } = options
-  const request = {
-    method,
-    params: emptyObject,
-    changes: cursor === undefined ? {} : { cursor: JSON.stringify(cursor) },
-    sender,
-    capabilities,
-    signal,
-    timeoutMs,
-  }
-  const outcome = await options.measured(request, async (traced) =>
-    withinLimit({}, method, await connection.request(traced)),
+function isDeclared(kind: ItemKind, { capabilities }: ServerInfo): boolean {
+  return capabilities[capabilityOf(kind)]
+}
+
+/** The server with the capabilities of the lists that it was found to have. */
+function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerInfo {
+  const found = lists.filter(({ kind, items }) => items.length > 0 && !isDeclared(kind, server))
+  if (found.length === 0) return server
+  const capabilities = Object.fromEntries(found.map(({ kind }) => [capabilityOf(kind), true]))
+  return { ...server, capabilities: { ...server.capabilities, ...capabilities } }
+}
+
+interface ListGroups {
+  readonly expected: readonly UsedList[]
+  /** Undeclared lists, which the backend need not have. */
+  readonly optional: readonly UsedList[]
+}
+
+/**
+ * Reads the lists side by side. A list that takes much longer than the others counts as failed. A backend that declares no
+ * list at all is asked for each.
+ */
+async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
+  const { server, absent, before } = options
+  const declared = kinds.filter(
+    (kind) => isDeclared(kind, server) || (before !== undefined && isUndeclaredIn(before, kind)),
   )
-  if (outcome.kind === 'result') return outcome.result
-  if (outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound)
-    return undefined
-  throw protocolError(`${method} was refused`)
-}
-
-interface Page {
-  readonly elements: readonly ListElement[]
-  readonly nextCursor: string | undefined
-}
-
-/** An item of a page: its bytes, or its value where plainValue has read the page. */
-type ListElement = Buffer | Fields
-
-/** A page that plainValue reads; undefined for any other. */
-function plainPage(result: Buffer, { member }: List): Page | undefined {
-  const value = plainValue(result, maxPlainPage)
-  if (!isFields(value)) return undefined
-  const { [member]: list, nextCursor } = value
-  if (!Array.isArray(list) || list.length > maxItems || !list.every(isFields)) return undefined
-  return { elements: list, nextCursor: typeof nextCursor === 'string' ? nextCursor : undefined }
-}
-
-async function pageOf(bytes: Buffer, { member }: List): Promise<Page> {
-  const result = new JsonObject(bytes)
-  const list = result.raw(member)
-  if (list?.[0] !== 0x5b) throw protocolError(`${member} is no list`)
-  return { elements: await elementsOf(list, member), nextCursor: result.text('nextCursor') }
-}
-
-async function collect(
-  elements: readonly ListElement[],
-  { kind, member }: List,
-  items: Map<string, CatalogItem>,
-  violations: ErrorCollector,
-  pins: PinRules | undefined,
-): Promise<void> {
-  let began = performance.now()
-  for (const element of elements) {
-    const item = add(kind, checked(kind, element), items, violations)
-    if (item && pins && kind !== 'resources') await addPin(kind, item, items, violations, pins)
-    if (items.size > maxItems) throw protocolError(`more than ${maxItems} ${member}`)
-    if (performance.now() - began < turnMs) continue
-    await setImmediate()
-    began = performance.now()
-  }
-}
-
-/** An item that was checked, in bytes of its own: a small one does not keep a large response in memory. */
-function checked(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
-  const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
-  return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
-}
-
-/** At most as many as a list may have: each costs more memory than text. */
-async function elementsOf(list: Buffer, member: string): Promise<Buffer[]> {
-  const elements: Buffer[] = []
-  const take = (from: number, to: number): undefined => {
-    if (elements.length >= maxItems) throw protocolError(`more than ${maxItems} ${member}`)
-    elements.push(list.subarray(from, to))
-  }
-  await inTurns(visitElementsInTurns(list, take))
-  return elements
-}
-
-/** The item, when it is one more. */
-function add(
-  kind: ItemKind,
-  checked: UsableItem | UnusableItem,
-  items: Map<string, CatalogItem>,
-  violations: ErrorCollector,
-): CatalogItem | undefined {
-  const { key } = checked
-  if ('failure' in checked) violations.leftOut(kind, key, checked.failure)
-  else if (items.has(checked.key)) violations.leftOut(kind, key, 'another one has the same name')
-  else {
-    if (checked.repaired.length > 0) violations.repaired(kind, checked.key, checked.repaired)
-    const { json, sessionJson } = checked
-    const item = sessionJson ? { key: checked.key, json, sessionJson } : { key: checked.key, json }
-    items.set(checked.key, item)
-    return item
-  }
-  return undefined
-}
-
-/** What cannot be digested cannot be compared, and is not offered. */
-async function addPin(
-  kind: Exclude<ItemKind, 'resources'>,
-  item: CatalogItem,
-  items: Map<string, CatalogItem>,
-  violations: ErrorCollector,
-  { ignore }: PinRules,
-): Promise<void> {
+  const late = new LateLists()
+  const read = (kind: ItemKind, group: Group): Promise<UsedList> =>
+    readOne({ ...options, signal: late.signal(options.signal, group) }, kind, violations)
+  const expected = (declared.length > 0 ? declared : kinds).map((kind) => read(kind, 'expected'))
+  const optional =
+    declared.length === 0 ? [] : kinds.filter((kind) => !declared.includes(kind) && !absent.has(kind))
+  const probes = optional.map((kind) => read(kind, 'optional').then((list) => probed(list, absent)))
+  // With an earlier listing, no client waits for this one.
+  if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
+  void Promise.all(expected).then(() => late.abortAfter(undeclaredListMs, 'optional'))
   try {
-    items.set(item.key, { ...item, pin: await digestsOf(pinKinds[kind], item.json, ignore) })
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error
-    items.delete(item.key)
-    violations.leftOut(kind, item.key, error.message)
+    return { expected: await Promise.all(expected), optional: await Promise.all(probes) }
+  } finally {
+    late.end()
   }
 }
 
-const pinKinds = { tools: 'tool', prompts: 'prompt', templates: 'resourceTemplate' } as const
+/** Resolves once a list was read; false when none was. */
+async function firstRead(lists: readonly Promise<UsedList>[]): Promise<boolean> {
+  const read = lists.map(async (list) => {
+    const { failure } = await list
+    if (failure) throw failure
+    return true
+  })
+  return Promise.any(read).catch(() => false)
+}
+
+type Group = 'expected' | 'optional'
+
+/** Aborts lists that take too long. */
+class LateLists {
+  readonly #controllers: Readonly<Record<Group, AbortController>> = {
+    expected: new AbortController(),
+    optional: new AbortController(),
+  }
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #isOver = false
+
+  signal(outer: AbortSignal, group: Group): AbortSignal {
+    return AbortSignal.any([outer, this.#controllers[group].signal])
+  }
+
+  abortAfter(ms: number, group: Group): void {
+    if (this.#isOver) return
+    const timeout = (): void => this.#controllers[group].abort(new GatehouseError('BACKEND_TIMEOUT'))
+    this.#timers.add(setTimeout(timeout, ms))
+  }
+
+  end(): void {
+    this.#isOver = true
+    for (const timer of this.#timers) clearTimeout(timer)
+  }
+}
+
+/** Reads one list. Never rejects. */
+async function readOne(
+  options: ListingOptions,
+  kind: ItemKind,
+  violations: ErrorCollector,
+): Promise<UsedList> {
+  const { backend, before } = options
+  const declaration = declarationDefect(options, kind)
+  try {
+    const { items, end } = await readList(options, kind, violations)
+    // The whole list as it was is better than the first pages of a new one.
+    if (end?.error && usableItems(before, kind, end.error, 'complete'))
+      return unread(options, kind, end.error)
+    const defects = [
+      ...(declaration && items.length > 0 ? [declaration] : []),
+      ...(end ? [incompleteList(backend, kind, end)] : []),
+    ]
+    return { kind, items, defects }
+  } catch (thrown) {
+    return unread(options, kind, asError(thrown))
+  }
+}
+
+/** A list that could not be read: the last items stay in use, unless the caller may not see them any more. */
+function unread({ backend, before }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
+  const kept = usableItems(before, kind, failure, 'any')
+  return {
+    kind,
+    items: kept ?? [],
+    defects: [unreadList(backend, kind, failure, kept !== undefined)],
+    failure,
+  }
+}
+
+function usableItems(
+  before: Listing | undefined,
+  kind: ItemKind,
+  failure: Error,
+  wanted: 'complete' | 'any',
+): readonly CatalogItem[] | undefined {
+  if (!before || isRefusal(failure)) return undefined
+  const { defects = [] } = before
+  const isUnusable = defects.some(
+    (defect) =>
+      defect.kind === kind &&
+      (defect.state === 'failed' || (wanted === 'complete' && defect.state === 'incomplete')),
+  )
+  return isUnusable ? undefined : before[kind]
+}
+
+/** An undeclared list: without items it is not asked for again, and failures are not reported. */
+function probed(list: UsedList, absent: Set<ItemKind>): UsedList {
+  const { kind, items, failure } = list
+  if (items.length > 0) return list
+  // Nearly every backend has tools: a failure may pass.
+  if (!failure || kind !== 'tools') absent.add(kind)
+  return { kind, items: [], defects: [] }
+}
+
+/** True when an earlier listing has items of a list that the backend did not declare. */
+function isUndeclaredIn(before: Listing, kind: ItemKind): boolean {
+  const { defects = [] } = before
+  return before[kind].length > 0 && defects.some((one) => one.kind === kind && one.state === 'declaration')
+}
+
+function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind): ListDefect | undefined {
+  const capability = capabilityOf(kind)
+  if (!server.capabilities[capability]) return undeclaredList(backend, kind, capability)
+  return server.capabilities.misdeclared?.includes(capability)
+    ? misdeclaredList(backend, kind, capability)
+    : undefined
+}

@@ -11,15 +11,24 @@ import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { Clock } from '../clock.ts'
 import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
-import { type ListsState, ListsTold } from './lists-told.ts'
+import { AnnouncedChanges } from './changes/announced-changes.ts'
+import { type CachedListing, emptyCachedListing } from './lists/cached-listing.ts'
+import { ListDefectReports } from './lists/list-defects.ts'
+import { type ListsState, ListsTold } from './lists/lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
+import {
+  announcedMs,
+  goodFor,
+  hasFailedLists,
+  hasStaleLists,
+  isSlowToRepair,
+  unannouncedMs,
+} from './lists/listing-freshness.ts'
+import type { ItemKind } from './types.ts'
 import { asError, isClosed, isRefusal } from './read-failure.ts'
-import { sameInstructions, sameItems, sameServer } from './same-listing.ts'
+import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
-/** How long a listing is good when the backend announces changes, and when it does not. */
-const announcedMs = 5 * 60_000
-const unannouncedMs = 30_000
 /** How long a failure is believed. */
 const failureMs = 2_000
 const brandNewMs = 1_000
@@ -28,21 +37,6 @@ const brandNewMs = 1_000
 const firstRetryMs = 2_000
 const maxRetryMs = 30_000
 const maxRetries = 20
-
-interface CachedListing {
-  listing: Listing | undefined
-  /** Why the last read failed; undefined after one that did not. With a listing: that one is stale. */
-  failure: Error | undefined
-  /** Time since when the listing is stale. */
-  staleSince: number | undefined
-  /** Time after which it is read again; 0: now. */
-  freshUntil: number
-  reading: Promise<Listing> | undefined
-  /** Something changed while it was being read: what comes out is old already. */
-  outdated: boolean
-  retries: number
-  cancelRetry: (() => void) | undefined
-}
 
 export interface ListingsOptions {
   readonly events: Events
@@ -65,6 +59,8 @@ export interface ViewOptions {
 }
 
 export class Listings {
+  /** Takes changes that the backend announces. */
+  readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
@@ -72,6 +68,9 @@ export class Listings {
   /** Sessions that the backend shows something of their own. */
   readonly #forked = new Set<string>()
   readonly #told: ListsTold
+  readonly #defects: ListDefectReports
+  /** Lists that the backend does not declare and was found not to have. */
+  readonly #absent = new Set<ItemKind>()
   /** Good for as short a time as a failure. */
   readonly #provisional = new WeakSet<Listing>()
   #closed = false
@@ -80,6 +79,8 @@ export class Listings {
     this.#backend = backend
     this.#options = options
     this.#told = new ListsTold(backend.name, options.events)
+    this.#defects = new ListDefectReports(backend.name, options.events)
+    this.changes = new AnnouncedChanges(backend, this, options)
   }
 
   /** Clients with equal keys see the same. */
@@ -152,7 +153,7 @@ export class Listings {
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
       // What could not be read a moment ago may fail as slowly once more: nobody waits for it who has something to show.
-      if (cached.listing && (!waits || cached.failure)) {
+      if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
       }
@@ -177,7 +178,13 @@ export class Listings {
     return shared.listing
   }
 
-  /** The backend has announced a change on the session's own connection: it may show this session something else. */
+  /** Drops what is known of a session that has ended. */
+  endSession(sessionId: string): void {
+    this.changes.forget(sessionId)
+    this.unfork(sessionId)
+  }
+
+  /** The session's connection may show it other lists than other clients see. */
   fork(sessionId: string): void {
     if (this.#forked.size >= maxKeys && !this.#forked.has(sessionId)) return
     this.#forked.add(sessionId)
@@ -196,6 +203,7 @@ export class Listings {
     cached.cancelRetry?.()
     this.#cached.delete(key)
     this.#unused(cached.listing)
+    this.#reportDefects()
   }
 
   /** A listing is not needed under some key any more; others may still answer it. */
@@ -212,16 +220,7 @@ export class Listings {
       this.#cached.set(key, known)
       return known
     }
-    const cached: CachedListing = {
-      listing: undefined,
-      failure: undefined,
-      staleSince: undefined,
-      freshUntil: 0,
-      reading: undefined,
-      outdated: false,
-      retries: 0,
-      cancelRetry: undefined,
-    }
+    const cached = emptyCachedListing()
     this.#cached.set(key, cached)
     if (this.#cached.size > maxKeys) {
       const [oldest] = this.#cached.keys()
@@ -234,9 +233,9 @@ export class Listings {
     if (!cached.reading) {
       cached.outdated = false
       cached.cancelRetry?.()
-      cached.reading = this.#readNow(key, client)
+      cached.reading = this.#readNow(key, client, cached.listing)
         .then(
-          (listing) => this.#succeeded(cached, listing),
+          (listing) => this.#succeeded(key, cached, client, listing),
           (error: unknown) => this.#failed(key, cached, client, error),
         )
         .finally(() => {
@@ -246,17 +245,19 @@ export class Listings {
     return cached.reading
   }
 
-  #succeeded(cached: CachedListing, listing: Listing): Listing {
+  #succeeded(key: string, cached: CachedListing, client: OperationClient, listing: Listing): Listing {
     const before = cached.listing
     // Equal content keeps its identity, so that nothing has to be merged again or stored twice.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
-    cached.staleSince = undefined
+    cached.staleSince = hasStaleLists(listing) ? (cached.staleSince ?? this.#options.clock.now()) : undefined
     this.#told.read(listing.violations, this.state)
-    cached.retries = 0
-    const goodForMs = this.#provisional.has(listing) ? failureMs : goodFor(listing)
+    let goodForMs = this.#provisional.has(listing) ? failureMs : goodFor(listing)
+    if (hasFailedLists(listing)) goodForMs = this.#retryLater(key, cached, client)
+    else cached.retries = 0
     cached.freshUntil = cached.outdated ? 0 : this.#options.clock.now() + goodForMs
+    this.#reportDefects()
     this.#options.onState()
     if (present !== before) {
       this.#unused(before)
@@ -290,6 +291,7 @@ export class Listings {
     cached.listing = undefined
     cached.staleSince = undefined
     this.#told.failed(error, this.state)
+    this.#reportDefects()
     this.#options.onState()
     if (before) {
       this.#unused(before)
@@ -298,27 +300,34 @@ export class Listings {
     throw cached.failure
   }
 
-  /** Tries again by itself, so that clients hear when the backend is back. */
-  #retryLater(key: string, cached: CachedListing, client: OperationClient): void {
-    if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return
-    const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries++, maxRetryMs)
+  /** Reports the defects of all listings in use. */
+  #reportDefects(): void {
+    this.#defects.report([...this.#cached.values()].flatMap(({ listing }) => listing?.defects ?? []))
+  }
+
+  /** Reads again after a pause, so that clients hear when the backend is back. Returns the pause. */
+  #retryLater(key: string, cached: CachedListing, client: OperationClient): number {
+    const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries, maxRetryMs)
+    if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return pauseMs
+    cached.retries++
     cached.cancelRetry = this.#options.clock.after(pauseMs, () => {
       cached.cancelRetry = undefined
       this.#read(key, cached, client).catch(() => {})
     })
+    return pauseMs
   }
 
   /** Reads; once more when the connection was closed from this side meanwhile: nobody is to miss tools for that. */
-  async #readNow(key: string, client: OperationClient): Promise<Listing> {
+  async #readNow(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     try {
-      return await this.#readOnce(key, client)
+      return await this.#readOnce(key, client, before)
     } catch (error) {
       if (!isClosed(error) || client.session?.over || this.#closed) throw error
-      return this.#readOnce(key, client)
+      return this.#readOnce(key, client, before)
     }
   }
 
-  async #readOnce(key: string, client: OperationClient): Promise<Listing> {
+  async #readOnce(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     const backend = this.#backend
     const { timeoutMs, name } = backend.settings
     const signal = AbortSignal.timeout(timeoutMs)
@@ -335,6 +344,8 @@ export class Listings {
       signal,
       timeoutMs,
       pins: backend.settings.pins,
+      before,
+      absent: this.#absent,
       measured: (request, work) => backend.measured(request, work),
     })
     if ((await this.#options.ready?.(listing)) === false) this.#provisional.add(listing)
@@ -351,7 +362,8 @@ export class Listings {
   /** Marks the listing of a client as out of date when its backend does not announce changes and it is not brand-new. */
   expireUnannounced(client: OperationClient): void {
     const cached = this.#cached.get(this.keyOf(client))
-    if (!cached?.listing || goodFor(cached.listing) === announcedMs) return
+    if (!cached?.listing || hasFailedLists(cached.listing)) return
+    if (goodFor(cached.listing) === announcedMs) return
     const readAt = cached.freshUntil - unannouncedMs
     if (readAt + brandNewMs > this.#options.clock.now()) return
     cached.freshUntil = 0
@@ -371,6 +383,7 @@ export class Listings {
   close(): void {
     this.#closed = true
     for (const cached of this.#cached.values()) cached.cancelRetry?.()
+    this.changes.close()
   }
 }
 
@@ -381,13 +394,4 @@ function forkKey(sessionId: string): string {
 /** Equal for clients that backends cannot tell apart by credentials or headers. */
 export function identityOf(client: OperationClient): string {
   return hash('sha256', JSON.stringify([client.caller.key, client.headers]), 'base64url')
-}
-
-/** A backend that announces every kind it offers needs to be asked rarely. */
-function goodFor({ server }: Listing): number {
-  const { capabilities } = server
-  const announced = (['tools', 'resources', 'prompts'] as const).every(
-    (kind) => !capabilities[kind] || capabilities.listChanged.has(kind),
-  )
-  return announced ? announcedMs : unannouncedMs
 }

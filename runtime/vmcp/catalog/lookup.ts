@@ -11,6 +11,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
+import { listMethod, ListsFailed } from './lists/list-defects.ts'
+import type { ItemKind } from './types.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
 export interface LookupParts {
@@ -30,28 +32,37 @@ export class Lookup {
 
   /**
    * What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down; one whose provider the
-   * user has not connected is not down, but absent.
+   * user has not connected is not down, but absent. A list of a backend that failed matters for a request of that `list`.
    */
-  async view(client: OperationClient, { waitForFresh }: ViewOptions): Promise<Catalog> {
+  async view(
+    client: OperationClient,
+    { waitForFresh, list }: ViewOptions & { readonly list?: ItemKind | undefined },
+  ): Promise<Catalog> {
     const { members, views, partialFailureMode } = this.#parts()
     const skipSlow = !waitForFresh && partialFailureMode !== 'fail'
-    return this.#ready(client) ?? this.#complete(await views.of(members, client, { waitForFresh, skipSlow }))
+    return (
+      this.#ready(client, list) ??
+      this.#complete(await views.of(members, client, { waitForFresh, skipSlow }), list)
+    )
   }
 
   /** What is known without waiting. Throws as `view` rejects. */
-  #ready(client: OperationClient): Catalog | undefined {
+  #ready(client: OperationClient, list?: ItemKind): Catalog | undefined {
     const { members, views } = this.#parts()
     const view = views.ready(members, client)
-    return view && this.#complete(view)
+    return view && this.#complete(view, list)
   }
 
-  #complete(view: View): Catalog {
+  #complete(view: View, list: ItemKind | undefined): Catalog {
     const { partialFailureMode, monitored } = this.#parts()
-    if (partialFailureMode === 'fail') {
-      const all = monitored ? view.down : [...view.down, ...view.stale]
-      const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED')
-      if (down.length > 0) throw allUnavailable(down)
-    }
+    if (partialFailureMode !== 'fail') return view.catalog
+    const all = monitored ? view.down : [...view.down, ...view.stale]
+    const down = all.filter(
+      ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
+    )
+    const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
+    if (down.length + missing.length > 0)
+      throw allUnavailable([...down, ...missing], list && listMethod[list])
     return view.catalog
   }
 
@@ -70,6 +81,10 @@ export class Lookup {
 
   /** What is found without waiting; undefined says nothing yet. Throws as `view` rejects. */
   findReady<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): E | undefined {
+    const { members, views } = this.#parts()
+    // The item may not be what was approved any more.
+    if (views.awaitsAnnounced)
+      for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const catalog = this.#ready(client)
     return catalog && look(catalog)
   }
@@ -83,24 +98,51 @@ export class Lookup {
   }
 
   /**
-   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client.
-   * `named` is a name of the catalog; undefined for URIs, which say nothing of their backend.
+   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend whose lists of these kinds could never be
+   * read for this client. `named` is a name of the catalog; undefined for URIs, which do not tell their backend.
    */
-  unlisted(client: OperationClient, named: string | undefined): GatehouseError | undefined {
+  unlisted(
+    client: OperationClient,
+    named: string | undefined,
+    kinds: readonly ItemKind[],
+  ): GatehouseError | undefined {
     const { members, views } = this.#parts()
     const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
-      if (listings.peek(client) || (named !== undefined && !views.mayOwn(name, named))) return []
-      return [{ name, error: listings.failureOf(client) }]
+      if (named !== undefined && !views.mayOwn(name, named)) return []
+      const listing = listings.peek(client)
+      const failed = listing?.defects?.find(({ kind, state }) => state === 'failed' && kinds.includes(kind))
+      if (listing && !failed) return []
+      return [{ name, error: failed?.error ?? listings.failureOf(client) }]
     })
     return owners.length > 0 ? allUnavailable(owners) : undefined
   }
 }
 
-function allUnavailable(down: View['down']): GatehouseError {
+/** True when an error of a backend's lists concerns a request of one list, or of none. */
+function isMissing(error: Error | undefined, list: ItemKind | undefined): boolean {
+  return !(error instanceof ListsFailed) || (list !== undefined && error.kinds.includes(list))
+}
+
+/** Backends of which one list could not be read. */
+function missingList(
+  { listings }: Catalog,
+  list: ItemKind,
+  { monitored }: { readonly monitored: boolean },
+): View['down'] {
+  return listings.flatMap(({ backend: name, defects = [] }) => {
+    const found = defects.find(
+      ({ kind, state }) => kind === list && (state === 'failed' || (state === 'stale' && !monitored)),
+    )
+    return found ? [{ name, error: found.error }] : []
+  })
+}
+
+function allUnavailable(down: View['down'], list?: string): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
   const cause = errors.find(isSignInNeeded) ?? errors[0]
   return unavailable(down.map(({ name }) => name).sort(), {
     cause,
+    list,
     hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
   })
 }

@@ -86,11 +86,33 @@ export function resolveTools(
     for (const [, name] of resolveNames([candidate], aggregation, []))
       if (!entries.has(name) && !refused.has(name)) refused.set(name, refusedEntry(candidate, name, reason))
   }
-  return { entries, refused }
+  return { entries, refused, unnamed: unnamedOf(all, entries, aggregation) }
+}
+
+/** Tools that lost their name to another backend. */
+function unnamedOf(
+  candidates: readonly Candidate[],
+  entries: ReadonlyMap<string, ToolEntry>,
+  aggregation: Aggregation,
+): readonly ToolEntry[] {
+  if (candidates.length === entries.size) return []
+  const named = new Set([...entries.values()].map(ownName))
+  return candidates.flatMap((candidate) => {
+    const { backend, item } = candidate
+    const name = ownName({ backend, original: item.key })
+    if (item.refused !== undefined || named.has(name)) return []
+    return [{ ...entryOf(candidate, name, aggregation), advertised: false }]
+  })
+}
+
+/** A tool by its backend and the backend's name for it, which no conflict of names changes. */
+export function ownName({ backend, original }: Pick<ToolEntry, 'backend' | 'original'>): string {
+  return `${backend}.${original}`
 }
 
 export interface ResolvedTools {
   readonly entries: Map<string, ToolEntry>
+  readonly unnamed: readonly ToolEntry[]
   readonly refused: ReadonlyMap<string, RefusedTool>
 }
 

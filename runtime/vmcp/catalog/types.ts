@@ -40,6 +40,8 @@ export interface CatalogEntry {
   readonly mirrored?: readonly MirroredArgument[]
   /** Arguments of a call must pass it (pinning). */
   readonly check?: ArgumentCheck
+  /** A resource that no list contains: its backend may not know it. */
+  readonly isUnlisted?: boolean
 }
 
 /** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */
@@ -74,11 +76,22 @@ export interface ToolEntry extends CatalogEntry {
   readonly run?: Perform
 }
 
+/** Tools that clients cannot name, and that workflows can use. */
+export interface UnlistedTools {
+  /** Tools whose name another backend has; their key is `workload.tool`. */
+  readonly unnamed: readonly ToolEntry[]
+  /** Tools of backends that are down, as they were listed last. */
+  readonly absent: readonly ToolEntry[]
+}
+
 /**
  * Makes tools of the gateway's own out of those of the backends; asked once for each catalog. Must be pure. A name that
  * a listed tool has already is not taken.
  */
-export type Composer = (tools: ReadonlyMap<string, ToolEntry>) => {
+export type Composer = (
+  tools: ReadonlyMap<string, ToolEntry>,
+  unlisted?: UnlistedTools,
+) => {
   readonly entries: readonly ToolEntry[]
   readonly problems: readonly CatalogNotice[]
 }

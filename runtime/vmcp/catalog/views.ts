@@ -120,8 +120,8 @@ export class Views {
 
   /** Drops what was made of a listing that will not be shown any more. */
   forget(serial: number): void {
-    for (const [key, { listings }] of this.#catalogs) {
-      if (listings.some((listing) => listing.serial === serial)) this.#catalogs.delete(key)
+    for (const [key, { listings, absent }] of this.#catalogs) {
+      if ([...listings, ...absent].some((listing) => listing.serial === serial)) this.#catalogs.delete(key)
     }
   }
 
@@ -147,7 +147,7 @@ export class Views {
         () => this.#ask(members, client, { waitForFresh, skipSlow: skipSlow && this.#independent }),
       )
       const catalog = this.#tracer.internal('aggregator.MergeCapabilities', undefined, () =>
-        this.merge(listings),
+        this.merge(listings, absentOf(members, client, listings)),
       )
       const view = {
         catalog,
@@ -235,7 +235,8 @@ export class Views {
     const known = [...members.values()]
       .filter((member) => member.available())
       .map((member) => member.listings.peek(client))
-    return this.merge(known.filter((listing) => listing !== undefined))
+    const listings = known.filter((listing) => listing !== undefined)
+    return this.merge(listings, absentOf(members, client, listings))
   }
 
   /** What all backends offered when they were last listed for a client, those that are down included. */
@@ -248,11 +249,10 @@ export class Views {
     return this.#catalogs.values()
   }
 
-  merge(listings: readonly Listing[]): Catalog {
-    const key = listings
-      .map(({ serial }) => serial)
-      .sort((a, b) => a - b)
-      .join()
+  /** `down`: the last listings of backends that are down, which only workflows use. */
+  merge(listings: readonly Listing[], down: readonly Listing[] = []): Catalog {
+    const absent = this.#compose ? down : []
+    const key = `${keyOfListings(listings)};${keyOfListings(absent)}`
     const known = this.#catalogs.get(key)
     if (known) {
       this.#catalogs.delete(key)
@@ -264,6 +264,7 @@ export class Views {
       this.#aggregation,
       this.#compose,
       this.#reserved,
+      absent.map((listing) => this.#shown(listing)),
     )
     this.#catalogs.set(key, catalog)
     if (this.#catalogs.size > maxCatalogs) {
@@ -279,6 +280,25 @@ export class Views {
     const offered = this.#pins?.apply(listing) ?? listing
     return this.#marks?.apply(listing, offered) ?? offered
   }
+}
+
+function keyOfListings(listings: readonly Listing[]): string {
+  return listings
+    .map(({ serial }) => serial)
+    .sort((a, b) => a - b)
+    .join()
+}
+
+/** What is known of the backends that are not among these listings. */
+function absentOf(
+  members: ReadonlyMap<string, AggregatedBackend>,
+  client: OperationClient,
+  present: readonly Listing[],
+): readonly Listing[] {
+  const names = new Set(present.map(({ backend }) => backend))
+  return [...members].flatMap(([name, { listings }]) =>
+    names.has(name) ? [] : (listings.peek(client) ?? []),
+  )
 }
 
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {

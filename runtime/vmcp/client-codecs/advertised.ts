@@ -2,7 +2,7 @@
  * What the server says of itself when a client opens a session or discovers it: its capabilities, and instructions.
  *
  * A virtual server offers everything, because its backends come and go while sessions stay. A proxy stands in front of one
- * server, and offers what that one has; of its instructions, too, because there is nobody else's to mix them with.
+ * server, and offers what that server has.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'
@@ -19,7 +19,7 @@ export type Advertise = (client: OperationClient) => Advertised | Promise<Advert
 
 const changing = { listChanged: true }
 
-export const everything: Advertised = {
+export const everything: Omit<Advertised, 'instructions'> = {
   capabilities: JSON.stringify({
     tools: changing,
     resources: { subscribe: true, ...changing },
@@ -27,11 +27,10 @@ export const everything: Advertised = {
     logging: {},
     completions: {},
   }),
-  instructions: undefined,
 }
 
 /** What at least one of the servers has. Changes of lists are announced for all of them, whether they do so or not. */
-export function advertisedBy(servers: readonly ServerInfo[]): Advertised {
+export function advertisedBy(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>
     servers.some(({ capabilities }) => capabilities[name])
   return {
@@ -42,7 +41,6 @@ export function advertisedBy(servers: readonly ServerInfo[]): Advertised {
       ...(has('logging') && { logging: {} }),
       ...(has('completions') && { completions: {} }),
     }),
-    instructions: servers.length === 1 ? servers[0]?.instructions : undefined,
   }
 }
 

@@ -1,10 +1,13 @@
 /** Puts the client edges together: both codecs over one core, with what they share. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
+import type { Gate } from '../../policy/index.ts'
+import { instructionsOf } from '../catalog/instructions.ts'
 import type { Core } from '../pipeline/core.ts'
+import { instructionsFor } from '../pipeline/instructions.ts'
 import { type Advertise, advertisedBy, everything } from './advertised.ts'
 import type { ClientResponse } from './response.ts'
-import { Listeners, type ListenersOptions } from './stateless-era/listeners.ts'
+import { Listeners } from './stateless-era/listeners.ts'
 import { makeStateSealer } from './stateless-era/sealed-state.ts'
 import { OldSseEdge } from './session-era/sse-codec.ts'
 import { SessionEdge } from './session-era/http-codec.ts'
@@ -21,8 +24,8 @@ export interface EdgesOptions {
   readonly sessions: SessionTable
   /** Carries out what clients want: the whole pipeline. */
   readonly perform: Perform
-  /** Rejects when the caller may not listen to what was named. */
-  readonly authorizeListener: ListenersOptions['authorize']
+  /** The policies in force; undefined: none. */
+  readonly gate: () => Gate | undefined
   readonly serverInfo: string
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
@@ -61,7 +64,8 @@ export function makeEdges(options: EdgesOptions): Edges {
   })
   const listeners = new Listeners({
     serverInfo,
-    authorize: options.authorizeListener,
+    authorize: async ({ caller }, params, signal) =>
+      options.gate()?.check(caller, 'subscriptions/listen', params, { signal }),
     present: (client) => core.present(client),
     subscribe: async (client, uri, signal) => {
       const outcome = await core.subscribe(client, uri, signal)
@@ -69,10 +73,16 @@ export function makeEdges(options: EdgesOptions): Edges {
     },
     end: options.endSession,
   })
-  const advertise: Advertise = async (client) =>
-    options.advertise === 'everything'
-      ? everything
-      : advertisedBy((await core.view(client, { waitForFresh: true })).listings.map(({ server }) => server))
+  const advertise: Advertise = async (client) => {
+    if (options.advertise === 'everything')
+      return { ...everything, instructions: await instructionsFor(client, core, options.gate()) }
+    const { listings } = await core.view(client, { waitForFresh: true })
+    const isOnly = core.parts.onlyBackend !== undefined
+    return {
+      ...advertisedBy(listings.map(({ server }) => server)),
+      instructions: instructionsOf(listings, { isOnly }),
+    }
+  }
   const protocol = new SessionProtocol({
     sessions,
     perform,

@@ -7,7 +7,7 @@
 import type { ViewOptions } from '../catalog/listings.ts'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, own } from '../../../schemas/index.ts'
-import type { JsonObject } from '../../mcp/index.ts'
+import { JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import type { Sender } from '../backends/session-era/channel.ts'
@@ -38,6 +38,8 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
   'resources/templates/list': 'templates',
   'prompts/list': 'prompts',
 }
+
+const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
 
 export class Core {
   #parts: CallParts
@@ -106,7 +108,19 @@ export class Core {
   }
 
   backendOfResource(client: OperationClient, uri: string): string | undefined {
-    return this.peek(client).findResource(uri)?.backend
+    return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
+  }
+
+  /** The backend of a URI that no list contains: the only one, or the one that handed the URI out. */
+  #linkedBackend(client: OperationClient, uri: string): string | undefined {
+    const { onlyBackend, links, members, views } = this.#parts
+    const backend = onlyBackend ?? links.backendOf(client, uri)
+    const listings = backend === undefined ? undefined : members.get(backend)?.listings
+    if (!listings) return undefined
+    // Without its list of templates, it is not known which URIs pinning refuses.
+    const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
+    const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
+    return isUnknown ? undefined : backend
   }
 
   /** Subscribes a client to a resource. */
@@ -130,9 +144,15 @@ export class Core {
 
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {
     const { client, params } = operation
-    const entries = listOf(await this.view(client, { waitForFresh: true }), kind)
+    const catalog = await this.#lookup.view(client, { waitForFresh: true, list: kind })
+    const entries = listOf(catalog, kind)
     const page = { era: client.era, cursor: params.text('cursor'), cursors: this.#cursors }
     return { kind: 'result', result: renderPage(kind, entries, page) }
+  }
+
+  /** The raw result with the first page of a list. */
+  firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
+    return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
   }
 
   /**
@@ -143,17 +163,21 @@ export class Core {
     client: OperationClient,
     { action, id }: AccessRequest,
   ): Promise<Facts | GatehouseError | undefined> {
-    const look = lookFor(action, id)
+    const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
+    const look = lookFor(action, id, linked)
     const facts = await this.#lookup.find(client, (catalog) => {
       const entry = look(catalog)
-      return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id)
+      return entry ? factsIn(entry, id) : refusedFacts(catalog, action, id, linked)
     })
-    return facts ?? this.#lookup.unlisted(client, action === 'read_resource' ? undefined : id)
+    if (facts) return facts
+    if (action === 'read_resource') return this.#lookup.unlisted(client, undefined, resourceKinds)
+    return this.#lookup.unlisted(client, id, [action === 'call_tool' ? 'tools' : 'prompts'])
   }
 
   /** The same of what is known without asking any backend. */
   peekFacts(client: OperationClient, { action, id }: AccessRequest): Facts | undefined {
-    const entry = lookFor(action, id)(this.peek(client))
+    const linked = action === 'read_resource' ? this.#linkedBackend(client, id) : undefined
+    const entry = lookFor(action, id, linked)(this.peek(client))
     return entry && factsIn(entry, id)
   }
 
@@ -197,7 +221,8 @@ export class Core {
 
   #notFound(client: OperationClient, what: 'tool' | 'prompt', name: string): GatehouseError {
     const detail = `${what} ${JSON.stringify(name)} not found`
-    return this.#lookup.unlisted(client, name) ?? new GatehouseError('INVALID_PARAMS', { detail })
+    const kind = what === 'tool' ? 'tools' : 'prompts'
+    return this.#lookup.unlisted(client, name, [kind]) ?? new GatehouseError('INVALID_PARAMS', { detail })
   }
 
   async #callTool(operation: Operation): Promise<Outcome> {
@@ -265,9 +290,14 @@ export class Core {
   }
 
   async #resource(operation: Operation): Promise<Outcome> {
-    const entry = await this.findResource(operation.client, requireText(operation.params, 'uri'))
+    const uri = requireText(operation.params, 'uri')
+    const entry = await this.findResource(operation.client, uri)
     requireDecided(operation.origin, entry)
-    return this.calls.call(operation, entry, {})
+    const outcome = await this.calls.call(operation, entry, {})
+    // A backend without resources has none of this URI either.
+    if (entry.isUnlisted && isMethodNotFound(outcome))
+      throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+    return outcome
   }
 
   /**
@@ -275,11 +305,13 @@ export class Core {
    * BACKEND_UNAVAILABLE when that cannot be known now.
    */
   async findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
-    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri))
+    const linked = this.#linkedBackend(client, uri)
+    const entry = await this.#lookup.find(client, (catalog) => catalog.resourceAt(uri, linked))
     if (entry && 'refused' in entry) throw refusal(entry, 'resources/read', this.#pins)
     if (entry) return entry
     throw (
-      this.#lookup.unlisted(client, undefined) ?? new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
+      this.#lookup.unlisted(client, undefined, resourceKinds) ??
+      new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
     )
   }
 
@@ -306,6 +338,10 @@ export class Core {
     const changes = type === 'ref/prompt' ? { ref: ref.with({ name: JSON.stringify(entry.original) }) } : {}
     return this.calls.call(operation, entry, changes)
   }
+}
+
+function isMethodNotFound(outcome: Outcome): boolean {
+  return outcome.kind === 'error' && new JsonObject(outcome.error).value('code') === rpcCode.methodNotFound
 }
 
 function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {

@@ -11,6 +11,7 @@ import type { Relay, Request } from '../backends/connection.ts'
 import type { ResponseLimit } from '../backends/transport/http.ts'
 import { heldTool } from '../catalog/facts.ts'
 import type { LookupParts } from '../catalog/lookup.ts'
+import type { ResourceLinks } from '../catalog/resource-links.ts'
 import type { CatalogEntry, ToolEntry } from '../catalog/types.ts'
 import type { Guard } from '../guardrails/index.ts'
 import { unavailable } from '../health/unavailable.ts'
@@ -22,6 +23,10 @@ import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 export interface CallParts extends LookupParts {
   /** Looks into arguments and results; undefined: nobody does. */
   readonly guard?: Guard | undefined
+  /** The only backend of the configuration; undefined when there are several. */
+  readonly onlyBackend: string | undefined
+  /** Resources that backends handed out. */
+  readonly links: ResourceLinks
 }
 
 export interface EntryCallOptions {
@@ -57,7 +62,23 @@ export class EntryCalls {
     changes: Changes,
     options: EntryCallOptions = {},
   ): Promise<Outcome> {
-    const { guard } = this.#parts()
+    const { guard, onlyBackend, links } = this.#parts()
+    const calling = this.#guarded(guard, operation, entry, changes, options)
+    if (onlyBackend !== undefined) return calling
+    // Links are remembered as the client gets them.
+    return calling.then((outcome) => {
+      links.remember(operation, entry.backend, outcome)
+      return outcome
+    })
+  }
+
+  #guarded(
+    guard: Guard | undefined,
+    operation: Operation,
+    entry: CatalogEntry,
+    changes: Changes,
+    options: EntryCallOptions,
+  ): Promise<Outcome> {
     if (!guard) return this.#send(operation, entry, changes, options)
     const called = options.isStep ? { ...operation, forProgram: true } : operation
     return guard.around(called, entry, (guarded, limit) =>
@@ -88,7 +109,11 @@ export class EntryCalls {
       signal: operation.lazySignal ?? operation.signal,
       timeoutMs: Math.max(timeoutMs, backend.settings.timeoutMs),
       limit,
-      relay: new OperationRelay(operation, { bridges: bridges || client.era === 'session', isRead }),
+      relay: new OperationRelay(operation, {
+        bridges: bridges || client.era === 'session',
+        isRead,
+        watched: (passage) => this.#watched(operation, backend.name, passage),
+      }),
       headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
     }
     let outcome: Outcome
@@ -113,10 +138,21 @@ export class EntryCalls {
     const step = { ...options, isStep: true }
     if (!views.awaitsAnnounced) return this.call(operation, held, {}, step)
     const { client } = operation
+    for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client) ?? (await views.of(members, client, { waitForFresh: false }))
     const entry = heldTool(view.catalog, held)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.#pins)
     return this.call(operation, entry, {}, step)
+  }
+
+  /** Links of a large result are remembered while the result passes. */
+  #watched(
+    operation: Operation,
+    backend: string,
+    passage: ResultPassage | undefined,
+  ): ResultPassage | undefined {
+    const { onlyBackend, links } = this.#parts()
+    return onlyBackend === undefined ? links.watched(passage, operation, backend) : passage
   }
 
   #backend(name: string): Backend {
@@ -155,19 +191,22 @@ function sameAs(params: JsonObject, changes: Changes): boolean {
   return true
 }
 
+interface RelayOptions {
+  readonly bridges: boolean
+  readonly isRead: boolean
+  readonly watched: (passage: ResultPassage | undefined) => ResultPassage | undefined
+}
+
 /** The client's side of an operation, as a backend connection uses it. */
 class OperationRelay implements Relay {
   readonly bridges: boolean
   readonly #operation: Operation
-  readonly #isRead: boolean
+  readonly #options: RelayOptions
 
-  constructor(
-    operation: Operation,
-    { bridges, isRead }: { readonly bridges: boolean; readonly isRead: boolean },
-  ) {
-    this.bridges = bridges
+  constructor(operation: Operation, options: RelayOptions) {
+    this.bridges = options.bridges
     this.#operation = operation
-    this.#isRead = isRead
+    this.#options = options
   }
 
   get progressToken(): string | undefined {
@@ -191,6 +230,7 @@ class OperationRelay implements Relay {
   }
 
   passage(): ResultPassage | undefined {
-    return this.#isRead ? undefined : this.#operation.passage?.()
+    const { isRead, watched } = this.#options
+    return isRead ? undefined : watched(this.#operation.passage?.())
   }
 }

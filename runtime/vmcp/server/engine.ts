@@ -10,6 +10,7 @@ import { type BackendState, excludedState } from '../backends/backend-state.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
+import { ResourceLinks } from '../catalog/resource-links.ts'
 import type { Composer, ToolEntry } from '../catalog/types.ts'
 import { Views } from '../catalog/views.ts'
 import { GuardSlot, ListMarks } from '../guardrails/index.ts'
@@ -27,9 +28,13 @@ import { type PinParts, tellRefusals } from '../pipeline/pin-refusal.ts'
 import { makeOutgoingAuth, type BackendStrategies } from '../backends/outgoing-auth.ts'
 import { UnmatchedTools } from './unmatched-tools.ts'
 import { NameProblems } from './name-problems.ts'
+import { ResourceUpdates } from '../catalog/changes/resource-updates.ts'
 import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 import { askedStep } from '../middleware/index.ts'
+
+/** The scope of a change that concerns the lists of every client. */
+const everyClient: ConnectionScope = { kind: 'pool', key: '' }
 
 /** How often backends that could not be set up are tried again. */
 const retryMs = 30_000
@@ -48,6 +53,8 @@ export class VmcpEngine {
   readonly #guards: GuardSlot
   readonly #marks: ListMarks
   readonly #names: NameProblems
+  readonly #updates: ResourceUpdates
+  readonly #links = new ResourceLinks()
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
@@ -87,6 +94,7 @@ export class VmcpEngine {
       return (schemas, value) => this.#evaluator.violations({ schemas, value }, requester)
     }
     this.#names = new NameProblems(options.events)
+    this.#updates = new ResourceUpdates(options)
     this.#guards = new GuardSlot(config.name, { ...options, matcherFor })
     const pins: PinParts = { ...tellRefusals(options.events), matcherFor }
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins, {
@@ -139,20 +147,16 @@ export class VmcpEngine {
       clock,
       observation: this.#options.observation.backends,
       links: {
-        listChanged: (backend, _kind, scope) => this.#listChanged(backend, scope),
-        gap: (backend, scope) => this.#mayHaveChanged(backend, scope),
+        listChanged: (backend, _kind, scope) => this.#listsChanged(backend, scope),
+        gap: (backend, scope) => this.#listsChanged(backend, scope, { isGap: true }),
         resourceUpdated: (backend, scope, params) => {
-          if (scope.kind === 'session')
-            this.#listener(backend, scope.session).deliver(backend.name, updatedMethod, params)
+          if (scope.kind === 'session') this.#resourceUpdated(backend, scope.session, params)
         },
         listener: (backend, session) => this.#listener(backend, session),
         admit: (backend) => this.#monitor.admit(backend.name),
         outcome: (backend, error) => this.#monitor.report(backend.name, error),
         released: (backend) => this.#monitor.release(backend.name),
-        reclassified: (backend) => {
-          this.#fleet.members.get(backend.name)?.listings.expire()
-          this.#notifier.notify()
-        },
+        reclassified: (backend) => this.#listsChanged(backend, everyClient),
       },
       onListing: ({ name }, listing) => {
         this.#marks.read(name, listing)
@@ -185,20 +189,15 @@ export class VmcpEngine {
     return this.core.parts.guard?.outsideCalls(backend.name, session) ?? session
   }
 
-  #listChanged(backend: Backend, scope: ConnectionScope): void {
-    const listings = this.#fleet.members.get(backend.name)?.listings
-    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
-    listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
-    this.#notifier.notify()
+  #listsChanged(backend: Backend, scope: ConnectionScope, options?: { readonly isGap: boolean }): void {
+    const { listings } = this.#fleet.members.get(backend.name) ?? {}
+    listings?.changes.take(scope, () => this.#notifier.notify(), options)
   }
 
-  /** Of what all clients see the listing connections hear; a session's own only matters to lists of its own. */
-  #mayHaveChanged({ name }: Backend, scope: ConnectionScope): void {
-    const listings = this.#fleet.members.get(name)?.listings
-    if (scope.kind === 'listing') listings?.expire(scope.key)
-    else if (scope.kind === 'session' && listings?.isForked(scope)) listings.fork(scope.session.id)
-    else return
-    this.#notifier.notify()
+  #resourceUpdated(backend: Backend, session: ClientSession, params: Buffer): void {
+    this.#updates.pass(backend.name, session.id, params, (passed) =>
+      this.#listener(backend, session).deliver(backend.name, updatedMethod, passed),
+    )
   }
 
   #parts(config: VmcpConfig): CallParts {
@@ -218,6 +217,8 @@ export class VmcpEngine {
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
+      onlyBackend: onlyBackend(config, this.#invalid),
+      links: this.#links,
     }
   }
 
@@ -270,6 +271,8 @@ export class VmcpEngine {
     this.#unmatched.replace(config)
     this.#marks.replace(config)
     for (const name of removed) this.#monitor.remove(name)
+    this.#updates.forget(removed)
+    this.#links.forgetBackends(removed)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
       for (const name of added) this.#watch(name)
     } else {
@@ -333,8 +336,9 @@ export class VmcpEngine {
 
   /** Ends what backends hold for a session; `gone` false leaves their sessions to another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
+    this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
-      listings.unfork(session.id)
+      listings.endSession(session.id)
       backend
         .endSession(session, { end: gone })
         .catch((error: unknown) => this.#options.log.debug('a backend session was not ended', { err: error }))
@@ -359,6 +363,7 @@ export class VmcpEngine {
     this.#certificates.close()
     this.#pins.close()
     this.#unmatched.close()
+    this.#updates.close()
     this.#notifier.close()
     this.#monitor.close()
   }
@@ -373,6 +378,12 @@ export class VmcpEngine {
 
 function stepTool({ key, backend, original }: ToolEntry) {
   return { name: key, backend, original }
+}
+
+/** The only backend of a configuration, left-out backends included; undefined when there are several. */
+function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
+  const [first, second] = [...backends, ...invalid]
+  return second === undefined ? first?.name : undefined
 }
 
 /** The kind of an error, for labels and searches. */

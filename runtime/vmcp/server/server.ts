@@ -191,8 +191,7 @@ class Vmcp implements VmcpServer {
       core: this.#engine.core,
       sessions: this.#sessions,
       perform,
-      authorizeListener: async ({ caller }, params, signal) =>
-        this.#parts.guards.gate?.check(caller, 'subscriptions/listen', params, { signal }),
+      gate: () => this.#parts.guards.gate,
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
       passthroughHeaders: () => this.#parts.passthroughHeaders,

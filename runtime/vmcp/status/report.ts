@@ -16,7 +16,7 @@ import { type Events, failureText, type OpenProblem, visibleText } from '../../o
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { PinReport } from '../catalog/pinning/report.ts'
-import type { ListsState } from '../catalog/lists-told.ts'
+import type { ListsState } from '../catalog/lists/lists-told.ts'
 import type { BackendHealth } from '../health/monitor.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -56,7 +56,11 @@ export async function surveyBackends(
     const { members } = engine.core.parts
     const seen = [...members].map(async ([backend, { listings }]): Promise<Surveyed> => {
       try {
-        return { backend, listing: await listings.get(surveyor, { waitForFresh: true }), error: undefined }
+        const listing = await listings.get(surveyor, { waitForFresh: true })
+        const failed = listing.defects?.find(({ isTransient }) => isTransient)
+        return failed
+          ? { backend, listing: undefined, error: new Error(failed.problem, { cause: failed.error }) }
+          : { backend, listing, error: undefined }
       } catch (error) {
         return { backend, listing: undefined, error: error instanceof Error ? error : new Error('unknown') }
       }

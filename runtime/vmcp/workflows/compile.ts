@@ -57,6 +57,8 @@ export interface Workflow {
   readonly program: WorkflowProgram
   /** Tools that steps name, each once. */
   readonly tools: ReadonlySet<string>
+  /** Those of steps that go on with `defaultResults` when the tool fails. */
+  readonly optionalTools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]
 }
 
@@ -77,8 +79,19 @@ export function compileWorkflow(definition: CompositeTool): Workflow {
     timeoutMs: durationOf(definition.timeout) ?? workflowMs,
     program: compileProgram(definition),
     tools: new Set(steps.flatMap(({ work }) => toolsOf(work))),
+    optionalTools: optionalTools(definition, steps),
     mirrored: mirroredArguments(definition.parameters),
   }
+}
+
+function optionalTools(definition: CompositeTool, steps: readonly CompiledStep[]): ReadonlySet<string> {
+  const optional = new Set<string>()
+  const required = new Set<string>()
+  for (const [i, { continues, work }] of steps.entries()) {
+    const hasDefaults = (definition.steps[i]?.defaultResults ?? undefined) !== undefined
+    for (const tool of toolsOf(work)) (continues && hasDefaults ? optional : required).add(tool)
+  }
+  return optional.difference(required)
 }
 
 function toolsOf(work: StepWork): string[] {

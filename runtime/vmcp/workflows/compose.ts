@@ -1,8 +1,9 @@
 /**
- * Which composite tools clients see, and how: one is listed when every tool that it uses can be routed to.
+ * Which composite tools clients see, and how: one is listed when every tool that it needs can be routed to. It does not
+ * need the tool of a step that goes on with `defaultResults`.
  *
- * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it, which
- * stays right whatever becomes of conflicts. What a tool says of itself (read-only, destructive …) sets the least that
+ * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. That
+ * name works for a tool that lost its client-facing name to another backend, too. What a tool says of itself (read-only, destructive …) sets the least that
  * the workflow must admit; a definition that claims more harmlessness is left out.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
  */
@@ -13,6 +14,7 @@ import type { Workflow } from './compile.ts'
 import type { WorkflowTool, WorkflowParts } from './context.ts'
 import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
+import { ownName } from '../catalog/tools.ts'
 import { once } from '../pipeline/once.ts'
 
 /** A workflow that cannot be offered, whatever tools there are. */
@@ -27,14 +29,19 @@ export function makeComposer(
   parts: WorkflowParts,
 ): Composer {
   const always = leftOut.map(({ name, reason }) => noticeOf(name, reason))
-  return (tools) => {
+  return (tools, { unnamed, absent } = { unnamed: [], absent: [] }) => {
     const entries: ToolEntry[] = []
     const problems: CatalogNotice[] = [...always]
-    const find = finder(tools)
+    const find = finder(tools, unnamed)
+    const findAbsent = finder(new Map(absent.map((entry) => [entry.key, entry])), [])
     for (const workflow of workflows) {
-      const made = entryOf(workflow, find, parts)
-      if (typeof made === 'string') problems.push(noticeOf(workflow.name, made))
-      else entries.push(made)
+      const made = entryOf(workflow, find, findAbsent, parts)
+      if (typeof made === 'string') {
+        problems.push(noticeOf(workflow.name, made))
+        continue
+      }
+      entries.push(made.entry)
+      if (made.without.length > 0) problems.push(partialNotice(workflow.name, made.without))
     }
     return { entries, problems }
   }
@@ -44,34 +51,55 @@ function noticeOf(name: string, reason: string): CatalogNotice {
   return { kind: 'workflow', subject: name, message: `workflow ${name} is left out: ${reason}` }
 }
 
+function partialNotice(name: string, tools: readonly string[]): CatalogNotice {
+  const message = `workflow ${name} runs without ${tools.join(', ')}: there is no such tool, and its step goes on with defaultResults`
+  return { kind: 'workflow', subject: name, message }
+}
+
 type Find = (name: string) => ToolEntry | undefined
 
-/** By routing name, by the backend's own name, by the name that an override gave; in this order. */
-function finder(tools: ReadonlyMap<string, ToolEntry>): Find {
+/**
+ * By routing name, by the backend's own name, by the name that an override gave; in this order. A routing name does not hide
+ * the tool of another backend that is named as `workload.tool`.
+ */
+function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
   const own = new Map<string, ToolEntry>()
   const overridden = new Map<string, ToolEntry>()
-  for (const entry of tools.values()) {
-    own.set(`${entry.backend}.${entry.original}`, entry)
+  for (const entry of [...unnamed, ...tools.values()]) {
+    own.set(ownName(entry), entry)
     overridden.set(`${entry.backend}.${entry.base}`, entry)
   }
-  return (name) => tools.get(name) ?? own.get(name) ?? overridden.get(name)
+  return (name) => {
+    const [routed, named] = [tools.get(name), own.get(name)]
+    if (routed && named && routed.backend !== named.backend) return named
+    return routed ?? named ?? overridden.get(name)
+  }
+}
+
+interface MadeEntry {
+  readonly entry: ToolEntry
+  /** Optional tools that do not exist. */
+  readonly without: readonly string[]
 }
 
 /** The entry of a workflow; a string says why there is none. */
-function entryOf(workflow: Workflow, find: Find, parts: WorkflowParts): ToolEntry | string {
+function entryOf(workflow: Workflow, find: Find, findAbsent: Find, parts: WorkflowParts): MadeEntry | string {
   const bound = new Map<string, WorkflowTool>()
   const missing: string[] = []
+  const without: string[] = []
   for (const name of workflow.tools) {
-    const entry = find(name)
+    const isOptional = workflow.optionalTools.has(name)
+    const entry = find(name) ?? (isOptional ? findAbsent(name) : undefined)
     if (entry)
       bound.set(name, { entry, inputSchema: once(() => new JsonObject(entry.json).value('inputSchema')) })
-    else missing.push(name)
+    else (isOptional ? without : missing).push(name)
   }
   if (missing.length > 0) return `there is no tool ${missing.join(', ')}`
-  const annotations = annotationsOf(workflow, [...bound.values()])
+  const known = [...bound.values()].map(({ entry }) => entry.annotations)
+  const annotations = annotationsOf(workflow, [...known, ...without.map(() => ({}))])
   if (typeof annotations === 'string') return annotations
   const { name, mirrored } = workflow
-  return {
+  const entry: ToolEntry = {
     key: name,
     backend: '',
     original: name,
@@ -82,6 +110,7 @@ function entryOf(workflow: Workflow, find: Find, parts: WorkflowParts): ToolEntr
     annotations,
     run: (operation) => runWorkflow(workflow, bound, operation, parts),
   }
+  return { entry, without }
 }
 
 function listed({ definition }: Workflow, annotations: Readonly<Record<string, unknown>>): object {
@@ -96,16 +125,15 @@ function listed({ definition }: Workflow, annotations: Readonly<Record<string, u
   }
 }
 
-/** What is known of all tools together; what a tool does not say counts as the worse. */
+/** The annotations of all tools together; a hint that a tool does not have counts as the worse. */
 function annotationsOf(
   { definition }: Workflow,
-  tools: readonly WorkflowTool[],
+  hints: readonly Readonly<Record<string, unknown>>[],
 ): Readonly<Record<string, unknown>> | string {
   const own = Object.fromEntries(
     Object.entries(definition.annotations ?? {}).filter(([, value]) => value !== undefined && value !== null),
   )
-  if (tools.length === 0) return own
-  const hints = tools.map(({ entry }) => entry.annotations)
+  if (hints.length === 0) return own
   const floor = {
     readOnlyHint: hints.every(({ readOnlyHint }) => readOnlyHint === true),
     // A tool that only reads destroys nothing, unless it says so.

@@ -132,6 +132,57 @@ export const listFailures: readonly Failure[] = [
     },
   },
   {
+    name: 'one list of a backend that cannot be read',
+    type: 'list_problem',
+    lasts: true,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, {
+        capabilities: '{"tools":{},"prompts":{}}',
+        responses: { 'prompts/list': ({ res }) => void res.writeHead(500).end() },
+      })
+      const running = await rig(t, { b: url })
+      await running.call('b_echo')
+      return running
+    },
+    message: /^prompts\/list of backend b failed: .*HTTP 500.*its items are missing$/,
+    fix: /see the log of b/,
+    metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
+  },
+  {
+    name: 'changes that are announced without end',
+    type: 'changes_paced',
+    lasts: true,
+    backend: 'b',
+    async drive(t) {
+      const url = await backend(t, {
+        responses: {
+          'tools/list': ({ id, res }) => {
+            const list = '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}'
+            res.writeHead(200, { 'content-type': 'text/event-stream' })
+            res.write('data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n')
+            res.end(`data: {"jsonrpc":"2.0","id":${id},"result":${list}}\n\n`)
+            return undefined
+          },
+        },
+      })
+      // Pauses are short, and the backend is never quiet.
+      const after = (ms: number, work: () => void) => {
+        const timer = ms < 5_000 ? setTimeout(work, ms / 100) : undefined
+        return () => clearTimeout(timer)
+      }
+      const start = Date.now()
+      const running = await rig(t, { b: url }, {}, { clock: { now: () => start, after } })
+      await running.call('b_echo')
+      await until(async () =>
+        (await (await fetch(`${running.vmcp.origin}/status`)).text()).includes('changes_paced'),
+      )
+      return running
+    },
+    message: /^backend b sends list_changed notifications too often/,
+    fix: /maintainer of b/,
+  },
+  {
     ...conflict,
     name: 'a conflict of names',
     async drive(t) {

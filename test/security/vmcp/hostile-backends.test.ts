@@ -316,30 +316,25 @@ t.test('a stream without end keeps a call no longer than its time', async (t) =>
   t.match(response?.result, { isError: true, content: [{ text: /in time/ }] })
 })
 
-t.test(
-  '100,000 tools on pages: the backend is left out, the others are not kept waiting by it',
-  async (t) => {
-    const page = (from: number) =>
-      `{"tools":[${Array.from({ length: 1_000 }, (_, i) => `{"name":"t${from + i}","inputSchema":{"type":"object"}}`).join(',')}],"nextCursor":"${from + 1_000}"}`
-    let pages = 0
-    const huge = await startRawBackend({
-      responses: {
-        'tools/list': ({ params }) => {
-          pages++
-          const from = Number(params['cursor'] ?? 0)
-          return from >= 100_000 ? '{"tools":[]}' : page(from)
-        },
+t.test('100,000 tools on pages: ten thousand are kept, the others are not kept waiting by it', async (t) => {
+  const page = (from: number) =>
+    `{"tools":[${Array.from({ length: 1_000 }, (_, i) => `{"name":"t${from + i}","inputSchema":{"type":"object"}}`).join(',')}],"nextCursor":"${from + 1_000}"}`
+  let pages = 0
+  const huge = await startRawBackend({
+    responses: {
+      'tools/list': ({ params }) => {
+        pages++
+        const from = Number(params['cursor'] ?? 0)
+        return from >= 100_000 ? '{"tools":[]}' : page(from)
       },
-    })
-    const good = await startRawBackend()
-    const vmcp = await startTestVmcp({ huge: huge.url, good: good.url }, LENIENT)
-    t.teardown(() => Promise.all([vmcp.close(), huge.close(), good.close()]))
-    const session = await openSession(vmcp.url)
-    const tools = (await session.request('tools/list')).response?.result?.['tools'] as { name: string }[]
-    t.same(
-      tools.map(({ name }) => name),
-      ['good_echo'],
-    )
-    t.equal(pages, 11, 'it is given up after ten thousand')
-  },
-)
+    },
+  })
+  const good = await startRawBackend()
+  const vmcp = await startTestVmcp({ huge: huge.url, good: good.url }, LENIENT)
+  t.teardown(() => Promise.all([vmcp.close(), huge.close(), good.close()]))
+  const session = await openSession(vmcp.url)
+  const tools = (await session.request('tools/list')).response?.result?.['tools'] as { name: string }[]
+  t.ok(tools.some(({ name }) => name === 'good_echo'))
+  t.ok(tools.some(({ name }) => name === 'huge_t0'))
+  t.equal(pages, 10, 'it is given up after ten thousand')
+})

@@ -51,6 +51,12 @@ export class ErrorCollector {
     this.#leftOut.named.push({ kind: this.#notices, subject: this.#backend, message })
   }
 
+  instructionsShortened(limit: number): void {
+    this.#repaired.count++
+    const message = `the instructions of backend ${this.#backend} are shortened to ${limit} characters`
+    this.#repaired.named.push({ kind: this.#notices, subject: this.#backend, message })
+  }
+
   repaired(kind: ItemKind, key: string, members: readonly string[]): void {
     this.#note(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
   }

@@ -46,6 +46,7 @@ export function applyPins(
     items.map((item) => offered(item, evaluation?.items.get(pinKey(kind, item.key)), settings, closed))
   return {
     ...listing,
+    ...(closed && { closed }),
     tools: offer('tool', listing.tools),
     prompts: offer('prompt', listing.prompts),
     templates: offer('resourceTemplate', listing.templates),

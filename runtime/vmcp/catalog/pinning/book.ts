@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
+import { hasFailedLists } from '../lists/listing-freshness.ts'
 import { applyPins, closedBy, type PinSettings, settingsFor } from './apply.ts'
 import { compileLocks } from './compile.ts'
 import { forReview } from './diff.ts'
@@ -111,6 +112,8 @@ export class PinBook {
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#compiled(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
+    // The lock would be without the items of the lists that failed.
+    if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // A lock of the configuration may have come meanwhile: it goes before.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)

@@ -37,6 +37,7 @@ await t.test('advertised: a proxy offers what its backend has, in both eras', as
   ] as const) {
     const backend = await startRawBackend({
       capabilities: has,
+      tools: () => [],
       responses: {
         'resources/list': () => '{"resources":[]}',
         'resources/templates/list': () => '{"resourceTemplates":[]}',

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import { openSession, type RpcMessage, statelessStream } from '../../../helpers/mcp/wire.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
@@ -16,9 +17,12 @@ for (const era of ['session', 'stateless'] as const) {
   t.test(
     `resources of a ${era} backend: sessions and listeners that subscribed hear of updates`,
     async (t) => {
-      const fixture = await startFixture({ era })
-      const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
-      t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+      const [fixture, second] = await Promise.all([startFixture({ era }), startRawBackend()])
+      const vmcp = await startTestVmcp(
+        { fixture: fixture.url, second: second.url },
+        { aggregation: bareNames('fixture') },
+      )
+      t.teardown(() => Promise.all([vmcp.close(), fixture.close(), second.close()]))
       const session = await openSession(vmcp.url)
       const other = await openSession(vmcp.url)
       const [stream, otherStream] = await Promise.all([session.listen(), other.listen()])
@@ -51,9 +55,12 @@ for (const era of ['session', 'stateless'] as const) {
 }
 
 t.test('a subscription to nothing is an error, a listener without a filter is refused', async (t) => {
-  const fixture = await startFixture()
-  const vmcp = await startTestVmcp({ fixture: fixture.url }, { aggregation: bareNames('fixture') })
-  t.teardown(() => Promise.all([vmcp.close(), fixture.close()]))
+  const [fixture, second] = await Promise.all([startFixture(), startRawBackend()])
+  const vmcp = await startTestVmcp(
+    { fixture: fixture.url, second: second.url },
+    { aggregation: bareNames('fixture') },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), fixture.close(), second.close()]))
   const session = await openSession(vmcp.url)
   t.equal(
     (await session.request('resources/subscribe', { uri: 'test://nothing' })).response?.error?.code,

@@ -107,7 +107,8 @@ const rows: Readonly<Record<string, Row>> = {
   },
   'a new resource template': {
     kind: templates,
-    offers: { files: { templates: [] } },
+    // With one backend, a URI that no list contains would be passed to it.
+    offers: { files: { templates: [] }, mails: { templates: [] } },
     attack: { files: { templates: [template] } },
     before: nothing,
     expected: (mode) => (isOpen(mode) ? note : denied('tool_new')),

@@ -1,6 +1,6 @@
 /** Tells the event stream how reading the lists of one backend went, whatever kind of client they were read for. */
-import type { Events } from '../../observe/index.ts'
-import { type ListErrors, maxExamples } from './items/errors.ts'
+import type { Events } from '../../../observe/index.ts'
+import { type ListErrors, maxExamples } from '../items/errors.ts'
 
 /** How the lists of a backend are, for reports. */
 export interface ListsState {

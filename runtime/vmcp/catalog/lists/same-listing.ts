@@ -1,10 +1,10 @@
 /** Tells whether two listings of a backend say the same. */
-import type { ListErrors } from './items/errors.ts'
-import type { Listing } from './listing.ts'
+import type { ListErrors } from '../items/errors.ts'
+import type { Listing } from '../listing.ts'
 
 /** True when they offer the same, and the same was wrong with them. */
 export function sameItems(a: Listing, b: Listing): boolean {
-  if (!sameViolations(a.violations, b.violations)) return false
+  if (!sameViolations(a.violations, b.violations) || !sameDefects(a, b)) return false
   const kinds = ['tools', 'resources', 'templates', 'prompts'] as const
   return kinds.every((kind) => {
     const ours = a[kind]
@@ -28,4 +28,8 @@ export function sameServer({ server: a }: Listing, { server: b }: Listing): bool
 
 function sameViolations(a: ListErrors, b: ListErrors): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
+}
+
+function sameDefects({ defects: a = [] }: Listing, { defects: b = [] }: Listing): boolean {
+  return a.length === b.length && a.every(({ problem }, i) => b[i]?.problem === problem)
 }

@@ -1,0 +1,86 @@
+/**
+ * Marks lists of one backend out of date when the backend announces a change. Repeated announcements take effect with
+ * growing pauses, and a backend that does not stop is reported.
+ */
+import type { Events } from '../../../observe/index.ts'
+import type { Backend } from '../../backends/backend.ts'
+import type { ConnectionScope } from '../../backends/session-era/connections.ts'
+import type { Clock } from '../../clock.ts'
+import { ChangePacer, type Pace } from './change-pacer.ts'
+
+const pace: Pace = { free: 5, firstPauseMs: 1_000, maxPauseMs: 60_000, quietMs: 10_000, reportFrom: 8 }
+
+/** The pace of all lists that sessions share: one connection that announces changes stands for the others. */
+const shared = 'shared'
+
+interface ChangingLists {
+  /** Marks the lists of one kind of client, or all lists, out of date. */
+  expire(key?: string): void
+  /** Gives a session lists of its own. */
+  fork(sessionId: string): void
+  isForked(scope: Extract<ConnectionScope, { kind: 'session' }>): boolean
+}
+
+export interface AnnouncedChangesOptions {
+  readonly events: Events
+  readonly clock: Clock
+}
+
+export class AnnouncedChanges {
+  readonly #backend: Backend
+  readonly #lists: ChangingLists
+  readonly #pacer: ChangePacer
+  /** Keys of lists whose change waits. */
+  readonly #outdated = new Set<string>()
+  #isAllOutdated = false
+
+  constructor(backend: Backend, lists: ChangingLists, { events, clock }: AnnouncedChangesOptions) {
+    this.#backend = backend
+    this.#lists = lists
+    const fields = { backend: backend.name, notification: 'list_changed' }
+    const onPaced = (isPaced: boolean) => events.emit('changes_paced', { ...fields, resolved: !isPaced })
+    this.#pacer = new ChangePacer({ pace, clock, onPaced })
+  }
+
+  /**
+   * Takes a change that was announced over a connection. `isGap`: none was announced, but one may have been missed. Calls
+   * `onApplied` each time that lists were marked out of date.
+   */
+  take(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
+    // A change that is announced to a session may be one of its own lists.
+    if (scope.kind === 'session' && (isGap ? this.#lists.isForked(scope) : this.#backend.era === 'session'))
+      this.#pacer.announce(`session ${scope.session.id}`, () => {
+        this.#lists.fork(scope.session.id)
+        onApplied()
+      })
+    if (scope.kind !== 'listing' && isGap) return
+    if (scope.kind === 'listing') this.#outdated.add(scope.key)
+    else this.#isAllOutdated = true
+    this.#pacer.announce(shared, () => {
+      this.#expire()
+      onApplied()
+    })
+  }
+
+  #expire(): void {
+    if (this.#isAllOutdated) this.#lists.expire()
+    else for (const key of this.#outdated) this.#lists.expire(key)
+    this.#isAllOutdated = false
+    this.#outdated.clear()
+  }
+
+  /** Applies changes that wait, for an operation that must not use lists that are known to be out of date. */
+  flush(sessionId: string | undefined): void {
+    if (sessionId !== undefined) this.#pacer.flush(`session ${sessionId}`)
+    this.#pacer.flush(shared)
+  }
+
+  /** Drops changes that wait for a session that has ended. */
+  forget(sessionId: string): void {
+    this.#pacer.forget(`session ${sessionId}`)
+  }
+
+  close(): void {
+    this.#pacer.close()
+  }
+}

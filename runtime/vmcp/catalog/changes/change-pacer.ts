@@ -1,0 +1,127 @@
+/**
+ * Limits how often announced changes take effect. The first changes take effect at once. Further ones wait, with growing
+ * pauses, and changes that arrive during a pause take effect together at its end. After a quiet time, the pauses start over.
+ *
+ * Without it, a backend that announces a change with each answer to a list request would be asked again without end.
+ */
+import { systemClock, type Clock } from '../../clock.ts'
+
+/** Times in milliseconds. */
+export interface Pace {
+  /** Changes that take effect without a pause. */
+  readonly free: number
+  readonly firstPauseMs: number
+  readonly maxPauseMs: number
+  /** The least time without a change after which the pauses start over. */
+  readonly quietMs: number
+  /** Number of changes without a quiet time from which on they are reported. */
+  readonly reportFrom: number
+}
+
+export interface ChangePacerOptions {
+  readonly pace: Pace
+  readonly clock?: Clock
+  /** Called with true when changes begin to be reported, and with false when all keys are quiet again. */
+  readonly onPaced: (isPaced: boolean) => void
+}
+
+interface KeyState {
+  /** Changes that took effect since the last quiet time. */
+  count: number
+  appliedAt: number
+  /** The change that waits for the end of the pause. */
+  pending: (() => void) | undefined
+  cancel: (() => void) | undefined
+}
+
+const maxKeys = 1_024
+
+export class ChangePacer {
+  readonly #options: ChangePacerOptions
+  readonly #clock: Clock
+  /** Insertion order is order of use. */
+  readonly #keys = new Map<string, KeyState>()
+  readonly #reported = new Set<string>()
+
+  constructor(options: ChangePacerOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+  }
+
+  /** Calls `apply` now, or once at the end of the pause, in place of an earlier one that still waits. */
+  announce(key: string, apply: () => void): void {
+    const state = this.#use(key)
+    if (state.pending) {
+      state.pending = apply
+      return
+    }
+    const waitMs = state.appliedAt + this.#pauseAfter(state.count) - this.#clock.now()
+    if (waitMs <= 0) {
+      this.#apply(key, state, apply)
+      return
+    }
+    state.pending = apply
+    state.cancel?.()
+    state.cancel = this.#clock.after(waitMs, () => this.flush(key))
+  }
+
+  /** Applies a change that waits now. */
+  flush(key: string): void {
+    const state = this.#keys.get(key)
+    const pending = state?.pending
+    if (!state || !pending) return
+    state.pending = undefined
+    this.#apply(key, state, pending)
+  }
+
+  #use(key: string): KeyState {
+    const known = this.#keys.get(key)
+    this.#keys.delete(key)
+    const state = known ?? {
+      count: 0,
+      appliedAt: Number.NEGATIVE_INFINITY,
+      pending: undefined,
+      cancel: undefined,
+    }
+    this.#keys.set(key, state)
+    const [oldest] = this.#keys
+    if (this.#keys.size > maxKeys && oldest) {
+      const [name, { pending }] = oldest
+      this.forget(name)
+      pending?.()
+    }
+    return state
+  }
+
+  #apply(key: string, state: KeyState, apply: () => void): void {
+    const { quietMs, reportFrom } = this.#options.pace
+    state.count++
+    state.appliedAt = this.#clock.now()
+    state.cancel?.()
+    const quietAfterMs = Math.max(quietMs, 2 * this.#pauseAfter(state.count))
+    state.cancel = this.#clock.after(quietAfterMs, () => this.forget(key))
+    if (state.count >= reportFrom && !this.#reported.has(key)) {
+      this.#reported.add(key)
+      if (this.#reported.size === 1) this.#options.onPaced(true)
+    }
+    apply()
+  }
+
+  #pauseAfter(count: number): number {
+    const { free, firstPauseMs, maxPauseMs } = this.#options.pace
+    return count < free ? 0 : Math.min(firstPauseMs * 2 ** Math.min(count - free, 30), maxPauseMs)
+  }
+
+  /** Drops a key, with the change that waits. */
+  forget(key: string): void {
+    this.#keys.get(key)?.cancel?.()
+    this.#keys.delete(key)
+    if (this.#reported.delete(key) && this.#reported.size === 0) this.#options.onPaced(false)
+  }
+
+  /** Drops all changes that wait. */
+  close(): void {
+    for (const { cancel } of this.#keys.values()) cancel?.()
+    this.#keys.clear()
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Passes `notifications/resources/updated` on to clients, at a bounded rate for each resource and client: a client reads
+ * the resource again after each of them.
+ */
+import { hash } from 'node:crypto'
+import { JsonObject } from '../../../mcp/index.ts'
+import type { Events } from '../../../observe/index.ts'
+import { ChangePacer, type Pace } from './change-pacer.ts'
+import type { Clock } from '../../clock.ts'
+
+const pace: Pace = { free: 20, firstPauseMs: 500, maxPauseMs: 500, quietMs: 5_000, reportFrom: 100 }
+/** Larger params wait without their other members. */
+const maxParamsBytes = 16 * 1024
+
+export interface ResourceUpdatesOptions {
+  readonly events: Events
+  readonly clock: Clock
+}
+
+export class ResourceUpdates {
+  readonly #options: ResourceUpdatesOptions
+  readonly #pacers = new Map<string, ChangePacer>()
+
+  constructor(options: ResourceUpdatesOptions) {
+    this.#options = options
+  }
+
+  /** Calls `deliver` with the params now, or with the latest params after a pause. */
+  pass(backend: string, sessionId: string, params: Buffer, deliver: (params: Buffer) => void): void {
+    const uri = new JsonObject(params).text('uri')
+    if (uri === undefined || uri.length > maxParamsBytes) return
+    const passed = params.length > maxParamsBytes ? Buffer.from(JSON.stringify({ uri })) : params
+    const key = `${sessionId} ${hash('sha256', uri, 'base64url')}`
+    this.#pacerOf(backend).announce(key, () => deliver(passed))
+  }
+
+  #pacerOf(backend: string): ChangePacer {
+    const known = this.#pacers.get(backend)
+    if (known) return known
+    const { events, clock } = this.#options
+    const notification = 'resources/updated'
+    const pacer = new ChangePacer({
+      pace,
+      clock,
+      onPaced: (isPaced) => events.emit('changes_paced', { backend, notification, resolved: !isPaced }),
+    })
+    this.#pacers.set(backend, pacer)
+    return pacer
+  }
+
+  /** Drops what waits for backends that were removed. */
+  forget(backends: readonly string[]): void {
+    for (const name of backends) {
+      this.#pacers.get(name)?.close()
+      this.#pacers.delete(name)
+    }
+  }
+
+  close(): void {
+    this.forget([...this.#pacers.keys()])
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * The instructions that a client gets when it opens a session or discovers the server. Those of the only backend are passed
+ * on as they are. Those of several backends are combined, each below a heading with the name of its backend.
+ * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
+ */
+
+/** Longest instructions of one backend, and of all backends together, in UTF-16 code units. */
+export const maxInstructions = 16 * 1024
+const maxCombined = 64 * 1024
+
+const heading = '# Instructions of '
+const introduction =
+  'This server combines several MCP servers. The instructions of a server apply to its own tools only.'
+
+interface Source {
+  readonly backend: string
+  readonly server: { readonly instructions: string | undefined }
+}
+
+/** `listings` in order, as clients may see them. Undefined when there are no instructions. */
+export function instructionsOf(
+  listings: readonly Source[],
+  { isOnly }: { readonly isOnly: boolean },
+): string | undefined {
+  const texts = listings.flatMap(({ backend, server }) => {
+    const text = server.instructions ?? ''
+    return text.trim() === '' ? [] : [{ backend, text: shortened(text) }]
+  })
+  if (texts.length === 0) return undefined
+  if (isOnly) return texts[0]?.text
+  const parts = [introduction]
+  let [length, leftOut] = [introduction.length, 0]
+  for (const { backend, text } of texts) {
+    const part = `${heading}${backend}\n\n${withoutHeadings(text)}`
+    if (length + part.length > maxCombined) leftOut++
+    else {
+      length += part.length
+      parts.push(part)
+    }
+  }
+  if (leftOut > 0) parts.push(`[Left out: the instructions of ${leftOut} more servers]`)
+  return parts.join('\n\n')
+}
+
+function shortened(text: string): string {
+  if (text.length <= maxInstructions) return text
+  // A pair of surrogates must not be split.
+  return `${text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/u, '')}\n[shortened]`
+}
+
+/** A backend cannot begin a section in the name of another one. */
+function withoutHeadings(text: string): string {
+  return text.replace(/^(?=\s*#\s*instructions of )/gimu, '\\')
+}

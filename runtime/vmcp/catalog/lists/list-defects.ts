@@ -1,0 +1,137 @@
+/**
+ * Problems of single lists of a backend: a list that could not be read, that ends early, or that the backend does not
+ * declare properly. The other lists of the backend are not affected.
+ */
+import type { Events } from '../../../observe/index.ts'
+import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
+import type { ItemKind } from '../types.ts'
+
+/** The request that reads a list. */
+export const listMethod: Readonly<Record<ItemKind, string>> = {
+  tools: 'tools/list',
+  resources: 'resources/list',
+  templates: 'resources/templates/list',
+  prompts: 'prompts/list',
+}
+
+export interface ListDefect {
+  readonly kind: ItemKind
+  /**
+   * failed: nothing is known of the list. stale: it could not be read again, and the last items stay in use. incomplete:
+   * items after some page are missing. declaration: the list is in use, although the backend declares it wrongly.
+   */
+  readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
+  /** For operators; contains no text of the backend. */
+  readonly problem: string
+  readonly error?: Error | undefined
+  /** True when the next read may succeed. */
+  readonly isTransient: boolean
+}
+
+/**
+ * All lists that a backend declares failed, although it answered the requests. It counts as unavailable for these lists
+ * alone.
+ */
+export class ListsFailed extends GatehouseError {
+  readonly kinds: readonly ItemKind[]
+
+  constructor(code: ErrorCode, detail: string, kinds: readonly ItemKind[], cause: unknown) {
+    super(code, { detail, cause })
+    this.kinds = kinds
+  }
+}
+
+/** Codes of errors that a backend answered with. */
+const answered: ReadonlySet<string> = new Set([
+  'BACKEND_FAILED',
+  'BACKEND_PROTOCOL',
+  'BACKEND_RESULT_TOO_LARGE',
+  'BACKEND_UNAVAILABLE',
+])
+
+/** The error of a backend of which every declared list failed. */
+export function errorOfLists(failures: readonly { readonly kind: ItemKind; readonly error: Error }[]): Error {
+  const [first] = failures
+  const errors = failures.map(({ error }) => error)
+  const other = errors.find((error) => !(error instanceof GatehouseError && answered.has(error.code)))
+  if (other || !first || !(first.error instanceof GatehouseError)) return other ?? new Error('no list')
+  const kinds = failures.map(({ kind }) => kind)
+  return new ListsFailed(first.error.code, first.error.message, kinds, first.error)
+}
+
+/** A list that could not be read. `isKept`: the last items stay in use. */
+export function unreadList(backend: string, kind: ItemKind, error: Error, isKept: boolean): ListDefect {
+  const consequence = isKept ? 'its last items stay in use' : 'its items are missing'
+  const problem = `${listMethod[kind]} of backend ${backend} failed: ${failureReason(error)}; ${consequence}`
+  return { kind, state: isKept ? 'stale' : 'failed', problem, error, isTransient: true }
+}
+
+/** A list of which only the first pages could be read. */
+export function incompleteList(
+  backend: string,
+  kind: ItemKind,
+  { reason, error }: { readonly reason: string; readonly error?: Error | undefined },
+): ListDefect {
+  const why = error ? `${reason}: ${failureReason(error)}` : reason
+  const problem = `${listMethod[kind]} of backend ${backend} may be incomplete: ${why}`
+  return { kind, state: 'incomplete', problem, error, isTransient: error !== undefined }
+}
+
+export function undeclaredList(backend: string, kind: ItemKind, capability: string): ListDefect {
+  const problem = `backend ${backend} answers ${listMethod[kind]}, but does not declare capabilities.${capability}`
+  return { kind, state: 'declaration', problem, isTransient: false }
+}
+
+export function misdeclaredList(backend: string, kind: ItemKind, capability: string): ListDefect {
+  const problem = `backend ${backend} answers ${listMethod[kind]}, but its capabilities.${capability} is not an object`
+  return { kind, state: 'declaration', problem, isTransient: false }
+}
+
+/** Why a list could not be read, in words of our own. */
+function failureReason(error: Error): string {
+  if (!(error instanceof GatehouseError)) return 'the request failed'
+  const { cause } = error
+  // The cause of a violation of the protocol is a text of our own; other causes are errors of libraries.
+  return error.code === 'BACKEND_PROTOCOL' && cause instanceof Error && cause.constructor === Error
+    ? cause.message
+    : error.message
+}
+
+const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> = {
+  failed: (backend) => `see the log of ${backend}; the list is read again on its own`,
+  stale: (backend) => `see the log of ${backend}; the list is read again on its own`,
+  incomplete: (backend) =>
+    `report it to the maintainer of ${backend}: clients miss the items of the other pages`,
+  declaration: (backend) => `report it to the maintainer of ${backend}; clients see the list all the same`,
+}
+
+/** Reports defects of the lists of one backend once, and when they are gone. */
+export class ListDefectReports {
+  readonly #backend: string
+  readonly #events: Events
+  #open: ReadonlyMap<string, ListDefect> = new Map()
+
+  constructor(backend: string, events: Events) {
+    this.#backend = backend
+    this.#events = events
+  }
+
+  /** Takes the defects of all listings in use. */
+  report(defects: readonly ListDefect[]): void {
+    const before = this.#open
+    this.#open = new Map(defects.map((defect) => [defect.problem, defect]))
+    for (const [problem, defect] of this.#open) if (!before.has(problem)) this.#emit(defect, false)
+    for (const [problem, defect] of before) if (!this.#open.has(problem)) this.#emit(defect, true)
+  }
+
+  #emit({ kind, state, problem, error }: ListDefect, resolved: boolean): void {
+    this.#events.emit('list_problem', {
+      backend: this.#backend,
+      list: listMethod[kind],
+      problem,
+      fix: fixes[state](this.#backend),
+      resolved,
+      ...(error && !resolved ? { err: error } : {}),
+    })
+  }
+}

@@ -1,0 +1,250 @@
+/**
+ * Reads all pages of one list of a backend.
+ *
+ * Well-formed items keep the bytes that the backend sent. A list that does not end properly (a cursor that repeats, is no
+ * string or is refused, more pages or items than allowed) keeps the items read so far.
+ * Source: MCP 2025-11-25, utilities/pagination.
+ */
+import { setImmediate } from 'node:timers/promises'
+import { type Fields, isFields } from '../../../../schemas/index.ts'
+import {
+  emptyObject,
+  inTurns,
+  JsonError,
+  JsonObject,
+  protocolError,
+  rpcCode,
+  visitElementsInTurns,
+} from '../../../mcp/index.ts'
+import type { BackendConnection, Request } from '../../backends/connection.ts'
+import type { Sender } from '../../backends/session-era/channel.ts'
+import { withinLimit } from '../../backends/transport/send.ts'
+import type { Outcome } from '../../pipeline/operation.ts'
+import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
+import type { ErrorCollector } from '../items/errors.ts'
+import { plainValue } from '../items/plain.ts'
+import { listMethod } from './list-defects.ts'
+import { digestsOf } from '../pinning/digest.ts'
+import type { PinRules } from '../pinning/parts.ts'
+import type { CatalogItem, ItemKind } from '../types.ts'
+
+/** A larger page is read in turns. */
+const maxPlainPage = 256 * 1024
+/** After this time, other work gets a turn. */
+const turnMs = 5
+const maxPages = 1_000
+/** Consecutive pages without a new item. */
+const maxIdlePages = 20
+const maxItems = 10_000
+const maxCursor = 64 * 1024
+
+export interface ListReadOptions {
+  readonly connection: BackendConnection
+  readonly capabilities: Buffer
+  readonly sender: Sender
+  readonly signal: AbortSignal
+  readonly timeoutMs: number
+  /** How items are digested for pinning; undefined: they are not. */
+  readonly pins?: PinRules | undefined
+  /** Stands around each request. */
+  readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
+}
+
+export interface ListRead {
+  readonly items: readonly CatalogItem[]
+  /** False when the backend does not know the method. */
+  readonly isKnown: boolean
+  /** Why pages may be missing. */
+  readonly end?: EarlyEnd | undefined
+}
+
+interface EarlyEnd {
+  readonly reason: string
+  /** Set when a request failed. */
+  readonly error?: Error | undefined
+}
+
+/** Rejects with the error of the first page. Later errors end the list early. */
+export async function readList(
+  options: ListReadOptions,
+  kind: ItemKind,
+  violations: ErrorCollector,
+): Promise<ListRead> {
+  const items = new Map<string, CatalogItem>()
+  const cursors = new Set<string>()
+  let cursor: string | undefined
+  let idlePages = 0
+  const endAfter = (pages: number, reason: string, error?: Error): ListRead => ({
+    items: [...items.values()],
+    isKnown: true,
+    end: { reason: `${reason} (after page ${pages})`, error },
+  })
+  for (let page = 1; page <= maxPages; page++) {
+    const before = items.size
+    let next: unknown
+    try {
+      const result = await readPage(options, kind, cursor)
+      if (!result && page === 1) return { items: [], isKnown: false }
+      if (!result) throw protocolError('the method is not known any more')
+      const { elements, nextCursor } = plainPage(result, kind) ?? (await pageOf(result, kind))
+      await collect(elements, kind, items, violations, options.pins)
+      next = nextCursor
+    } catch (error) {
+      if (page === 1) throw error
+      const failure = error instanceof Error ? error : new Error('unknown', { cause: error })
+      return endAfter(page - 1, 'the next page failed', failure)
+    }
+    if (items.size >= maxItems && next !== undefined)
+      return endAfter(page, `the list has more than ${maxItems} items`)
+    if (next === undefined || next === null) return { items: [...items.values()], isKnown: true }
+    const wrong = wrongCursor(next, cursors)
+    if (wrong !== undefined || typeof next !== 'string') return endAfter(page, wrong ?? '')
+    idlePages = items.size > before ? 0 : idlePages + 1
+    if (idlePages >= maxIdlePages) return endAfter(page, `${maxIdlePages} pages in a row have no new item`)
+    cursors.add(next)
+    cursor = next
+  }
+  return endAfter(maxPages, `the list has more than ${maxPages} pages`)
+}
+
+/** Why a cursor cannot be followed; undefined when it can. */
+function wrongCursor(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
+  if (typeof cursor !== 'string')
+    return `nextCursor must be a string, and is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
+  if (cursor === '') return 'nextCursor is empty, which is treated as the end of the list'
+  if (cursor.length > maxCursor) return `nextCursor has more than ${maxCursor} characters`
+  return seen.has(cursor) ? 'nextCursor repeats' : undefined
+}
+
+/** One page; undefined when the backend does not know the method. */
+async function readPage(
+  options: ListReadOptions,
+  kind: ItemKind,
+  cursor: string | undefined,
+): Promise<Buffer | undefined> {
+  const { connection, sender, signal, timeoutMs, capabilities } = options
+  const method = listMethod[kind]
+  const request = {
+    method,
+    params: emptyObject,
+    changes: cursor === undefined ? {} : { cursor: JSON.stringify(cursor) },
+    sender,
+    capabilities,
+    signal,
+    timeoutMs,
+  }
+  const outcome = await options.measured(request, async (traced) =>
+    withinLimit({}, method, await connection.request(traced)),
+  )
+  if (outcome.kind === 'result') return outcome.result
+  const code = outcome.kind === 'error' ? new JsonObject(outcome.error).value('code') : undefined
+  if (code === rpcCode.methodNotFound) return undefined
+  throw protocolError(`the backend refused it${typeof code === 'number' ? ` with error ${code}` : ''}`)
+}
+
+interface Page {
+  readonly elements: readonly ListElement[]
+  readonly nextCursor: unknown
+}
+
+/** An item of a page: its bytes, or its value where plainValue has read the page. */
+type ListElement = Buffer | Fields
+
+/** Name of the list's member in a result. */
+function memberOf(kind: ItemKind): string {
+  return kind === 'templates' ? 'resourceTemplates' : kind
+}
+
+/** A page that plainValue reads; undefined for any other. */
+function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
+  const value = plainValue(result, maxPlainPage)
+  if (!isFields(value)) return undefined
+  const { [memberOf(kind)]: list, nextCursor } = value
+  if (!Array.isArray(list) || list.length > maxItems || !list.every(isFields)) return undefined
+  return { elements: list, nextCursor }
+}
+
+async function pageOf(bytes: Buffer, kind: ItemKind): Promise<Page> {
+  const result = new JsonObject(bytes)
+  const list = result.raw(memberOf(kind))
+  if (list?.[0] !== 0x5b) throw protocolError(`${memberOf(kind)} is no list`)
+  return { elements: await elementsOf(list, kind), nextCursor: result.value('nextCursor') }
+}
+
+/** Adds the items of a page, up to the number that a list may have. */
+async function collect(
+  elements: readonly ListElement[],
+  kind: ItemKind,
+  items: Map<string, CatalogItem>,
+  violations: ErrorCollector,
+  pins: PinRules | undefined,
+): Promise<void> {
+  let began = performance.now()
+  for (const element of elements) {
+    if (items.size >= maxItems) return
+    const item = add(kind, checked(kind, element), items, violations)
+    if (item && pins && kind !== 'resources') await addPin(kind, item, items, violations, pins)
+    if (performance.now() - began < turnMs) continue
+    await setImmediate()
+    began = performance.now()
+  }
+}
+
+/** An item that was checked, in bytes of its own: a small one does not keep a large response in memory. */
+function checked(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
+  const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
+  return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
+}
+
+/** At most as many as a list may have: each costs more memory than text. */
+async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
+  const elements: Buffer[] = []
+  const take = (from: number, to: number): undefined => {
+    if (elements.length >= maxItems) throw protocolError(`more than ${maxItems} ${memberOf(kind)}`)
+    elements.push(list.subarray(from, to))
+  }
+  await inTurns(visitElementsInTurns(list, take))
+  return elements
+}
+
+/** The item, when it is a new one. An item that is listed twice in the same form is one item. */
+function add(
+  kind: ItemKind,
+  checked: UsableItem | UnusableItem,
+  items: Map<string, CatalogItem>,
+  violations: ErrorCollector,
+): CatalogItem | undefined {
+  if ('failure' in checked) {
+    violations.leftOut(kind, checked.key, checked.failure)
+    return undefined
+  }
+  const { key, json, sessionJson, repaired } = checked
+  const known = items.get(key)
+  if (known) {
+    if (!known.json.equals(json)) violations.leftOut(kind, key, 'another one has the same name')
+    return undefined
+  }
+  if (repaired.length > 0) violations.repaired(kind, key, repaired)
+  const item = sessionJson ? { key, json, sessionJson } : { key, json }
+  items.set(key, item)
+  return item
+}
+
+/** An item that cannot be digested cannot be compared, and is not offered. */
+async function addPin(
+  kind: Exclude<ItemKind, 'resources'>,
+  item: CatalogItem,
+  items: Map<string, CatalogItem>,
+  violations: ErrorCollector,
+  { ignore }: PinRules,
+): Promise<void> {
+  try {
+    items.set(item.key, { ...item, pin: await digestsOf(pinKinds[kind], item.json, ignore) })
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    items.delete(item.key)
+    violations.leftOut(kind, item.key, error.message)
+  }
+}
+
+const pinKinds = { tools: 'tool', prompts: 'prompt', templates: 'resourceTemplate' } as const
