@@ -27,6 +27,8 @@ export interface EdgesOptions {
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
   readonly passthroughHeaders: () => readonly string[]
+  /** Which server this is; the same for its replicas. */
+  readonly server: string
   /** Key material shared by replicas; undefined: state is good on this one only. */
   readonly stateSecret: () => string | undefined
   readonly clock: Clock
@@ -94,7 +96,12 @@ export function makeEdges(options: EdgesOptions): Edges {
       advertise,
       passthroughHeaders,
       responses,
-      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: askTimeoutMs, now: clock.now }),
+      sealer: makeStateSealer({
+        server: options.server,
+        secret: options.stateSecret,
+        ttlMs: askTimeoutMs,
+        now: clock.now,
+      }),
       parked,
       listeners,
       tag: options.tag,

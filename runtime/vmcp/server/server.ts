@@ -39,7 +39,7 @@ import { sessionRecords } from '../sessions/records.ts'
 import { offerSessions } from '../processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../processes/relay.ts'
 import { sessionsElsewhere } from '../sessions/elsewhere.ts'
-import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
+import { openSessionStorage, serverScope, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
@@ -196,6 +196,7 @@ class Vmcp implements VmcpServer {
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
       passthroughHeaders: () => this.#parts.passthroughHeaders,
+      server: serverScope(config, env),
       stateSecret: () => this.#stateSecret,
       clock,
       log,

@@ -13,6 +13,18 @@ import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '..
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
+/**
+ * Which server this is, for values in a store that servers share: namespace and name of the resource, or, outside of a
+ * cluster, group and name. All replicas of a server have the same.
+ */
+export function serverScope(
+  { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const scope = env[vmcpEnvironment.namespace] || groupRef
+  return [scope, name].map(encodeURIComponent).join(':')
+}
+
 export interface SessionStorage {
   readonly store: Store
   /** Only the workers of one primary use it. */
