@@ -35,7 +35,6 @@ import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from '../status/report.ts'
 import { builtInRoute } from '../status/routes.ts'
 import { watcherOf } from './session-life.ts'
-import { sessionRecords } from '../sessions/records.ts'
 import { offerSessions } from '../processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../processes/relay.ts'
 import { sessionsElsewhere } from '../sessions/elsewhere.ts'
@@ -159,7 +158,7 @@ class Vmcp implements VmcpServer {
       ttlMs,
       maxSessions: options.maxSessions ?? (this.#storage ? defaults.sharedSessions : defaults.maxSessions),
       now: clock.now,
-      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
+      records: this.#storage?.records(ttlMs, clock.now),
       events,
       elsewhere: worker && sessionsElsewhere(worker.link, tag),
       freshMs: this.#storage?.isOfWorkers ? freshMs : undefined,
