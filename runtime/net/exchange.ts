@@ -9,6 +9,12 @@ import type { Caller } from './caller.ts'
 
 const empty = Buffer.alloc(0)
 
+/** Ends streams of callers whose credentials are no longer valid. */
+export interface CallerStreams {
+  /** Calls `end` once the caller's token has expired or was revoked. The result takes the stream out again. */
+  add(caller: Caller, end: () => void): () => void
+}
+
 export class Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -20,6 +26,8 @@ export class Exchange {
   readonly startedAt: number
   body: Buffer = empty
   caller: Caller | undefined
+  /** Set with a caller whose credential may end while a stream is open. */
+  callerStreams: CallerStreams | undefined
   #signal: AbortSignal | undefined
 
   constructor(req: IncomingMessage, res: ServerResponse) {

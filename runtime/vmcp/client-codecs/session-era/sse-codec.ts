@@ -68,7 +68,7 @@ export class OldSseEdge {
       if (session) this.#options.protocol.sessions.end(session.id, session.caller).catch(() => {})
     })
     beginEventStream(res)
-    holdStream(res)
+    holdStream(exchange)
     res.write(encodeEvent(Buffer.from(`${messagesPath}?sessionId=${id}`), { event: 'endpoint' }))
   }
 

@@ -18,7 +18,7 @@ import {
   resultMessage,
   updatedMethod,
 } from '../../../mcp/index.ts'
-import { holdsStream } from '../../../net/index.ts'
+import { holdsCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { Watcher } from '../../server/notifier.ts'
@@ -94,7 +94,7 @@ export class Listeners {
     const uris = await listener.prepare(readUris(wanted.value('resourceSubscriptions')))
     if (exchange.res.destroyed) return
     beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
-    holdsStream(exchange.res, () => listener.end())
+    holdsCallerStream(exchange, () => listener.end())
     listener.acknowledge({
       ...Object.fromEntries(kinds.map((name) => [name, true])),
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
