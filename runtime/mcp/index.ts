@@ -32,7 +32,8 @@ export type { PassedMembers } from './passed-members.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
-export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
+export { type Message, MessageError, scanClientMessage, scanMessage } from './message.ts'
+export { paramsOf } from './params.ts'
 export {
   argumentHeaders,
   disagreeingArgument,

@@ -73,6 +73,43 @@ const commonMembers: Members = {
   inputResponses: 'object',
 }
 
+/**
+ * Returns the params without the known members that are null. Members that are not known here, and the arguments of
+ * tools, stay as they are. Throws JsonError when an object in the params names a member twice.
+ */
+export function withoutNulls(method: string, params: JsonObject): JsonObject {
+  if (!params.bytes.includes('null')) return params
+  const members = { ...commonMembers, ...own(paramMembers, method) }
+  const changes = nullChanges(params, members)
+  if (Object.keys(changes).length === 0) return params
+  return new JsonObject(params.with(changes), { ignoreCase: true })
+}
+
+function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
+  const changes: Record<string, Buffer | undefined> = {}
+  for (const name in types) {
+    const raw = object.raw(name)
+    const type = types[name]
+    if (raw === undefined || type === undefined) continue
+    if (raw[0] === nullByte) changes[name] = undefined
+    else if (
+      raw[0] === objectByte &&
+      (typeof type === 'object' || type === 'texts') &&
+      raw.includes('null')
+    ) {
+      const inner = new JsonObject(raw)
+      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
+      if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
+    }
+  }
+  return changes
+}
+
+function nullMembers(object: JsonObject): Record<string, undefined> {
+  const nulls = object.entries().filter(([, value]) => value[0] === nullByte)
+  return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
+}
+
 /** Throws INVALID_PARAMS naming the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, commonMembers, '')
@@ -113,6 +150,7 @@ const maxNameBytes = 64 * 1024
 /** Far more than one request can subscribe to. */
 const maxElements = 1_000
 const nullByte = 0x6e
+const objectByte = 0x7b
 const array = 0x5b
 const stringByte = 0x22
 /** The text is valid JSON, so its first byte says what it is. */
@@ -144,7 +182,7 @@ function memberOf(object: JsonObject, name: string, path: string): JsonObject {
 }
 
 function objectIn(raw: Buffer, path: string): JsonObject {
-  if (raw[0] !== 0x7b) throw wrong(path, 'object')
+  if (raw[0] !== objectByte) throw wrong(path, 'object')
   try {
     return new JsonObject(raw)
   } catch (cause) {

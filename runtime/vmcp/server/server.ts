@@ -25,7 +25,8 @@ import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, toldLoad } from './gauges.ts'
 import { guarding, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
-import { makeHandler, mcpPath } from './http.ts'
+import { mcpPath } from '../client-codecs/exchange.ts'
+import { makeHandler } from './http.ts'
 import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import { tellDecisions } from '../pipeline/decisions.ts'
@@ -111,7 +112,7 @@ class Vmcp implements VmcpServer {
   #timer: NodeJS.Timeout | undefined
 
   constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: Told) {
-    const { env = {}, log = silentLog, clock = systemClock } = options
+    const { env = {}, log = silentLog, clock = systemClock, worker } = options
     this.#options = options
     this.#env = env
     this.#log = log
@@ -121,7 +122,6 @@ class Vmcp implements VmcpServer {
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
-    const { worker } = options
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
