@@ -33,7 +33,6 @@ export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-s
 export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
 export { type Message, MessageError, scanClientMessage, scanMessage } from './message.ts'
-export { paramsOf } from './params.ts'
 export {
   argumentHeaders,
   disagreeingArgument,
@@ -41,7 +40,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes } from './param-types.ts'
+export { checkParamTypes, paramsOf } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,

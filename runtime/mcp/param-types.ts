@@ -1,15 +1,15 @@
 /**
- * The types of the params that this program reads, method by method. A param of another type is refused: taken for an
- * absent one it would change what the request means (`cursor: 5` would be the first page, over and over).
+ * The params of a message, and the types of those that this program reads, method by method. A param of another type is
+ * refused: treated as absent it would change what the request means (`cursor: 5` would be the first page, forever).
  *
  * Checks types, and the length of names and URIs, and only of members that are present; `null` counts as absent. Whether
  * something is required, known or allowed is for whoever acts on it.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
-import { JsonObject } from './json/object.ts'
+import { emptyObject, JsonObject } from './json/object.ts'
 import { JsonError, scanElements } from './json/scan.ts'
-import { whyUnread } from './message.ts'
+import { type Message, MessageError, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
 type Type =
@@ -73,11 +73,31 @@ const commonMembers: Members = {
   inputResponses: 'object',
 }
 
+/** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
+const readObjects = ['ref', 'notifications', 'inputResponses'] as const
+
+/**
+ * Returns the params of a message as an object. Absent params read as empty. Optional params that are null are left out.
+ * Throws MessageError INVALID_PARAMS when the params, or an object in them that is read further on, name a member twice.
+ */
+export function paramsOf(message: Message): JsonObject {
+  try {
+    const given = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
+    const params = withoutNulls(message.method, given)
+    for (const name of readObjects) params.object(name)
+    return params
+  } catch (cause) {
+    const why = whyUnread(cause)
+    if (why === undefined) throw cause
+    throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
+  }
+}
+
 /**
  * Returns the params without the known members that are null. Members that are not known here, and the arguments of
  * tools, stay as they are. Throws JsonError when an object in the params names a member twice.
  */
-export function withoutNulls(method: string, params: JsonObject): JsonObject {
+function withoutNulls(method: string, params: JsonObject): JsonObject {
   if (!params.bytes.includes('null')) return params
   const members = { ...commonMembers, ...own(paramMembers, method) }
   const changes = nullChanges(params, members)

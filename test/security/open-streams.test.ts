@@ -15,7 +15,7 @@ import {
   type WireStream,
 } from '../helpers/mcp/wire.ts'
 import { json, startRig, startUpstream } from '../helpers/proxy/rig.ts'
-import { startTestVmcp } from '../helpers/vmcp/vmcp.ts'
+import { startTestVmcp, vmcpConfig } from '../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(120_000)
 
@@ -75,6 +75,19 @@ t.test('a virtual server: streams end when the token expires, and others stay', 
   await arrived.promise
   finished.resolve(textResult('finished'))
   t.match((await call).response?.result, { content: [{ text: 'finished' }] }, 'a call in flight is finished')
+})
+
+t.test('a virtual server that checks tokens in another way after a reload: all streams end', async (t) => {
+  const [issuer, next] = [await startTokenIssuer(), await startTokenIssuer()]
+  const backend = await startRawBackend()
+  const vmcp = await startTestVmcp({ raw: backend.url }, { incomingAuth: issuer.incomingAuth })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close(), issuer.close(), next.close()]))
+  const streams = await vmcpStreams(vmcp.origin, await issuer.token('ada'))
+  vmcp.reload(vmcpConfig({}, { incomingAuth: issuer.incomingAuth }))
+  for (const [kind, one] of Object.entries(streams))
+    t.ok(await isOpen(one), `${kind}: other settings changed`)
+  vmcp.reload(vmcpConfig({}, { incomingAuth: next.incomingAuth }))
+  await allEnded(streams)
 })
 
 function incomingOf({ issuer, audience, jwksUrl }: TokenIssuer) {
