@@ -65,6 +65,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     serverInfo,
     authorize: options.authorizeListener,
     present: (client) => core.present(client),
+    backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
       const outcome = await core.subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
