@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
-import { missingRedis, type RedisProcess, startRedis } from '../../helpers/redis.ts'
+import { missingRedis, type RedisProcess, startRedis, until } from '../../helpers/redis.ts'
 import { startAskingBackend } from '../../helpers/vmcp/asking-backend.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
@@ -107,14 +107,16 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
     const [orders, replica, billing] = [await named('orders'), await named('orders'), await named('billing')]
     const call = { name: 'say', arguments: {} }
     const capabilities = { elicitation: { form: {} } }
-    const asked = await stateless(orders.url, 'tools/call', call, { capabilities })
-    const requestState = asked.response?.result?.['requestState']
     const inputResponses = { color: { action: 'accept', content: { color: 'red' } } }
-    const finish = async (url: string) =>
-      (await stateless(url, 'tools/call', { ...call, requestState, inputResponses }, { capabilities }))
-        .response
-    t.match((await finish(billing.url))?.error, { code: -32602 })
-    t.match((await finish(replica.url))?.result, { content: [{ text: /^a got/ }] })
+    const finishAt = async (url: string) => {
+      const asked = await stateless(orders.url, 'tools/call', call, { capabilities })
+      const requestState = asked.response?.result?.['requestState']
+      return stateless(url, 'tools/call', { ...call, requestState, inputResponses }, { capabilities })
+    }
+    // The servers take the key from the store once they are connected to it.
+    await until(async () => (await finishAt(replica.url)).text.includes('a got'))
+    t.match((await finishAt(orders.url)).response?.result, { content: [{ text: /^a got/ }] })
+    t.match((await finishAt(billing.url)).response?.error, { code: -32602 })
   })
 
   await t.test(
@@ -122,7 +124,7 @@ t.test('shared Redis', { skip: missingRedis }, async (t) => {
     async (t) => {
       const vmcp = await start(t, { ...storage(redis, { keyPrefix: 'kinds:' }) })
       await openSession(vmcp.url)
-      t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1')
+      await until(() => redis.cli('pttl', 'kinds:request-state-key') === '-1')
       t.equal(await ping(vmcp.url, { headers: { 'mcp-session-id': 'request-state-key' } }), 404)
       t.equal(redis.cli('pttl', 'kinds:request-state-key'), '-1', 'it got no end of life')
     },
