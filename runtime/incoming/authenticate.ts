@@ -29,6 +29,7 @@ import { type ChallengeError, challengeFor } from './challenge.ts'
 import { type IncomingConfig, type OidcConfig, oidcViolations } from './config.ts'
 import { protectedResourceRoute } from './document.ts'
 import { anonymousCaller, localCaller } from './identity.ts'
+import { OpenStreams } from './open-streams.ts'
 import { TokenVerifier } from './verifier.ts'
 
 export interface Authenticator {
@@ -42,6 +43,7 @@ export interface Authenticator {
   challenge(failure?: ChallengeError): string | undefined
   /** For `Stages.recover`: answers a 401 as OAuth JSON with the challenge. False: not such an error, not answered. */
   response(exchange: Exchange, error: unknown): boolean
+  /** Ends the open streams of its callers as well. */
   close(): Promise<void>
 }
 
@@ -151,10 +153,12 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     if (await stillLive(caller)) return caller
     throw withChallenge('INVALID_TOKEN', config)
   }
+  const streams = new OpenStreams({ now: parts.now ?? Date.now, isLive })
   const authenticate = isLive ? (value: string | undefined) => verifyLive(value, isLive) : verify
 
   return {
     stage(exchange) {
+      exchange.callerStreams = streams
       const caller = authenticate(exchange.req.headers.authorization)
       if (caller instanceof Promise) return remember(exchange, caller)
       exchange.caller = caller
@@ -165,6 +169,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     challenge: (failure) => challengeFor(config, failure),
     response: (exchange, error) => response(exchange, error, config),
     close: async () => {
+      streams.close()
       await made?.close()
     },
   }

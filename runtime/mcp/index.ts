@@ -33,7 +33,7 @@ export type { PassedMembers } from './passed-members.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
 export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
-export { type Message, MessageError, paramsOf, scanClientMessage, scanMessage } from './message.ts'
+export { type Message, MessageError, scanClientMessage, scanMessage } from './message.ts'
 export {
   argumentHeaders,
   disagreeingArgument,
@@ -41,7 +41,7 @@ export {
   mirroredArguments,
   writeHeaderValue,
 } from './mirrored-headers.ts'
-export { checkParamTypes } from './param-types.ts'
+export { checkParamTypes, paramsOf } from './param-types.ts'
 export {
   assumedSessionVersion,
   eventStreamType,

@@ -4,12 +4,13 @@
  * Nothing is decoded that need not be: the id stays the JSON text it was (numbers beyond 2^53 survive) and params,
  * result and error are slices of the message. Batches are refused (removed in MCP 2025-06-18). Member names that
  * differ only in case are refused in the message and in its params, because some JSON readers match names without
- * regard to case and would act on another member than the one that was checked here.
+ * regard to case and would act on another member than the one that was checked here. A member that may be absent may also
+ * be null.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
 import { type ErrorCode, type ErrorOptions, GatehouseError } from '../../schemas/index.ts'
-import { emptyObject, JsonObject } from './json/object.ts'
+import { JsonObject } from './json/object.ts'
 import { DuplicateMember, JsonError, maxMembers, TooManyMembers, TooManyValues } from './json/scan.ts'
 import { isBatch } from './json/start.ts'
 import type { PassedMembers } from './passed-members.ts'
@@ -18,7 +19,7 @@ export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
 export interface Message {
   readonly kind: MessageKind
-  /** The whole message, as received. */
+  /** The whole message, as received, except for optional members that are null. */
   readonly bytes: Buffer
   /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors without one. */
   readonly id: string | undefined
@@ -101,21 +102,32 @@ export function whyUnread(cause: unknown): string | undefined {
   return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
 }
 
+/** The raw text of an optional member; undefined when it is absent or null. */
+function optional(object: JsonObject, name: string): Buffer | undefined {
+  const raw = object.raw(name)
+  return raw?.[0] === nullByte ? undefined : raw
+}
+
+/** The text is valid JSON, so its first byte says that it is null. */
+const nullByte = 0x6e
+
 function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
   if ((object.raw('method')?.length ?? 0) > maxMethodBytes)
     throw invalid(usable, `method has more than ${maxMethodBytes} bytes`)
   const method = object.text('method')
   if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
-  if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
-  const params = object.raw('params')
+  // A request without an id would get no response: a null is one only where none is expected.
+  const isNotification = id === undefined || (id === 'null' && method.startsWith('notifications/'))
+  if (!isNotification && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
+  const params = optional(object, 'params')
   if (params !== undefined && params[0] !== 0x7b) throw invalid(usable, 'params must be an object')
-  if (object.raw('result') ?? object.raw('error')) {
+  if (optional(object, 'result') ?? optional(object, 'error')) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }
   return {
-    kind: id === undefined ? 'notification' : 'request',
-    bytes: object.bytes,
-    id,
+    kind: isNotification ? 'notification' : 'request',
+    bytes: withoutNulls(object),
+    id: usable,
     method,
     params,
     result: undefined,
@@ -123,9 +135,18 @@ function readCall(object: JsonObject, id: string | undefined, usable: string | u
   }
 }
 
+/** Members of a call that may be null. The receiver may be stricter, so they are left out. */
+const nullable = ['id', 'params', 'result', 'error'] as const
+
+function withoutNulls(object: JsonObject): Buffer {
+  const nulls = nullable.filter((name) => object.raw(name)?.[0] === nullByte)
+  if (nulls.length === 0) return object.bytes
+  return object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+}
+
 function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
-  const result = object.raw('result')
-  const error = object.raw('error')
+  const result = optional(object, 'result')
+  const error = optional(object, 'error')
   if ((result === undefined) === (error === undefined)) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }
@@ -145,23 +166,4 @@ function readResponse(object: JsonObject, id: string | undefined, usable: string
 
 export function invalid(id: string | undefined, detail: string): MessageError {
   return new MessageError('INVALID_REQUEST', id, { detail: `Invalid Request: ${detail}` })
-}
-
-/** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
-const readObjects = ['ref', 'notifications', 'inputResponses'] as const
-
-/**
- * The params of a message as an object; an absent one reads as empty. Throws MessageError INVALID_PARAMS when they, or an
- * object in them that is read further on, name a member twice.
- */
-export function paramsOf(message: Message): JsonObject {
-  try {
-    const params = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
-    for (const name of readObjects) params.object(name)
-    return params
-  } catch (cause) {
-    const why = whyUnread(cause)
-    if (why === undefined) throw cause
-    throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
-  }
 }

@@ -1,15 +1,15 @@
 /**
- * The types of the params that this program reads, method by method. A param of another type is refused: taken for an
- * absent one it would change what the request means (`cursor: 5` would be the first page, over and over).
+ * The params of a message, and the types of those that this program reads, method by method. A param of another type is
+ * refused: treated as absent it would change what the request means (`cursor: 5` would be the first page, forever).
  *
  * Checks types, and the length of names and URIs, and only of members that are present; `null` counts as absent. Whether
  * something is required, known or allowed is for whoever acts on it.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
-import { JsonObject } from './json/object.ts'
+import { emptyObject, JsonObject } from './json/object.ts'
 import { JsonError, scanElements } from './json/scan.ts'
-import { whyUnread } from './message.ts'
+import { type Message, MessageError, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
 type Type =
@@ -73,6 +73,63 @@ const commonMembers: Members = {
   inputResponses: 'object',
 }
 
+/** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
+const readObjects = ['ref', 'notifications', 'inputResponses'] as const
+
+/**
+ * Returns the params of a message as an object. Absent params read as empty. Optional params that are null are left out.
+ * Throws MessageError INVALID_PARAMS when the params, or an object in them that is read further on, name a member twice.
+ */
+export function paramsOf(message: Message): JsonObject {
+  try {
+    const given = new JsonObject(message.params ?? emptyObject.bytes, { ignoreCase: true })
+    const params = withoutNulls(message.method, given)
+    for (const name of readObjects) params.object(name)
+    return params
+  } catch (cause) {
+    const why = whyUnread(cause)
+    if (why === undefined) throw cause
+    throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
+  }
+}
+
+/**
+ * Returns the params without the known members that are null. Members that are not known here, and the arguments of
+ * tools, stay as they are. Throws JsonError when an object in the params names a member twice.
+ */
+function withoutNulls(method: string, params: JsonObject): JsonObject {
+  if (!params.bytes.includes('null')) return params
+  const members = { ...commonMembers, ...own(paramMembers, method) }
+  const changes = nullChanges(params, members)
+  if (Object.keys(changes).length === 0) return params
+  return new JsonObject(params.with(changes), { ignoreCase: true })
+}
+
+function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
+  const changes: Record<string, Buffer | undefined> = {}
+  for (const name in types) {
+    const raw = object.raw(name)
+    const type = types[name]
+    if (raw === undefined || type === undefined) continue
+    if (raw[0] === nullByte) changes[name] = undefined
+    else if (
+      raw[0] === objectByte &&
+      (typeof type === 'object' || type === 'texts') &&
+      raw.includes('null')
+    ) {
+      const inner = new JsonObject(raw)
+      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
+      if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
+    }
+  }
+  return changes
+}
+
+function nullMembers(object: JsonObject): Record<string, undefined> {
+  const nulls = object.entries().filter(([, value]) => value[0] === nullByte)
+  return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
+}
+
 /** Throws INVALID_PARAMS naming the first param of a wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, commonMembers, '')
@@ -113,6 +170,7 @@ const maxNameBytes = 64 * 1024
 /** Far more than one request can subscribe to. */
 const maxElements = 1_000
 const nullByte = 0x6e
+const objectByte = 0x7b
 const array = 0x5b
 const stringByte = 0x22
 /** The text is valid JSON, so its first byte says what it is. */
@@ -144,7 +202,7 @@ function memberOf(object: JsonObject, name: string, path: string): JsonObject {
 }
 
 function objectIn(raw: Buffer, path: string): JsonObject {
-  if (raw[0] !== 0x7b) throw wrong(path, 'object')
+  if (raw[0] !== objectByte) throw wrong(path, 'object')
   try {
     return new JsonObject(raw)
   } catch (cause) {

@@ -9,10 +9,16 @@ import type { Caller } from './caller.ts'
 
 const empty = Buffer.alloc(0)
 
+/** Ends streams of callers whose credentials are no longer valid. */
+export interface CallerStreams {
+  /** Calls `end` once the caller's token has expired or was revoked. The result takes the stream out again. */
+  add(caller: Caller, end: () => void): () => void
+}
+
 export class Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Path as sent, byte for byte, without the query. */
+  /** Path as sent, byte for byte, without the query; or without a slash at the end, for endpoints that take both. */
   readonly path: string
   /** Query as sent, without the question mark; '' when absent. */
   readonly query: string
@@ -20,14 +26,19 @@ export class Exchange {
   readonly startedAt: number
   body: Buffer = empty
   caller: Caller | undefined
+  /** Set with a caller whose credential may end while a stream is open. */
+  callerStreams: CallerStreams | undefined
   #signal: AbortSignal | undefined
 
-  constructor(req: IncomingMessage, res: ServerResponse) {
+  /** `endpoints`: paths that may also be written with a slash at the end. */
+  constructor(req: IncomingMessage, res: ServerResponse, endpoints: readonly string[] = []) {
     this.req = req
     this.res = res
     const url = req.url ?? '/'
     const mark = url.indexOf('?')
-    this.path = mark < 0 ? url : url.slice(0, mark)
+    const path = mark < 0 ? url : url.slice(0, mark)
+    const shorter = path.endsWith('/') ? path.slice(0, -1) : path
+    this.path = endpoints.includes(shorter) ? shorter : path
     this.query = mark < 0 ? '' : url.slice(mark + 1)
     this.startedAt = performance.now()
   }

@@ -11,7 +11,7 @@ export {
   makeDispatcher,
 } from './outgoing/dispatcher.ts'
 export { addressBehindProxies, notePeerAddress, peerAddress } from './listener/forwarded-for.ts'
-export { Exchange } from './exchange.ts'
+export { type CallerStreams, Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
 export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
@@ -24,6 +24,7 @@ export { type Overload, overloadSpells } from './load/spells.ts'
 export { Pieces } from './pieces.ts'
 export {
   type ConnectionSource,
+  holdsCallerStream,
   holdsStream,
   listen,
   type Listener,

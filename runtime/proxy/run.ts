@@ -144,7 +144,7 @@ function moreMetrics(
 
 /** Where sessions are shared between replicas, when the file says so. */
 async function sessionStoreOf(
-  { sessionStorage }: ProxySettings,
+  { sessionStorage, name }: ProxySettings,
   { secret, log }: RunParts,
 ): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
@@ -156,7 +156,7 @@ async function sessionStoreOf(
   const store = makeRedisStore({
     ...(address === undefined ? {} : { addr: address }),
     db,
-    keyPrefix: keyPrefix === undefined || keyPrefix === '' ? 'gatehouse:' : keyPrefix.replace(/:?$/, ':'),
+    keyPrefix: (keyPrefix || `gatehouse:proxy:${encodeURIComponent(name)}`).replace(/:?$/, ':'),
     ...(password ? { password } : {}),
   })
   if (!key)

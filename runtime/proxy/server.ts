@@ -164,7 +164,10 @@ function makeHandler(
     limits: options.load,
     onRefused: overloadSpells((overload) => tellOverload(log, overload)),
   })
-  const sessions = makeSessionTable(log, options.sessions)
+  const sessions = makeSessionTable(log, {
+    ...options.sessions,
+    target: `${target.origin}${target.path ?? ''}`,
+  })
   const headers = makeHeaderRules({
     target,
     inject: options.inject ?? [],

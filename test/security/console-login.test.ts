@@ -184,3 +184,21 @@ t.test('streams are bounded over all visitors, so that nobody takes what all oth
   })
   for (const stream of open) stream.close()
 })
+
+t.test('the event stream ends with the login that opened it', async (t) => {
+  const rig = await startLoginRig({ groups: ['viewers'] })
+  t.teardown(() => rig.close())
+  const [browser, other] = [await rig.signIn(), await rig.signIn()]
+  const stream = await browser.events('stream')
+  const kept = await other.events('stream')
+  t.equal(stream.status, 200)
+  const { csrf } = (await browser.api('me')).json as { csrf: string }
+  t.equal(
+    (await browser.api('/logout', { method: 'POST', headers: { 'x-gatehouse-csrf': csrf } })).status,
+    200,
+  )
+  await stream.next('bye')
+  t.equal((await browser.api('stream')).status, 401)
+  t.equal((await other.api('me')).status, 200)
+  kept.close()
+})

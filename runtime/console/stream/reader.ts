@@ -15,9 +15,9 @@ import { type Hub, type LoggedEvent, type Topic, topics } from './hub.ts'
 const maxReaders = 32
 const maxPerVisitor = 8
 const maxBehindBytes = 256 * 1024
-const heartbeatMs = 15_000
+const heartbeatMs = 5_000
 /** Heartbeats that a reader may be behind. */
-const maxLate = 2
+const maxLate = 6
 const retryMs = 2_000
 
 interface OpenStream {

@@ -11,6 +11,7 @@ export {
   completeResult,
   completeResultInTurns,
   inputRequired,
+  maxBackendStateBytes,
   sessionResult,
   sessionResultInTurns,
   statusOf,

@@ -50,6 +50,12 @@ function completing(method: string, object: JsonObject, serverInfo: string): Cha
   return changes
 }
 
+/**
+ * The longest `requestState` of a backend that is passed on to a client: bytes of its JSON text. Sealed for the client,
+ * it becomes a third longer.
+ */
+export const maxBackendStateBytes: number = 192 * 1024
+
 /** An interim result: what is asked, and the state to bring back. */
 export function inputRequired(
   requests: Buffer | undefined,

@@ -14,6 +14,7 @@ import { createServer as createTlsServer } from 'node:https'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
+import type { Exchange } from '../exchange.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { nowAndThen } from './now-and-then.ts'
@@ -92,6 +93,13 @@ export function holdsStream(res: ServerResponse, end: () => void): void {
   res.once('close', () => {
     if (connection.endStream === end) connection.endStream = undefined
   })
+}
+
+/** As `holdsStream`, and calls `end` too when the caller's token has expired or was revoked. */
+export function holdsCallerStream({ res, caller, callerStreams }: Exchange, end: () => void): void {
+  holdsStream(res, end)
+  if (!caller || !callerStreams || res.destroyed) return
+  res.once('close', callerStreams.add(caller, end))
 }
 
 /** Binds and starts serving. Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when it cannot bind. */

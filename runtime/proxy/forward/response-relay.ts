@@ -10,7 +10,12 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { maxRefusalBytes } from '../../mcp/index.ts'
-import { type DispatchController, type DispatchHandler, holdsStream } from '../../net/index.ts'
+import {
+  type DispatchController,
+  type DispatchHandler,
+  holdsCallerStream,
+  holdsStream,
+} from '../../net/index.ts'
 import { addTrailers, clientGone, sendHead, waitForDrain } from './client-side.ts'
 import { type EndpointRewriter, makeEndpointRewriter } from './endpoint-event.ts'
 import type { ProxyExchange } from '../exchange.ts'
@@ -160,7 +165,8 @@ export class ResponseRelay implements DispatchHandler {
     this.#exchange.streamed = true
     // It may be open for days, and nobody reads the head as it came again: 1.5 KB of each stream.
     if (this.#controller) this.#controller.rawHeaders = null
-    holdsStream(res, () => this.#endStream())
+    if (isEndless(this.#exchange)) holdsCallerStream(this.#exchange, () => this.#endStream())
+    else holdsStream(res, () => this.#endStream())
     // Only a client of the HTTP+SSE (deprecated) transport waits for an endpoint; the newer ones have a session or send POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
@@ -234,6 +240,14 @@ export class ResponseRelay implements DispatchHandler {
   #finish(): void {
     this.#state = 'done'
   }
+}
+
+const listen = 'subscriptions/listen'
+
+/** True for a stream that no response ends. The stream of a call may outlive the token: the call is finished. */
+function isEndless(exchange: ProxyExchange): boolean {
+  if (exchange.req.method !== 'POST') return true
+  return exchange.body.includes(listen) && exchange.message?.method === listen
 }
 
 function flushHead(res: ProxyExchange['res']): void {

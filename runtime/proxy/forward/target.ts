@@ -15,9 +15,11 @@ export function targetPath(
   return query === '' ? `${own}?${target.query}` : `${own}?${target.query}&${query}`
 }
 
+const streamPaths: ReadonlySet<string> = new Set(['/sse', '/sse/', '/'])
+
 /** A target with a path has one endpoint; the HTTP+SSE (deprecated) transport has a second one, which its stream names. */
 function ownPath(target: TargetAddress, method: string | undefined, path: string): string {
   if (target.path === undefined) return path
   if (target.transport !== 'sse') return target.path
-  return method === 'GET' && (path === '/sse' || path === '/') ? target.path : path
+  return method === 'GET' && streamPaths.has(path) ? target.path : path
 }

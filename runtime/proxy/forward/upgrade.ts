@@ -1,6 +1,6 @@
 /**
  * Joins the two sockets of an accepted WebSocket upgrade. From then on both are opaque byte streams; either side's end
- * ends the other.
+ * ends the other, and both end when the caller's token has expired or was revoked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -31,6 +31,13 @@ export function acceptUpgrade(
   client.on('error', () => target.destroy())
   target.on('close', () => client.destroy())
   client.on('close', () => target.destroy())
+  if (exchange.caller && exchange.callerStreams) {
+    const stop = exchange.callerStreams.add(exchange.caller, () => {
+      target.unpipe(client)
+      client.end(() => client.destroy())
+    })
+    client.once('close', stop)
+  }
   client.pipe(target)
   target.pipe(client)
 }

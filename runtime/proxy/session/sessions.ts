@@ -74,13 +74,15 @@ export interface SessionTableOptions {
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   readonly shared?: SharedSessions | undefined
+  /** The target's address. Shared sessions of a proxy in front of another target do not exist here. */
+  readonly target?: string | undefined
 }
 
 const maxInitBytes = 65_536
 const maxCachedBytes = 67_108_864
 
 export function makeSessionTable(log: Log, options: SessionTableOptions = {}): ProxiedSessionTable {
-  const { now, shared } = options
+  const { now, shared, target = '' } = options
   const idleMs = options.idleMs ?? 7_200_000
   const sessions = new LRUCache<string, ProxiedSession>({
     max: options.maxSessions ?? 10_000,
@@ -103,7 +105,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
         ? { state: [...state].map(([of, bytes]): [string, string] => [of, bytes.toString()]) }
         : {}),
     }
-    shared.set(sharedKey(key), record, idleMs).catch((error: unknown) => {
+    shared.set(sharedKey(target, key), record, idleMs).catch((error: unknown) => {
       log.warn('a session could not be shared', { err: error })
     })
   }
@@ -113,7 +115,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     key: string,
     clientId: string,
   ): Promise<ProxiedSession | undefined> {
-    const record = await store.get(sharedKey(key))
+    const record = await store.get(sharedKey(target, key))
     if (!record) return undefined
     const initBody = record.initBody === undefined ? undefined : Buffer.from(record.initBody)
     const { upstreamId } = record
@@ -159,7 +161,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     forget(owner, clientId) {
       const key = keyOf(owner, clientId)
       sessions.delete(key)
-      shared?.delete(sharedKey(key)).catch((error: unknown) => {
+      shared?.delete(sharedKey(target, key)).catch((error: unknown) => {
         log.warn('a session could not be forgotten', { err: error })
       })
     },
@@ -170,6 +172,6 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
 }
 
 /** A session id is as good as a password: the store sees its digest only. */
-function sharedKey(key: string): string {
-  return hash('sha256', key, 'base64url')
+function sharedKey(target: string, key: string): string {
+  return hash('sha256', JSON.stringify([target, key]), 'base64url')
 }

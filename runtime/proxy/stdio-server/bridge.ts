@@ -89,6 +89,7 @@ class BridgeExchange extends Exchange {
   message: Message | undefined
 }
 
+/** Also taken with a slash at the end. */
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const evictMs = 60_000
 
@@ -153,7 +154,7 @@ class Bridge {
         dispatch: (x) => (this.#mode === 'sse' ? this.#dispatchOld(x) : this.#dispatch(x)),
         recover: (x, error) => this.#recover(x, error),
       },
-      (req, res) => new BridgeExchange(req, res),
+      (req, res) => new BridgeExchange(req, res, served),
     )
   }
 

@@ -30,6 +30,8 @@ export interface EdgesOptions {
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
   readonly passthroughHeaders: () => readonly string[]
+  /** Which server this is; the same for its replicas. */
+  readonly server: string
   /** Key material shared by replicas; undefined: state is good on this one only. */
   readonly stateSecret: () => string | undefined
   readonly clock: Clock
@@ -67,6 +69,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     authorize: async ({ caller }, params, signal) =>
       options.gate()?.check(caller, 'subscriptions/listen', params, { signal }),
     present: (client) => core.present(client),
+    backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
       const outcome = await core.subscribe(client, uri, signal)
       if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
@@ -104,7 +107,12 @@ export function makeEdges(options: EdgesOptions): Edges {
       advertise,
       passthroughHeaders,
       responses,
-      sealer: makeStateSealer({ secret: options.stateSecret, ttlMs: askTimeoutMs, now: clock.now }),
+      sealer: makeStateSealer({
+        server: options.server,
+        secret: options.stateSecret,
+        ttlMs: askTimeoutMs,
+        now: clock.now,
+      }),
       parked,
       listeners,
       tag: options.tag,

@@ -1,12 +1,22 @@
 /** What the stages of the virtual server know about one HTTP request. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Era, headerName, type JsonObject, type Message, single } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
+
+export const mcpPath = '/mcp'
+export const ssePath = '/sse'
+export const messagesPath = '/messages'
+const mcpPaths: readonly string[] = [mcpPath, ssePath, messagesPath]
 
 export class VmcpExchange extends Exchange {
   /** The message of a POST, once parsed. */
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined
+
+  constructor(req: IncomingMessage, res: ServerResponse) {
+    super(req, res, mcpPaths)
+  }
 
   header(name: keyof typeof headerName): string | undefined {
     return single(this.req.headers[headerName[name]])

@@ -25,6 +25,7 @@ export interface LiveOperationOptions {
   readonly client: OperationClient
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
+  readonly stateFor?: string | undefined
   /** False: no log messages at all (stateless clients that set no level). */
   readonly logs: boolean
   readonly sink: OperationSink
@@ -38,6 +39,7 @@ export class LiveOperation implements Operation {
   readonly client: OperationClient
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
+  readonly stateFor: string | undefined
   origin: Operation['origin']
   /** May be exchanged: a parked operation goes on under another request. */
   sink: OperationSink
@@ -51,6 +53,7 @@ export class LiveOperation implements Operation {
     this.params = options.params
     this.client = options.client
     this.logLevel = options.logLevel
+    this.stateFor = options.stateFor
     this.sink = options.sink
     this.#logs = options.logs
     this.progressToken = progressTokenOf(options.params)

@@ -3,7 +3,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, streamable HTTP.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { holdsStream, writeParts } from '../../net/index.ts'
+import { type Exchange, holdsCallerStream, writeParts } from '../../net/index.ts'
 
 /** What may wait in a slow client's socket before its stream is cut. */
 export const maxBufferedBytes = 16 * 1024 * 1024
@@ -42,9 +42,13 @@ export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }
 
-/** Marks a stream that lives until somebody ends it, so that a closing listener does not wait for it. */
-export function holdStream(res: ServerResponse): void {
-  holdsStream(res, () => {
+/**
+ * Marks a stream that lives until the client ends it. It ends before that when the listener closes, or when the caller's
+ * token has expired or was revoked.
+ */
+export function holdStream(exchange: Exchange): void {
+  const { res } = exchange
+  holdsCallerStream(exchange, () => {
     if (!res.writableEnded) res.end()
   })
 }

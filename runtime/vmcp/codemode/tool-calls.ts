@@ -80,13 +80,16 @@ export class ToolCalls {
     const { operation, inside } = this.#options
     const plain = callParams(made, operation.progressToken)
     let params = new JsonObject(plain)
+    let stateFor: string | undefined
     for (let round = 0; round < maxRounds; round++) {
-      const inner = this.#inner(innerOperation(operation, 'tools/call', params), made, deadline)
+      const called = { ...innerOperation(operation, 'tools/call', params), stateFor }
+      const inner = this.#inner(called, made, deadline)
       const outcome = await inside(inner)
       if (outcome.kind !== 'input') return outcome
       const ask = (request: Ask) => inner.ask(request)
       const responses = await respondToInputRequests(outcome.result, ask, deadline.signal)
       params = new JsonObject(new JsonObject(plain).with(responses))
+      stateFor = outcome.backend
     }
     throw protocolError('the backend asks without end')
   }

@@ -93,7 +93,7 @@ export function makeOptimizer(
     )
     return measure
       .call(name, { exists: (known) => search.knows(known), absent }, () =>
-        next(innerOperation(operation, 'tools/call', params)),
+        next({ ...innerOperation(operation, 'tools/call', params), stateFor: operation.stateFor }),
       )
       .catch((error: unknown) => {
         if (!absent(error)) throw error

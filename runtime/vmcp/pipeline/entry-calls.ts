@@ -7,6 +7,7 @@
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, type JsonObject, type ResultPassage } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Relay, Request } from '../backends/connection.ts'
 import type { ResponseLimit } from '../backends/transport/http.ts'
 import { heldTool } from '../catalog/facts.ts'
@@ -17,7 +18,7 @@ import type { Guard } from '../guardrails/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import { withoutOwnMeta } from '../quotas/own-meta.ts'
 import { type QuotaParts, Spending } from '../quotas/spending.ts'
-import type { Ask, AskReply, Operation, Outcome } from './operation.ts'
+import { type Ask, type AskReply, invalidRequestState, type Operation, type Outcome } from './operation.ts'
 import { type PinParts, refusal, unfitArguments } from './pin-refusal.ts'
 
 export interface CallParts extends LookupParts {
@@ -103,7 +104,7 @@ export class EntryCalls {
     const request: Request = {
       method,
       params,
-      changes: sameAs(params, changes) ? {} : changes,
+      changes: { ...(sameAs(params, changes) ? {} : changes), ...withoutForeignState(operation, backend) },
       sender: { caller: client.caller, headers: client.headers },
       capabilities: client.abilities.raw,
       signal: operation.lazySignal ?? operation.signal,
@@ -119,14 +120,17 @@ export class EntryCalls {
     let outcome: Outcome
     try {
       if (method === 'tools/call' && this.#spending.isOn)
-        return await this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
-          backend.call(client, { ...request, delivery }),
+        return namingAsker(
+          backend,
+          await this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
+            backend.call(client, { ...request, delivery }),
+          ),
         )
       outcome = await backend.call(client, request)
     } catch (error) {
       throw ofBackendAlone(backend.name, error)
     }
-    return withoutOwnMeta(outcome)
+    return withoutOwnMeta(namingAsker(backend, outcome))
   }
 
   /**
@@ -160,6 +164,25 @@ export class EntryCalls {
     if (!member?.available()) throw unavailable([name])
     return member.backend
   }
+}
+
+/**
+ * What must not reach the backend: state and answers that are not for it. Throws INVALID_PARAMS when they are for another
+ * backend. Members that belong to no backend are removed, because a client made them up.
+ */
+function withoutForeignState({ params, stateFor }: Operation, { settings }: Backend): Changes {
+  const carried = stateMembers.filter((name) => params.raw(name) !== undefined)
+  if (carried.length === 0 && stateFor === undefined) return {}
+  if (stateFor === undefined) return Object.fromEntries(carried.map((name) => [name, undefined]))
+  if (stateFor !== backendIdentity(settings)) throw invalidRequestState()
+  return {}
+}
+
+const stateMembers = ['requestState', 'inputResponses'] as const
+
+/** The outcome with the identity of the backend, where that asks for input. */
+function namingAsker({ settings }: Backend, outcome: Outcome): Outcome {
+  return outcome.kind === 'input' ? { ...outcome, backend: backendIdentity(settings) } : outcome
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {

@@ -26,8 +26,7 @@ import {
 import type { PrimaryLink } from '../../workers/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendObservation } from '../backends/transport/measure.ts'
-import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
-import { mcpPath } from '../server/http.ts'
+import { mcpPath, messagesPath, ssePath } from '../client-codecs/exchange.ts'
 import type { Middleware, Outcome } from './operation.ts'
 
 const metricsPath = '/metrics'

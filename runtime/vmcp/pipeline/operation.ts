@@ -16,6 +16,7 @@ import {
   type ResultPassage,
 } from '../../mcp/index.ts'
 import type { Caller, LazySignal } from '../../net/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { annotateDenial, type PolicyRecord } from '../../observe/index.ts'
 import type { Origin } from '../../policy/index.ts'
 
@@ -96,6 +97,11 @@ export interface Operation {
    * policies read where things come from, or by webhooks that are chosen by it.
    */
   origin?: Origin | undefined
+  /**
+   * Identity of the backend that `requestState` and `inputResponses` in the params are for (`backendIdentity`). The core
+   * rejects the operation when it resolves to another backend. Without it, neither member reaches any backend.
+   */
+  readonly stateFor?: string | undefined
   /** A script or a workflow reads the result, and not the client. */
   readonly forProgram?: boolean | undefined
   /** Called with the decision about the operation. */
@@ -131,7 +137,12 @@ export type Outcome =
   /** A JSON-RPC error object of the backend, passed on as it is. */
   | { readonly kind: 'error'; readonly error: Buffer }
   /** The stateless era's "ask again with these answers": a raw InputRequiredResult. */
-  | { readonly kind: 'input'; readonly result: Buffer }
+  | {
+      readonly kind: 'input'
+      readonly result: Buffer
+      /** Identity of the backend that asks; see `Operation.stateFor`. */
+      readonly backend?: string | undefined
+    }
 
 /** Carries an operation out. Rejects with GatehouseError. */
 export type Perform = (operation: Operation) => Promise<Outcome>
@@ -147,6 +158,13 @@ export type Middleware = (operation: Operation, next: Perform) => Promise<Outcom
 export function sizeOf(outcome: Outcome): number {
   if (outcome.kind === 'error') return outcome.error.length
   return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
+}
+
+/** The refusal of a `requestState` that is unknown, expired, or for another request or backend. */
+export function invalidRequestState(): GatehouseError {
+  return new GatehouseError('INVALID_PARAMS', {
+    detail: 'Invalid params: requestState is not valid for this request',
+  })
 }
 
 export function resultOutcome(value: unknown): Outcome {
@@ -182,10 +200,12 @@ export function withParams(
   params: JsonObject,
   origin: Origin | undefined = operation.origin,
 ): Operation {
-  const { method, client, id, headers, signal, progressToken, logLevel, decided, routed } = operation
+  const { method, client, id, headers, stateFor, signal, progressToken, logLevel, decided, routed } =
+    operation
   return {
     method,
     params,
+    stateFor,
     client,
     id,
     headers,

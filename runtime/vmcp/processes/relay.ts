@@ -21,8 +21,7 @@ import {
 } from '../../net/index.ts'
 import type { Observer } from '../../observe/index.ts'
 import type { PrimaryLink } from '../../workers/index.ts'
-import type { VmcpExchange } from '../client-codecs/exchange.ts'
-import { messagesPath } from '../client-codecs/session-era/sse-codec.ts'
+import { messagesPath, type VmcpExchange } from '../client-codecs/exchange.ts'
 
 const secretHeader = 'x-gatehouse-worker'
 /** Who the client is, as the worker with its connection sees it. */

@@ -84,7 +84,8 @@ async function performAsking(operation: Operation, perform: Perform): Promise<Ou
     if (outcome.kind !== 'input' || round === maxRounds) return outcome
     const ask = (request: Ask, signal: AbortSignal) => operation.ask(request, signal)
     const changes = await respondToInputRequests(outcome.result, ask, operation.signal)
-    current = { ...operation, params: new JsonObject(operation.params.with(changes)) }
+    const params = new JsonObject(operation.params.with(changes))
+    current = { ...operation, params, stateFor: outcome.backend }
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
  *
- * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport); what is not a known path is 404.
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport), with or without a slash at
+ * the end; what is not a known path is 404.
  * Requests of both eras meet here and part after parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints".
  */
@@ -21,13 +22,10 @@ import {
 } from '../../net/index.ts'
 import type { Events, Observer } from '../../observe/index.ts'
 import type { Gate } from '../../policy/index.ts'
-import { VmcpExchange } from '../client-codecs/exchange.ts'
+import { mcpPath, messagesPath, ssePath, VmcpExchange } from '../client-codecs/exchange.ts'
 import { browserPage, type BrowserPageFacts, wantsPage } from '../client-codecs/browser-page.ts'
 import { respondWithError } from '../client-codecs/http-errors.ts'
-import { messagesPath, ssePath } from '../client-codecs/session-era/sse-codec.ts'
 import type { Edges } from '../client-codecs/codecs.ts'
-
-export const mcpPath = '/mcp'
 
 /** Paths that speak MCP, and the methods that each takes. */
 const allowedMethods: Readonly<Record<string, readonly string[]>> = {

@@ -25,7 +25,8 @@ import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, toldLoad } from './gauges.ts'
 import { guarding, usesEngine } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
-import { makeHandler, mcpPath } from './http.ts'
+import { mcpPath } from '../client-codecs/exchange.ts'
+import { makeHandler } from './http.ts'
 import { makeObservation, type Observation } from '../pipeline/observation.ts'
 import type { ClientSession } from '../pipeline/operation.ts'
 import { tellDecisions } from '../pipeline/decisions.ts'
@@ -35,11 +36,10 @@ import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from '../status/report.ts'
 import { builtInRoute } from '../status/routes.ts'
 import { watcherOf } from './session-life.ts'
-import { sessionRecords } from '../sessions/records.ts'
 import { offerSessions } from '../processes/offered-sessions.ts'
 import { WorkerRelay, workerTag } from '../processes/relay.ts'
 import { sessionsElsewhere } from '../sessions/elsewhere.ts'
-import { openSessionStorage, type SessionStorage } from '../sessions/storage.ts'
+import { openSessionStorage, serverScope, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
 import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
@@ -112,7 +112,7 @@ class Vmcp implements VmcpServer {
   #timer: NodeJS.Timeout | undefined
 
   constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: Told) {
-    const { env = {}, log = silentLog, clock = systemClock } = options
+    const { env = {}, log = silentLog, clock = systemClock, worker } = options
     this.#options = options
     this.#env = env
     this.#log = log
@@ -122,7 +122,6 @@ class Vmcp implements VmcpServer {
     this.#stopLog = stopLog
     this.#checksum = options.configChecksum
     this.#stateSecret = env[vmcpEnvironment.stateKey] || undefined
-    const { worker } = options
     this.#storage = openSessionStorage(config, env, events, worker?.sessions)
     this.#relay = worker && new WorkerRelay(worker.link, observation.observer, log)
     const tag = workerTag(worker?.link.id)
@@ -159,7 +158,7 @@ class Vmcp implements VmcpServer {
       ttlMs,
       maxSessions: options.maxSessions ?? (this.#storage ? defaults.sharedSessions : defaults.maxSessions),
       now: clock.now,
-      records: this.#storage && sessionRecords(this.#storage.store, ttlMs, clock.now),
+      records: this.#storage?.records(ttlMs, clock.now),
       events,
       elsewhere: worker && sessionsElsewhere(worker.link, tag),
       freshMs: this.#storage?.isOfWorkers ? freshMs : undefined,
@@ -195,6 +194,7 @@ class Vmcp implements VmcpServer {
       serverInfo: this.#identity(config.name),
       advertise: options.advertise ?? 'everything',
       passthroughHeaders: () => this.#parts.passthroughHeaders,
+      server: serverScope(config, env),
       stateSecret: () => this.#stateSecret,
       clock,
       log,

@@ -27,8 +27,16 @@ export interface SessionRecords {
 const renewShare = 20
 const maxRenewed = 100_000
 
-/** `ttlMs` is sliding: use renews it, to within a twentieth. All methods reject with SESSION_STORE_DOWN. */
-export function sessionRecords(store: Store, ttlMs: number, now: () => number): SessionRecords {
+export interface SessionRecordsOptions {
+  /** Which server this is (`serverScope`). Sessions of another server in the same store do not exist here. */
+  readonly server: string
+  /** Sliding: use renews it, to within a twentieth. */
+  readonly ttlMs: number
+  readonly now: () => number
+}
+
+/** All methods reject with SESSION_STORE_DOWN. */
+export function sessionRecords(store: Store, { server, ttlMs, now }: SessionRecordsOptions): SessionRecords {
   const renewedAt = new Map<string, number>()
 
   async function renew(id: string): Promise<void> {
@@ -48,18 +56,18 @@ export function sessionRecords(store: Store, ttlMs: number, now: () => number): 
   }
   return {
     async create(session) {
-      await guarded(store.set(session.id, write(session), { ttlMs, onlyIf: 'absent' }))
+      await guarded(store.set(session.id, write(session, server), { ttlMs, onlyIf: 'absent' }))
     },
     async read(id) {
       if (!/^[\x21-\x7e]{1,128}$/.test(id)) return undefined
       const value = await guarded(store.get(id))
-      if (value === undefined) return undefined
-      await renew(id)
-      return parse(id, value)
+      const record = value === undefined ? undefined : parse(id, value, server)
+      if (record) await renew(id)
+      return record
     },
     keep: renew,
     async update(session) {
-      await guarded(store.set(session.id, write(session), { ttlMs, onlyIf: 'present' }))
+      await guarded(store.set(session.id, write(session, server), { ttlMs, onlyIf: 'present' }))
     },
     async remove(id) {
       renewedAt.delete(id)
@@ -68,9 +76,11 @@ export function sessionRecords(store: Store, ttlMs: number, now: () => number): 
   }
 }
 
-function write({ facts, logLevel, subscriptions, backendSessions, seen }: ServerSession): string {
+function write(session: ServerSession, server: string): string {
+  const { facts, logLevel, subscriptions, backendSessions, seen } = session
   return JSON.stringify({
     v: 1,
+    server,
     owner: facts.owner,
     protocolVersion: facts.protocolVersion,
     capabilities: facts.abilities.raw.toString(),
@@ -82,13 +92,17 @@ function write({ facts, logLevel, subscriptions, backendSessions, seen }: Server
   })
 }
 
-/** A value that is not ours reads as no session. */
-function parse(id: string, value: string): SessionRecord | undefined {
+/**
+ * A value that is no session of this server reads as no session. Records of earlier builds name no server and are
+ * accepted.
+ */
+function parse(id: string, value: string, server: string): SessionRecord | undefined {
   try {
     const read: unknown = JSON.parse(value)
     if (typeof read !== 'object' || read === null) return undefined
     const record: Record<string, unknown> = { ...read }
     const { owner, protocolVersion, capabilities, info, logLevel, subscriptions, backends, seen } = record
+    if (record['server'] !== undefined && record['server'] !== server) return undefined
     if (typeof owner !== 'string' || typeof protocolVersion !== 'string' || typeof capabilities !== 'string')
       return undefined
     return {

@@ -209,12 +209,12 @@ export class ServerSession implements ClientSession {
     }
   }
 
-  deliver(_backend: string, method: string, params: Buffer | undefined): void {
+  deliver(backend: string, method: string, params: Buffer | undefined): void {
     const own = params && withoutReservedMeta(params)
     if (method === 'notifications/message') {
       if (own && passesLevel(own, this.logLevel)) this.push(notificationMessage(method, own))
     } else if (method === updatedMethod) {
-      if (own) this.#updated(new JsonObject(own))
+      if (own) this.#updated(backend, new JsonObject(own))
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, own))
   }
 
@@ -239,8 +239,9 @@ export class ServerSession implements ClientSession {
     this.onChange?.()
   }
 
-  #updated(params: JsonObject): void {
-    if (!this.subscriptions.has(params.text('uri') ?? '')) return
+  /** A backend speaks for its own resources only. */
+  #updated(backend: string, params: JsonObject): void {
+    if (this.subscriptions.get(params.text('uri') ?? '') !== backend) return
     this.push(notificationMessage(updatedMethod, params.bytes))
   }
 

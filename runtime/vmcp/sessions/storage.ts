@@ -9,12 +9,28 @@ import { randomBytes } from 'node:crypto'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../store/index.ts'
+import { type SessionRecords, sessionRecords } from './records.ts'
 
+/** Server and a colon follow: two servers that name no prefix share nothing. */
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
+/**
+ * Which server this is, for values in a store that servers share: namespace and name of the resource, or, outside of a
+ * cluster, group and name. All replicas of a server have the same.
+ */
+export function serverScope(
+  { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const scope = env[vmcpEnvironment.namespace] || groupRef
+  return [scope, name].map(encodeURIComponent).join(':')
+}
+
 export interface SessionStorage {
   readonly store: Store
+  /** Stored sessions of this server; their life is `ttlMs`. */
+  records(ttlMs: number, now: () => number): SessionRecords
   /** Only the workers of one primary use it. */
   readonly isOfWorkers?: boolean
   /** Key material that all replicas share. Rejects with STORE_DOWN. */
@@ -30,7 +46,8 @@ export function openSessionStorage(
   workers?: Store,
 ): SessionStorage | undefined {
   const settings = sessionRedis(config, env)
-  if (!settings) return workers && ofWorkers(workers)
+  const server = serverScope(config, env)
+  if (!settings) return workers && ofWorkers(workers, server)
   const plain = makeRedisStore(settings, {
     onChange: ({ up, cause }) => events.emit('session_storage', { up, err: cause }),
   })
@@ -38,15 +55,22 @@ export function openSessionStorage(
   const store = secret === undefined || secret === '' ? plain : sealStore(plain, () => [Buffer.from(secret)])
   return {
     store,
+    records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
     sharedSecret: async () => (secret !== undefined && secret !== '' ? secret : secretIn(store)),
     close: () => plain.close(),
   }
 }
 
 /** What the primary process holds for its workers; it leaves this machine as little as the memory of one process does. */
-function ofWorkers(shared: Store): SessionStorage {
+function ofWorkers(shared: Store, server: string): SessionStorage {
   const store = shared.namespace('sessions:')
-  return { store, isOfWorkers: true, sharedSecret: () => secretIn(store), close: async () => {} }
+  return {
+    store,
+    records: (ttlMs, now) => sessionRecords(store, { server, ttlMs, now }),
+    isOfWorkers: true,
+    sharedSecret: () => secretIn(store),
+    close: async () => {},
+  }
 }
 
 async function secretIn(store: Store): Promise<string> {
@@ -58,16 +82,17 @@ async function secretIn(store: Store): Promise<string> {
 
 /** The Redis of the sessions, with the prefix of every key; undefined when sessions are stored in memory. */
 export function sessionRedis(
-  { sessionStorage }: VmcpConfig,
+  config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
 ): RedisStoreConfig | undefined {
+  const { sessionStorage } = config
   if (sessionStorage?.provider !== 'redis') return undefined
   const { address, db, keyPrefix } = sessionStorage
   const password = env[vmcpEnvironment.redisPassword]
   return {
     ...(address === undefined ? {} : { addr: address }),
     db,
-    keyPrefix: withColon(keyPrefix === undefined || keyPrefix === '' ? defaultKeyPrefix : keyPrefix),
+    keyPrefix: withColon(keyPrefix || `${defaultKeyPrefix}${serverScope(config, env)}`),
     ...(password === undefined || password === '' ? {} : { password }),
   }
 }

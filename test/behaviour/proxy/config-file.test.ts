@@ -56,6 +56,7 @@ await t.test('file: a target’s own path takes the place of the client’s', as
   const proxy = await start(t, { targetUri: `${target.url}/base/mcp?key=1` })
   const seen: unknown = await (await fetch(`${proxy.url}/mcp?a=b`)).json()
   t.match(seen, { url: '/base/mcp?key=1&a=b' })
+  t.match(await (await fetch(`${proxy.url}/mcp/?a=b`)).json(), { url: '/base/mcp?key=1&a=b' })
 })
 
 await t.test(
@@ -70,6 +71,8 @@ await t.test(
     const stream = await fetch(`${proxy.url}/sse`, { headers: { accept: 'text/event-stream' } })
     t.match(await stream.text(), 'data: /team/a/messages?session_id=1')
     t.equal(target.seen.at(-1)?.url, '/old/sse')
+    await (await fetch(`${proxy.url}/sse/`, { headers: { accept: 'text/event-stream' } })).text()
+    t.equal(target.seen.at(-1)?.url, '/old/sse', 'with a slash at the end, too')
     t.match(
       await (await fetch(`${proxy.url}/messages?session_id=1`, { method: 'POST', body: '{}' })).json(),
       {

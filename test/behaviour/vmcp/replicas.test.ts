@@ -343,7 +343,7 @@ t.test(
     const vmcp = await startTestVmcp({ raw: backend.url }, more)
     t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
     const session = await openSession(vmcp.url)
-    t.match(redis.cli('keys', '*'), `gatehouse:vmcp:session:${session.id}`)
+    t.match(redis.cli('keys', '*'), `gatehouse:vmcp:session:test-group:test-vmcp:${session.id}`)
     await redis.stop()
     t.match(await session.request('ping'), { status: 503 })
     t.equal((await stateless(vmcp.url, 'tools/list')).status, 200)

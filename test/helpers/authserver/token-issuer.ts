@@ -9,7 +9,8 @@ export interface TokenIssuer {
   readonly audience: string
   /** `incomingAuth` of a virtual server that trusts this issuer. */
   readonly incomingAuth: Record<string, unknown>
-  token(subject: string, claims?: Record<string, unknown>): Promise<string>
+  /** `lifeSec`: seconds until the token expires. Default 300. */
+  token(subject: string, claims?: Record<string, unknown>, lifeSec?: number): Promise<string>
   close(): Promise<void>
 }
 
@@ -29,14 +30,14 @@ export async function startTokenIssuer(): Promise<TokenIssuer> {
     jwksUrl,
     audience,
     incomingAuth: { type: 'oidc', oidc: { issuer, audience, jwksUrl, jwksAllowPrivateIp: true } },
-    token: (subject, claims = {}) =>
+    token: (subject, claims = {}, lifeSec = 300) =>
       new SignJWT(claims)
         .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
         .setIssuer(issuer)
         .setAudience(audience)
         .setSubject(subject)
         .setIssuedAt()
-        .setExpirationTime('5m')
+        .setExpirationTime(Math.floor(Date.now() / 1000) + lifeSec)
         .sign(privateKey),
     async close() {
       server.closeAllConnections()

@@ -1,13 +1,20 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { maxBackendStateBytes } from '../../../runtime/mcp/index.ts'
 import { makeStateSealer } from '../../../runtime/vmcp/client-codecs/stateless-era/sealed-state.ts'
 
 const binding = { caller: 'issuer\0ada', request: 'digest' }
-const content = { kind: 'pass', value: 'the backend’s own state' } as const
+const content = {
+  kind: 'pass',
+  value: '"the backend’s own state"',
+  backend: 'digest',
+  trace: undefined,
+} as const
 
-function make(secret?: string) {
+function make(secret?: string, server = 'group:name') {
   let now = 0
   return {
-    sealer: makeStateSealer({ secret: () => secret, ttlMs: 1_000, now: () => now }),
+    sealer: makeStateSealer({ server, secret: () => secret, ttlMs: 1_000, now: () => now }),
     pass(ms: number) {
       now += ms
     },
@@ -52,4 +59,34 @@ t.test('state: replicas with one secret accept each other’s, others do not', a
   t.same(make('shared').sealer.open(state, binding), content)
   t.equal(make('other').sealer.open(state, binding), undefined)
   t.equal(make().sealer.open(state, binding), undefined)
+})
+
+t.test('state: a server with the same secret does not accept another server’s', async (t) => {
+  const state = make('shared').sealer.seal(content, binding)
+  t.equal(make('shared', 'group:other').sealer.open(state, binding), undefined)
+})
+
+t.test('state: every kind opens as it was sealed, and the longest value as well', async (t) => {
+  const { sealer } = make()
+  const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  for (const one of [
+    { kind: 'pass', value: undefined, backend: 'digest', trace },
+    { kind: 'pass', value: '"lines\n\u0000"', backend: 'digest', trace: undefined },
+    { kind: 'pass', value: 'x'.repeat(maxBackendStateBytes), backend: 'd'.repeat(43), trace },
+    { kind: 'parked', value: 'an id', trace },
+    { kind: 'again', trace: undefined },
+  ] as const)
+    t.same(sealer.open(sealer.seal(one, binding), binding), one)
+  const long = { kind: 'pass', value: 'x'.repeat(maxBackendStateBytes + 1), backend: 'digest' } as const
+  t.throws(() => sealer.seal(long, binding), RangeError)
+})
+
+t.test('state: what the previous build sealed is refused like an unknown state', async (t) => {
+  const file = new URL('../../fixtures/previous-build.json', import.meta.url)
+  const { secret, states } = JSON.parse(readFileSync(file, 'utf8'))
+  t.equal(states.length, 3)
+  for (const { state, caller, request, sealedAt } of states) {
+    const options = { secret: () => secret, ttlMs: 1_000, now: () => sealedAt + 1 }
+    t.equal(makeStateSealer({ server: 'group:name', ...options }).open(state, { caller, request }), undefined)
+  }
 })

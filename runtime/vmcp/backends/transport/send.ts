@@ -7,6 +7,7 @@
  * Source: docs/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
+import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
 import { type Outcome, sizeOf } from '../../pipeline/operation.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
@@ -53,7 +54,10 @@ const maxPageBytes = 8 * 1024 * 1024
 const openings: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
-/** The outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its kind. */
+/**
+ * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its
+ * kind, or carries a `requestState` that would be refused when the client brings it back.
+ */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
   rpcMethod: string,
@@ -61,7 +65,16 @@ export function withinLimit(
 ): Outcome {
   const limit = resultLimit(rpcMethod, limits)
   if (limit && sizeOf(outcome) > limit.bytes - envelopeBytes) throw limit.error()
+  if (outcome.kind === 'input') refuseLongState(outcome.result)
   return outcome
+}
+
+function refuseLongState(result: Buffer): void {
+  const state = new JsonObject(result).raw('requestState')
+  if (state === undefined || state.length <= maxBackendStateBytes) return
+  throw new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
+    detail: `requestState is larger than ${maxBackendStateBytes} bytes`,
+  })
 }
 
 /** What a kind of request may have for a result. */

@@ -79,7 +79,7 @@ export class SessionEdge {
     const session = await this.#find(exchange, caller, undefined)
     session.headers = this.#passed(exchange)
     beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
-    holdStream(exchange.res)
+    holdStream(exchange)
     session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
   }
 

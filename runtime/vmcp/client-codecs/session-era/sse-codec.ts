@@ -22,12 +22,10 @@ import { type Caller, notePeerAddress, peerAddress } from '../../../net/index.ts
 import type { ServerSession } from '../../sessions/session.ts'
 import type { ClientResponse } from '../response.ts'
 import { isShared, passedHeaders } from '../client.ts'
-import type { VmcpExchange } from '../exchange.ts'
+import { messagesPath, type VmcpExchange } from '../exchange.ts'
 import { beginEventStream, holdStream, writeBounded } from '../stream.ts'
 import type { SessionProtocol } from './protocol.ts'
 
-export const ssePath = '/sse'
-export const messagesPath = '/messages'
 const maxStreams = 5_000
 const maxPerCaller = 200
 
@@ -68,7 +66,7 @@ export class OldSseEdge {
       if (session) this.#options.protocol.sessions.end(session.id, session.caller).catch(() => {})
     })
     beginEventStream(res)
-    holdStream(res)
+    holdStream(exchange)
     res.write(encodeEvent(Buffer.from(`${messagesPath}?sessionId=${id}`), { event: 'endpoint' }))
   }
 

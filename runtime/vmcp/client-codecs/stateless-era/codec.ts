@@ -33,7 +33,13 @@ import {
   visitRequests,
 } from '../../../mcp/index.ts'
 import type { Caller, InFlight } from '../../../net/index.ts'
-import type { Ask, OperationClient, Operation, Outcome } from '../../pipeline/operation.ts'
+import {
+  type Ask,
+  invalidRequestState,
+  type OperationClient,
+  type Operation,
+  type Outcome,
+} from '../../pipeline/operation.ts'
 import { type Advertise, advertisedMembers } from '../advertised.ts'
 import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, canonical, passedHeaders } from '../client.ts'
@@ -171,10 +177,7 @@ export class StatelessEdge {
   ): Promise<StatelessCall> {
     const { headers } = exchange.req
     const content = this.#options.sealer.open(state.replace(anyTag, ''), binding)
-    if (!content)
-      throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: requestState is not valid for this request',
-      })
+    if (!content) throw invalidRequestState()
     if (content.trace !== undefined) continueTrace(content.trace)
     if (content.kind === 'again') {
       if (isDeclined(params.object('inputResponses'))) throw declined()
@@ -182,8 +185,8 @@ export class StatelessEdge {
       return this.#start(message, again, client, meta, headers)
     }
     if (content.kind === 'pass') {
-      const own = new JsonObject(params.with({ requestState: JSON.stringify(content.value) }))
-      return this.#start(message, own, client, meta, headers)
+      const own = new JsonObject(params.with({ requestState: content.value }))
+      return this.#start(message, own, client, meta, headers, content.backend)
     }
     if (message.method === 'tools/call') await this.#options.checkHeaders(client, params, headers)
     const call = this.#options.parked.take(content.value, binding.caller)
@@ -206,6 +209,7 @@ export class StatelessEdge {
     client: OperationClient,
     meta: StatelessMeta,
     headers: IncomingHttpHeaders,
+    stateFor?: string,
   ): StatelessCall {
     return new StatelessCall(
       client.caller.key,
@@ -217,6 +221,7 @@ export class StatelessEdge {
           headers,
           logLevel: meta.logLevel,
           logs: meta.logLevel !== undefined,
+          stateFor,
           sink: { send: () => false, ask },
         }),
       this.#options.perform,
@@ -248,7 +253,7 @@ export class StatelessEdge {
         const state = this.#options.tag + this.#seal({ kind: 'parked', value: call.id }, binding)
         reply.end(resultMessage(id, inputRequired(step.requests, state, this.#options.serverInfo)))
       } else if (step.outcome.kind === 'input')
-        this.#finishInput(reply, id, method, step.outcome.result, call, binding)
+        this.#finishInput(reply, id, method, step.outcome, call, binding)
       else if (step.outcome.kind === 'error')
         this.#finishError(reply, id, method, step.outcome.error, call, binding)
       else await this.#finish(reply, id, method, step.outcome.result, step.outcome.passed)
@@ -257,12 +262,15 @@ export class StatelessEdge {
     }
   }
 
-  /** Passes on the questions of a stateless backend; its state is sealed on the way. */
+  /**
+   * Passes on the questions of a stateless backend. Its state is sealed on the way. A backend that gives none gets the
+   * answers under a seal as well, because they are for this backend alone.
+   */
   #finishInput(
     reply: Reply,
     id: string,
     method: string,
-    result: Buffer,
+    { result, backend = '' }: Outcome & { readonly kind: 'input' },
     call: StatelessCall,
     binding: StateBinding,
   ): void {
@@ -275,9 +283,9 @@ export class StatelessEdge {
       if (!question || asked === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
       requireAbility(call.operation.client.abilities, { method: asked, params: question.raw('params') })
     }
-    const state = required.text('requestState')
+    const state = required.text('requestState') === undefined ? undefined : required.raw('requestState')
     if (!requests && state === undefined) throw new GatehouseError('BACKEND_PROTOCOL')
-    const sealed = state === undefined ? undefined : this.#seal({ kind: 'pass', value: state }, binding)
+    const sealed = this.#seal({ kind: 'pass', value: state?.toString(), backend }, binding)
     reply.end(resultMessage(id, inputRequired(requests?.bytes, sealed, this.#options.serverInfo)))
   }
 
@@ -318,7 +326,7 @@ export class StatelessEdge {
     const visits = askingMethods.has(method) ? visitRequests(error) : undefined
     if (visits) {
       requireAbility(call.operation.client.abilities, visitRequest)
-      const state = this.#seal({ kind: 'again', value: '' }, binding)
+      const state = this.#seal({ kind: 'again' }, binding)
       reply.end(resultMessage(id, inputRequired(visits, state, this.#options.serverInfo)))
       return
     }

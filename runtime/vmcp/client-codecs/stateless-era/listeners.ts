@@ -18,7 +18,7 @@ import {
   resultMessage,
   updatedMethod,
 } from '../../../mcp/index.ts'
-import { holdsStream } from '../../../net/index.ts'
+import { holdsCallerStream } from '../../../net/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
 import type { Watcher } from '../../server/notifier.ts'
@@ -42,6 +42,8 @@ export interface ListenersOptions {
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** What a client sees now. Never rejects. */
   readonly present: (client: OperationClient) => Promise<Catalog>
+  /** The backend of a resource, as far as that is known. */
+  readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
   /** Ends what backends hold for a listener. */
@@ -94,7 +96,7 @@ export class Listeners {
     const uris = await listener.prepare(readUris(wanted.value('resourceSubscriptions')))
     if (exchange.res.destroyed) return
     beginEventStream(exchange.res, { 'cache-control': 'private, no-store' })
-    holdsStream(exchange.res, () => listener.end())
+    holdsCallerStream(exchange, () => listener.end())
     listener.acknowledge({
       ...Object.fromEntries(kinds.map((name) => [name, true])),
       ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
@@ -147,7 +149,7 @@ class Listener implements Watcher {
       get over() {
         return res.destroyed
       },
-      deliver: (_backend, method, params) => this.#deliver(method, params),
+      deliver: (backend, method, params) => this.#deliver(backend, method, params),
       lost: () => void this.#renew(),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
@@ -178,7 +180,7 @@ class Listener implements Watcher {
     return resubscribe({
       uris: () => [...this.#uris],
       subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
-      watched: (uri) => this.#deliver(updatedMethod, Buffer.from(JSON.stringify({ uri }))),
+      watched: (uri) => this.#updated(uri, new JsonObject(Buffer.from(JSON.stringify({ uri })))),
       over: () => this.#res.destroyed,
     })
   }
@@ -200,13 +202,20 @@ class Listener implements Watcher {
       this.#say(notificationMessage(`notifications/${kind}/list_changed`, `{"_meta":${this.#meta}}`))
   }
 
-  #deliver(method: string, params: Buffer | undefined): void {
+  #deliver(backend: string, method: string, params: Buffer | undefined): void {
     if (method !== updatedMethod || !params) return
     const updated = new JsonObject(params)
     const uri = updated.text('uri')
-    if (uri === undefined || !this.#uris.has(uri)) return
+    if (uri === undefined) return
+    // A backend speaks for its own resources only.
+    const owner = this.#options.backendOf(this.#client, uri)
+    if (owner === undefined || owner === backend) this.#updated(uri, updated)
+  }
+
+  #updated(uri: string, updated: JsonObject): void {
+    if (!this.#uris.has(uri)) return
     const meta = updated.object('_meta')?.with({ [metaKey.subscriptionId]: this.#id }) ?? this.#meta
-    this.#say(notificationMessage(method, updated.with({ _meta: meta })))
+    this.#say(notificationMessage(updatedMethod, updated.with({ _meta: meta })))
   }
 
   /** Nothing may come before the acknowledgement. */

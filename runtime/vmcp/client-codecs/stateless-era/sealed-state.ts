@@ -1,45 +1,61 @@
 /**
  * The state that a stateless client carries between the rounds of one request, sealed so that it can neither be read
- * nor changed, nor used by another caller, for another request, or after its time.
+ * nor changed, nor used by another caller, for another request, at another server, or after its time.
  *
- * AES-256-GCM. Replicas that share key material accept each other's state.
+ * AES-256-GCM. Replicas of one server share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
+import { maxBackendStateBytes } from '../../../mcp/index.ts'
 
-export interface StateContent {
-  /**
-   * `pass`: a backend's own state. `parked`: a call of this process that waits for answers. `again`: the request is to
-   * be made again, because what stood in its way is done.
-   */
-  readonly kind: 'pass' | 'parked' | 'again'
-  /** The backend's state, the id of the parked call, or nothing. */
-  readonly value: string
+export type StateContent = {
   /** `traceparent` of the request that the client goes on with; undefined when it is not traced. */
   readonly trace?: string | undefined
-}
+} & (
+  | {
+      /** A backend asked. */
+      readonly kind: 'pass'
+      /** The backend's own state, as JSON text; undefined when it gave none. */
+      readonly value: string | undefined
+      /** The backend that asked (`backendIdentity`). */
+      readonly backend: string
+    }
+  /** A call of this process waits for answers; `value` is its id. */
+  | { readonly kind: 'parked'; readonly value: string }
+  /** The request is to be made again, because what stood in its way is done. */
+  | { readonly kind: 'again' }
+)
 
 /** What the state is bound to. */
 export interface StateBinding {
   /** `Caller.key` */
   readonly caller: string
-  /** Says which request it is: method, subject and arguments. */
+  /** Digest of the request: method, subject and arguments. */
   readonly request: string
 }
 
 export interface StateSealer {
+  /** Throws RangeError when the value is longer than `maxBackendStateBytes`. */
   seal(content: StateContent, binding: StateBinding): string
-  /** Undefined for whatever was not sealed here for this binding, and for what has expired. */
+  /** Returns undefined for a state that was not sealed here for this binding, and for one that has expired. */
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-const formatVersion = 1
+/** State of version 1 named no server and no backend. It is not opened any more: the client starts the request again. */
+const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16
-const maxState = 256 * 1024
+const headBytes = 1 + ivBytes + tagBytes
+/** Expiry, kind, trace and backend. */
+const maxFactsBytes = 1024
+const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
-/** `secret` answers key material shared by replicas; while it answers nothing the key is this process's own. */
+/**
+ * `secret` returns key material shared by replicas; while it returns undefined the key is this process's own. `server`
+ * is the same for all replicas of a server and differs between servers.
+ */
 export function makeStateSealer(options: {
+  readonly server: string
   readonly secret: () => string | undefined
   readonly ttlMs: number
   readonly now: () => number
@@ -59,20 +75,22 @@ export function makeStateSealer(options: {
   }
 
   function aad({ caller, request }: StateBinding): Buffer {
-    return Buffer.from(hash('sha256', JSON.stringify([formatVersion, caller, request]), 'hex'))
+    return Buffer.from(
+      hash('sha256', JSON.stringify([formatVersion, options.server, caller, request]), 'hex'),
+    )
   }
   return {
-    seal({ kind, value, trace }, binding) {
+    seal(content, binding) {
       const iv = randomBytes(ivBytes)
       const cipher = createCipheriv('aes-256-gcm', key(), iv)
       cipher.setAAD(aad(binding))
-      const text = JSON.stringify([options.now() + options.ttlMs, kind, value, trace])
+      const text = textOf(content, options.now() + options.ttlMs)
       const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(formatVersion), iv, cipher.getAuthTag(), sealed]).toString('base64url')
     },
     open(state, binding) {
       const bytes = state.length > maxState ? undefined : Buffer.from(state, 'base64url')
-      if (!bytes || bytes.length < 1 + ivBytes + tagBytes || bytes[0] !== formatVersion) return undefined
+      if (!bytes || bytes.length < headBytes || bytes[0] !== formatVersion) return undefined
       // One state has one spelling: base64 leaves space for bits that nobody checks.
       if (bytes.toString('base64url') !== state) return undefined
       try {
@@ -80,12 +98,9 @@ export function makeStateSealer(options: {
           authTagLength: tagBytes,
         })
         decipher.setAAD(aad(binding))
-        decipher.setAuthTag(bytes.subarray(1 + ivBytes, 1 + ivBytes + tagBytes))
-        const text = Buffer.concat([
-          decipher.update(bytes.subarray(1 + ivBytes + tagBytes)),
-          decipher.final(),
-        ])
-        return contentOf(JSON.parse(text.toString()), options.now())
+        decipher.setAuthTag(bytes.subarray(1 + ivBytes, headBytes))
+        const text = Buffer.concat([decipher.update(bytes.subarray(headBytes)), decipher.final()])
+        return contentOf(text.toString(), options.now())
       } catch {
         return undefined
       }
@@ -93,10 +108,26 @@ export function makeStateSealer(options: {
   }
 }
 
-function contentOf(read: unknown, now: number): StateContent | undefined {
-  if (!Array.isArray(read)) return undefined
-  const [expiresAt, kind, value, trace]: readonly unknown[] = read
-  if (typeof expiresAt !== 'number' || expiresAt <= now || typeof value !== 'string') return undefined
-  if (kind !== 'pass' && kind !== 'parked' && kind !== 'again') return undefined
-  return { kind, value, trace: typeof trace === 'string' ? trace : undefined }
+/** One line of facts as JSON, and then the value as it is. */
+function textOf(content: StateContent, expiresAt: number): string {
+  const value = content.kind === 'again' ? undefined : content.value
+  if (value !== undefined && Buffer.byteLength(value) > maxBackendStateBytes)
+    throw new RangeError('the state to seal is too long')
+  const backend = content.kind === 'pass' ? content.backend : null
+  const facts = JSON.stringify([expiresAt, content.kind, content.trace ?? null, backend])
+  if (facts.length > maxFactsBytes) throw new RangeError('the facts to seal are too long')
+  return value === undefined ? facts : `${facts}\n${value}`
+}
+
+function contentOf(text: string, now: number): StateContent | undefined {
+  const lineEnd = text.indexOf('\n')
+  const value = lineEnd < 0 ? undefined : text.slice(lineEnd + 1)
+  const facts: unknown = JSON.parse(lineEnd < 0 ? text : text.slice(0, lineEnd))
+  if (!Array.isArray(facts)) return undefined
+  const [expiresAt, kind, tracedBy, backend]: readonly unknown[] = facts
+  if (typeof expiresAt !== 'number' || expiresAt <= now) return undefined
+  const trace = typeof tracedBy === 'string' ? tracedBy : undefined
+  if (kind === 'pass' && typeof backend === 'string') return { kind, value, backend, trace }
+  if (kind === 'parked' && value !== undefined) return { kind, value, trace }
+  return kind === 'again' ? { kind, trace } : undefined
 }

@@ -1,8 +1,9 @@
 /** Updates of resources reach those who subscribed, and nobody else. */
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
-import { openSession, type RpcMessage, statelessStream } from '../../../helpers/mcp/wire.ts'
 import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { openSession, type RpcMessage, statelessStream } from '../../../helpers/mcp/wire.ts'
+import { until } from '../../../helpers/redis.ts'
 import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(180_000)
@@ -111,3 +112,36 @@ for (const era of ['session', 'stateless'] as const) {
     for (const each of [stream, listener]) each.close()
   })
 }
+
+t.test('a backend announces updates of its own resources only', async (t) => {
+  const start = (name: string) =>
+    startRawBackend({
+      capabilities: '{"tools":{},"resources":{"subscribe":true}}',
+      responses: {
+        'resources/list': () => `{"resources":[{"uri":"test://${name}","name":"${name}"}]}`,
+        'resources/templates/list': () => '{"resourceTemplates":[]}',
+        'resources/subscribe': () => '{}',
+      },
+    })
+  const [a, b] = [await start('a'), await start('b')]
+  const vmcp = await startTestVmcp({ a: a.url, b: b.url })
+  t.teardown(() => Promise.all([vmcp.close(), a.close(), b.close()]))
+  const session = await openSession(vmcp.url)
+  const stream = await session.listen()
+  const uris = ['test://a', 'test://b']
+  for (const uri of uris) t.same((await session.request('resources/subscribe', { uri })).response?.result, {})
+  const notifications = { resourceSubscriptions: uris }
+  const listener = await statelessStream(vmcp.url, 'subscriptions/listen', { notifications })
+  t.same((await listener.next()).params?.['notifications'], notifications)
+  const update = (uri: string) =>
+    `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"${uri}"}}`
+  // Again and again: the streams of the backend may still be opened.
+  await until(() => {
+    for (const uri of uris) b.push(update(uri))
+    return stream.pending.length > 0 && listener.pending.length > 0
+  })
+  for (const one of [stream, listener]) {
+    t.notMatch(JSON.stringify(one.pending), 'test://a')
+    one.close()
+  }
+})

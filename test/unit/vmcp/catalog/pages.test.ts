@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { type Cursors, makeCursors } from '../../../../runtime/vmcp/catalog/cursors.ts'
 import { pageSize, renderPage as render } from '../../../../runtime/vmcp/catalog/pages.ts'
@@ -133,4 +134,12 @@ t.test('pages: an item with a form of its own for sessions is shown in that form
     render('tools', plain, { era: 'stateless', ...first }),
     'one page for both where there is one form',
   )
+})
+
+t.test('pages: a cursor of the previous build goes on where it stood', async (t) => {
+  const file = new URL('../../../fixtures/previous-build.json', import.meta.url)
+  const { secret, cursor: recorded } = JSON.parse(readFileSync(file, 'utf8'))
+  const { after, position } = recorded
+  t.same(makeCursors(() => secret).read('tools', recorded.cursor), { after, position })
+  t.same(cursors.read('tools', recorded.cursor), { after: undefined, position })
 })

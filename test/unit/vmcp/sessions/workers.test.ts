@@ -40,7 +40,7 @@ function twoWorkers(options: { readonly deaf?: boolean } = {}) {
       ttlMs,
       maxSessions: 10,
       now: () => now,
-      records: sessionRecords(store, ttlMs, () => now),
+      records: sessionRecords(store, { server: 'group:name', ttlMs, now: () => now }),
       events: makeEvents(),
       freshMs,
       elsewhere,

@@ -1,0 +1,127 @@
+/**
+ * Ends open streams whose caller may no longer have them: the token has expired, or its grant was revoked.
+ *
+ * One timer walks all streams of a process, and runs while there are any. Bounded by the number of open streams, which
+ * the features bound.
+ */
+import type { Caller, CallerStreams } from '../net/index.ts'
+import { skewSec } from '../oauth/index.ts'
+
+const lookMs = 1_000
+/** Looks between two checks of the grants. An answer about a grant is up to 5 s old, which leaves 2 s of the 10 s. */
+const looksPerCheck = 3
+/** Streams whose grant could not be checked for so long are ended. */
+const maxUncheckedMs = 10_000
+/** Grants that are checked at the same time. */
+const maxChecks = 32
+
+interface OpenStream {
+  readonly caller: Caller
+  readonly end: () => void
+  /** Milliseconds since the epoch; Infinity for a token that does not expire. */
+  readonly expiresAt: number
+  /** When the grant was last known to be alive. */
+  checkedAt: number
+}
+
+export interface OpenStreamsOptions {
+  readonly now: () => number
+  /** Returns false when the grant behind the caller's token was revoked. May reject when that cannot be checked. */
+  readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
+}
+
+export class OpenStreams implements CallerStreams {
+  readonly #options: OpenStreamsOptions
+  readonly #streams = new Set<OpenStream>()
+  #timer: NodeJS.Timeout | undefined
+  #looks = 0
+  #checking = false
+
+  constructor(options: OpenStreamsOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#streams.size
+  }
+
+  add(caller: Caller, end: () => void): () => void {
+    const now = this.#options.now()
+    const stream: OpenStream = { caller, end, expiresAt: endOf(caller, now), checkedAt: now }
+    if (stream.expiresAt === Infinity && !this.#options.isLive) return () => {}
+    this.#streams.add(stream)
+    this.#timer ??= setInterval(() => void this.look(), lookMs).unref()
+    return () => this.#remove(stream)
+  }
+
+  #remove(stream: OpenStream): void {
+    this.#streams.delete(stream)
+    if (this.#streams.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #end(stream: OpenStream): void {
+    if (!this.#streams.has(stream)) return
+    this.#remove(stream)
+    stream.end()
+  }
+
+  /** Ends what has expired, and every few times what was revoked. Resolves when that is done; never rejects. */
+  async look(): Promise<void> {
+    const now = this.#options.now()
+    for (const stream of this.#streams) if (now >= stream.expiresAt) this.#end(stream)
+    const { isLive } = this.#options
+    if (!isLive || this.#checking || ++this.#looks % looksPerCheck !== 0) return
+    this.#checking = true
+    try {
+      await this.#checkGrants(isLive)
+    } finally {
+      this.#checking = false
+    }
+  }
+
+  async #checkGrants(isLive: (caller: Caller) => Promise<boolean>): Promise<void> {
+    const grants = [...Map.groupBy(this.#streams, ({ caller }) => caller)]
+    for (let i = 0; i < grants.length; i += maxChecks) {
+      const checks = grants
+        .slice(i, i + maxChecks)
+        .map(([caller, streams]) => this.#check(isLive, caller, streams))
+      // A store that does not answer is not asked about the others.
+      if ((await Promise.all(checks)).includes(false)) break
+    }
+    const before = this.#options.now() - maxUncheckedMs
+    for (const stream of this.#streams) if (stream.checkedAt < before) this.#end(stream)
+  }
+
+  /** Resolves with false when the grant cannot be checked. */
+  async #check(
+    isLive: (caller: Caller) => Promise<boolean>,
+    caller: Caller,
+    streams: readonly OpenStream[],
+  ): Promise<boolean> {
+    const checkedAt = this.#options.now()
+    try {
+      if (await isLive(caller)) for (const stream of streams) stream.checkedAt = checkedAt
+      else for (const stream of streams) this.#end(stream)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** Ends all streams: their callers have to be authenticated again. */
+  close(): void {
+    for (const stream of this.#streams) this.#end(stream)
+  }
+}
+
+/**
+ * When the caller's token expires. Within the tolerance for clocks an expired token still opens streams: such a stream
+ * lasts until the tolerance ends.
+ */
+function endOf({ claims }: Caller, now: number): number {
+  const { exp } = claims
+  if (typeof exp !== 'number') return Infinity
+  return exp * 1_000 > now ? exp * 1_000 : (exp + skewSec) * 1_000
+}

@@ -1,0 +1,117 @@
+import t from 'tap'
+import { OpenStreams } from '../../../runtime/incoming/open-streams.ts'
+import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+
+function callerUntil(exp: number | undefined, subject = 'ada'): Caller {
+  return makeCaller({ issuer: 'https://issuer.example', subject, claims: exp === undefined ? {} : { exp } })
+}
+
+function setup(isLive?: (caller: Caller) => Promise<boolean>) {
+  let now = 1_000_000
+  const streams = new OpenStreams({ now: () => now, isLive })
+  const ended: string[] = []
+  return {
+    streams,
+    ended,
+    open: (name: string, caller: Caller) => streams.add(caller, () => ended.push(name)),
+    /** Lets seconds pass, with a look after each. */
+    async pass(seconds: number) {
+      for (let i = 0; i < seconds; i++) {
+        now += 1_000
+        await streams.look()
+      }
+    },
+  }
+}
+
+t.test('a stream ends when the token expires, and no other one does', async (t) => {
+  const { streams, ended, open, pass } = setup()
+  open('short', callerUntil(1_010))
+  open('long', callerUntil(1_100))
+  open('unlimited', callerUntil(undefined))
+  const close = open('closed', callerUntil(1_010))
+  close()
+  await pass(9)
+  t.same(ended, [])
+  await pass(1)
+  t.same(ended, ['short'])
+  t.equal(streams.size, 1, 'a token without an end needs no place')
+  await pass(90)
+  t.same(ended, ['short', 'long'])
+  t.equal(streams.size, 0)
+})
+
+t.test(
+  'a token that is expired, but within the tolerance for clocks: until the tolerance ends',
+  async (t) => {
+    const { ended, open, pass } = setup()
+    open('late', callerUntil(999))
+    await pass(58)
+    t.same(ended, [])
+    await pass(1)
+    t.same(ended, ['late'])
+  },
+)
+
+t.test('streams end within 10 s of a revocation, and each grant is asked about once', async (t) => {
+  const revoked = new Set<string>()
+  const asked: string[] = []
+  const { ended, open, pass } = setup(async ({ subject }) => {
+    asked.push(subject)
+    return !revoked.has(subject)
+  })
+  const ada = callerUntil(9_999, 'ada')
+  open('a1', ada)
+  open('a2', ada)
+  open('b', callerUntil(undefined, 'bob'))
+  await pass(3)
+  t.same(asked, ['ada', 'bob'])
+  revoked.add('ada')
+  await pass(3)
+  t.same(ended, ['a1', 'a2'])
+  await pass(30)
+  t.same(ended, ['a1', 'a2'])
+})
+
+t.test('grants that cannot be checked: streams go on for 10 s, and then they end', async (t) => {
+  let isDown = true
+  let asked = 0
+  const { ended, open, pass } = setup(async () => {
+    asked++
+    if (isDown) throw new Error('down')
+    return true
+  })
+  for (let i = 0; i < 100; i++) open(`s${i}`, callerUntil(9_999, `user-${i}`))
+  await pass(6)
+  t.ok(asked <= 64, 'a store that does not answer is not asked about every stream')
+  isDown = false
+  await pass(6)
+  t.same(ended, [])
+  isDown = true
+  await pass(12)
+  t.equal(ended.length, 100)
+})
+
+t.test('a check that takes long is not begun again', async (t) => {
+  const revoked = Promise.withResolvers<boolean>()
+  let asked = 0
+  const { ended, open, streams } = setup(() => {
+    asked++
+    return revoked.promise
+  })
+  open('a', callerUntil(9_999))
+  const looks = Array.from({ length: 9 }, () => streams.look())
+  t.equal(asked, 1)
+  revoked.resolve(false)
+  await Promise.all(looks)
+  t.same(ended, ['a'])
+})
+
+t.test('close ends all streams', async (t) => {
+  const { streams, ended, open } = setup(async () => true)
+  open('a', callerUntil(9_999))
+  open('b', callerUntil(undefined))
+  streams.close()
+  t.same(ended, ['a', 'b'])
+  t.equal(streams.size, 0)
+})
