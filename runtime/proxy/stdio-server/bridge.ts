@@ -43,6 +43,7 @@ import {
 import { callerDigest, callerHeader } from '../caller-header.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
+import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'
 import { Processes } from './server-process.ts'
 import { BridgeSession } from './session.ts'
@@ -62,15 +63,17 @@ export interface BridgeOptions {
   readonly now?: () => number
   /** Of this program, as servers are told. */
   readonly version?: string
-  /** How long a server may take to say which era it speaks. Default 10 s. */
+  /** How long a server that refused `initialize` may take to answer `server/discover`. Default 10 s. */
   readonly probeMs?: number
 }
 
 export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
   /** Gets what the servers write to standard error. */
   readonly onLine?: (line: string) => void
-  /** Called when a process ends by itself after it could be started, with the reason. */
+  /** Called when a process ends on its own after the server was found to work, with the reason. */
   readonly onEnded?: (why: string) => void
+  /** True: errors for clients contain the last lines that a server printed before it ended. Default false. */
+  readonly showOutput?: boolean
   /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
   readonly ahead?: boolean
 }
@@ -81,6 +84,8 @@ export interface StdioBridge {
   readonly port: number
   /** Resolves with the reason when the server cannot be started at all. */
   readonly failed: Promise<string>
+  /** When the server was started, milliseconds since the epoch, while it has not answered yet; undefined otherwise. */
+  readonly startingSince?: number | undefined
   /** Ends all sessions and the listener. */
   close(): Promise<void>
 }
@@ -93,9 +98,16 @@ const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as con
 const evictMs = 60_000
 
 /** Serves a program, a process for each session. Rejects with the system's error when the port cannot be bound. */
-export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
+export async function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
   const { onLine = () => undefined, now = Date.now } = options
-  return startBridge(new Processes({ ...options, onLine, now }), options)
+  const processes = new Processes({ ...options, onLine, now })
+  const bridge = await startBridge(processes, options)
+  return {
+    ...bridge,
+    get startingSince() {
+      return processes.startingSince
+    },
+  }
 }
 
 /** Serves what a source offers. Rejects with the system's error when the port cannot be bound. */
@@ -110,6 +122,7 @@ class Bridge {
   readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
   readonly #source: ServerSource
+  readonly #openings: Openings
   readonly #stateless: ServedStatelessSide
   readonly #tools = new MirroredTools()
   readonly #maxSessions: number
@@ -127,8 +140,9 @@ class Bridge {
     this.#ttlMs = options.sessionTtlMs ?? 30 * 60_000
     this.#now = options.now ?? Date.now
     this.#info = JSON.stringify({ name: 'gatehouse', version })
+    this.#openings = new Openings((onMessage) => this.#source.take(onMessage), this.#now)
     this.#stateless = new ServedStatelessSide({
-      open: (onMessage) => this.#source.take(onMessage),
+      openings: this.#openings,
       info: this.#info,
       // Neither era may take the other's last process.
       maxProcesses: () =>
@@ -171,7 +185,14 @@ class Bridge {
         clearInterval(timer)
         const spare = this.#source.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
-        await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
+        const unused = this.#openings.close()
+        await Promise.all([
+          spare,
+          ...ending,
+          unused,
+          this.#stateless.close(),
+          listener.close({ graceMs: 1000 }),
+        ])
         await this.#source.closeAll()
       },
     }
@@ -279,7 +300,7 @@ class Bridge {
     if (this.#sessions.size + this.#stateless.size >= this.#maxSessions)
       throw new GatehouseError('TOO_MANY_SESSIONS')
     const session = new BridgeSession({
-      open: (onMessage) => this.#source.take(onMessage),
+      open: (onMessage) => this.#openings.link(onMessage),
       log: this.#options.log,
       info: this.#info,
       now: this.#now(),
@@ -292,6 +313,7 @@ class Bridge {
   #evict(): void {
     const oldest = this.#now() - this.#ttlMs
     this.#stateless.evict(oldest)
+    this.#openings.evict(oldest)
     for (const session of this.#sessions.values()) {
       if (session.lastUsed > oldest || session.busy) continue
       this.#sessions.delete(session.id)
