@@ -2,8 +2,8 @@
  * The processes of one stdio server: each carries one conversation, and one is started ahead so that no client waits for
  * a start. Where memory counts more, only the first one is.
  *
- * A process that ends without an answer shows that the command does not work, as long as no process has ever answered.
- * After that, a failed start concerns its own client, and the next start waits for a growing pause.
+ * When the last process has ended and none has ever answered, the command does not work. Otherwise a failed start
+ * concerns its own client, and the next start waits for a growing pause.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -92,7 +92,7 @@ export class Processes implements ServerSource {
         this.#failures++
         this.#lastFailure = { at: now(), why }
       }
-      if (isFailedStart && !this.#hasSpoken) this.#failed.resolve(why)
+      if (isFailedStart && !this.#hasSpoken && this.#running.size === 0) this.#failed.resolve(why)
       else this.#options.onEnded?.(why)
     })
     return process

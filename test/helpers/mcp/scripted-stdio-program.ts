@@ -16,7 +16,8 @@ export type Fault =
   | { readonly do: 'exit mid-line' }
   /** Answers without a line end, and ends. */
   | { readonly do: 'answer without line end' }
-  | { readonly do: 'close stdout' | 'close stdin' }
+  /** Stays alive. */
+  | { readonly do: 'close stdout' }
 
 export interface Script {
   readonly journal: string
@@ -72,9 +73,7 @@ function run(script: Script): void {
     for (const line of banner) console.log(line)
     if (exitAtStart !== undefined) process.exit(exitAtStart)
     const lines = createInterface({ input: process.stdin })
-    lines.on('close', () => {
-      if (!script.on || !Object.values(script.on).some((fault) => fault.do === 'close stdin')) process.exit(0)
-    })
+    lines.on('close', () => process.exit(0))
     lines.on('line', (line) => {
       const request = JSON.parse(line) as Request
       note(request.method)
@@ -107,10 +106,6 @@ function answer(script: Script, request: Request): void {
       return process.exit(0)
     case 'close stdout':
       closeSync(1)
-      setInterval(() => undefined, 1e6)
-      return
-    case 'close stdin':
-      process.stdin.destroy()
       setInterval(() => undefined, 1e6)
   }
 }
