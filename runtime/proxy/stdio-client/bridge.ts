@@ -20,13 +20,13 @@ import {
   MessageError,
   paramsOf,
   requestMessage,
-  rpcCode,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
   type BridgedCall,
   eraOfMessage,
+  isHeaderMismatch,
   isResponseTo,
   mirroredHeaders,
   BridgedSessionLost,
@@ -55,6 +55,9 @@ export interface ClientBridgeOptions {
 
 /** Pages of a tool list that are read to learn its mirrored arguments. */
 const maxPages = 50
+const endedEarly = new GatehouseError('BACKEND_UNREACHABLE', {
+  detail: 'the connection to the server ended before the response',
+})
 
 export class RawBridge {
   readonly #options: ClientBridgeOptions
@@ -75,8 +78,10 @@ export class RawBridge {
   #nextOwnId = 1
   /** The server gave a response. */
   #reached = false
-  /** The first message reached nobody, which ended the bridge. */
+  /** The first message did not reach the server, which ended the bridge. */
   unreachable = false
+  /** What requests that are pending at the end are answered with. */
+  #endReason: Error = endedEarly
 
   constructor(options: ClientBridgeOptions) {
     this.#options = options
@@ -104,8 +109,9 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      this.#inFlight.cancelAll()
+      // Conversations of the other era answer their requests on their own.
       await this.#options.eras?.close()
+      await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
     }
   }
@@ -183,6 +189,7 @@ export class RawBridge {
    */
   #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
     const { eras } = this.#options
+    if (signal.aborted) return this.#answerAborted(message, signal)
     const translated = eras?.carry(message, era, signal)
     if (translated) return translated
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -198,14 +205,23 @@ export class RawBridge {
     }
     this.#deliver(message, era, signal, onMessage)
       .catch(async (error: unknown) => {
-        if (responded || signal.aborted || this.#stop.signal.aborted) return
+        if (responded) return
+        if (signal.aborted) return this.#answerAborted(message, signal)
         const response = errorMessage(message.id, this.#errorOf(message, error))
-        if (!(await eras?.takeOver(message, scanMessage(response), era, signal))) await this.#write(response)
+        const isOver = this.unreachable || this.#stop.signal.aborted
+        const done = !isOver && (await eras?.takeOver(message, scanMessage(response), era, signal)) === true
+        if (!done) await this.#write(response)
+        if (this.unreachable) this.#stop.abort()
       })
       .finally(() => {
         if (!responded) resolve()
       })
     return promise
+  }
+
+  /** A request that its client has cancelled gets no answer; one that the end of the bridge cuts off gets an error. */
+  async #answerAborted({ id }: Message, { reason }: AbortSignal): Promise<void> {
+    if (reason === this.#endReason) await this.#write(errorMessage(id, reason))
   }
 
   async #notify(message: Message, era: Era): Promise<void> {
@@ -218,18 +234,18 @@ export class RawBridge {
       this.#transport.listen()
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#errorOf(message, error)
+      if (this.unreachable) this.#stop.abort()
     }
   }
 
-  /** Logs a failure, and ends the bridge when the very first message reaches nobody. */
+  /** Logs a failure, and notes when the very first message did not reach the server. */
   #errorOf({ method }: Message, error: unknown): unknown {
     const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })
     const nobody = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
     if (nobody && !this.#reached) {
       this.unreachable = true
-      // The client is told why before the end.
-      setImmediate(() => this.#stop.abort())
+      this.#endReason = failure
     }
     return failure
   }
@@ -342,15 +358,13 @@ export class RawBridge {
   async #initializeAgain(): Promise<boolean> {
     const initialize = this.#initialize
     if (!initialize) return false
-    const { signal } = this.#stop
     this.#transport.forget()
     this.#lost = true
     let opened = false
+    const call = { era: 'session', headers: [], signal: this.#stop.signal } as const
     await this.#send({
+      ...call,
       message: initialize,
-      era: 'session',
-      headers: [],
-      signal,
       // The client has its response already.
       onMessage: async (message) => {
         if (!isResponseTo(message, initialize.id)) await this.#write(message.bytes)
@@ -359,13 +373,7 @@ export class RawBridge {
     })
     if (!opened) return false
     if (this.#initialized) {
-      await this.#send({
-        message: this.#initialized,
-        era: 'session',
-        headers: [],
-        signal,
-        onMessage: async () => {},
-      })
+      await this.#send({ ...call, message: this.#initialized, onMessage: async () => {} })
       this.#transport.listen()
     }
     this.#generation++
@@ -387,8 +395,4 @@ export class RawBridge {
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
     }
   }
-}
-
-function isHeaderMismatch({ error }: Message): boolean {
-  return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }

@@ -10,13 +10,14 @@ import {
   type Era,
   eraOf,
   headerName,
-  type JsonObject,
+  JsonObject,
   type Message,
   metaKey,
   metaOf,
   namedMethods,
   paramsOf,
   reservedMetaPrefix,
+  rpcCode,
   statelessVersion,
   writeHeaderValue,
 } from '../../mcp/index.ts'
@@ -58,8 +59,6 @@ export interface BridgeTransport {
   close(): Promise<void>
 }
 
-/** Start of every `_meta` key that declares the stateless revision. */
-
 /**
  * The era of a message. `before` is that of the last request: notifications do not say theirs. Throws MessageError for
  * params that can be read in two ways.
@@ -96,4 +95,9 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
 /** True for the response to the request with this raw id. */
 export function isResponseTo(message: Message, id: string | undefined): boolean {
   return id !== undefined && message.method === '' && message.id === id
+}
+
+/** True for the refusal of headers that do not repeat the body. */
+export function isHeaderMismatch({ error }: Message): boolean {
+  return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }
