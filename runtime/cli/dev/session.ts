@@ -48,6 +48,8 @@ export interface WorkloadView {
   readonly consoleUrl?: string | undefined
   readonly restarts?: number
   readonly lastEnd?: string
+  /** Set while a stdio server has been asked and has not answered for the first time. */
+  readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
 }
 
 /** After a file could not be written, it is tried again. */
@@ -104,7 +106,7 @@ export class DevSession {
         return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
       }
       const { port, consoleUrl } = runner.plan
-      return { workload, parent, port, consoleUrl, ...runner.state }
+      return { workload, parent, port, consoleUrl, starting: runner.starting, ...runner.state }
     })
   }
 

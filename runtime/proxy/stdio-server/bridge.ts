@@ -70,8 +70,8 @@ export interface BridgeOptions {
 export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
   /** Gets what the servers write to standard error. */
   readonly onLine?: (line: string) => void
-  /** Called when a process ends on its own after the server was found to work, with the reason. */
-  readonly onEnded?: (why: string) => void
+  /** Called when a process ends on its own after the server was found to work: the reason, and its last lines of output. */
+  readonly onEnded?: (why: string, output: readonly string[]) => void
   /** True: errors for clients contain the last lines that a server printed before it ended. Default false. */
   readonly showOutput?: boolean
   /** False: only the first process is started ahead, and a new session waits for a start. Default true. */

@@ -19,8 +19,8 @@ export interface ProcessesOptions extends PeerCommand {
   readonly log: Log
   /** Gets what the servers write to standard error, and lines on standard output that are not messages. */
   readonly onLine: (line: string) => void
-  /** Called when a process ends on its own after the server was found to work, with the reason. */
-  readonly onEnded?: (why: string) => void
+  /** Called when a process ends on its own after the server was found to work: the reason, and its last lines of output. */
+  readonly onEnded?: (why: string, output: readonly string[]) => void
   readonly now: () => number
   /** False: after the first process none is started ahead. Default true. */
   readonly ahead?: boolean | undefined
@@ -93,7 +93,7 @@ export class Processes implements ServerSource {
         this.#lastFailure = { at: now(), why }
       }
       if (isFailedStart && !this.#hasSpoken && this.#running.size === 0) this.#failed.resolve(why)
-      else this.#options.onEnded?.(why)
+      else this.#options.onEnded?.(why, process.output)
     })
     return process
   }
@@ -142,13 +142,15 @@ class ServerProcess implements ServerLink {
   hasSpoken = false
   readonly #peer: StdioPeer
   readonly #onSpoken: () => void
-  #output: readonly string[] = []
+  /** Its last lines of output for people. */
+  output: readonly string[] = []
 
   constructor(options: ProcessesOptions, onSpoken: () => void) {
     this.#onSpoken = onSpoken
     this.startedAt = options.now()
     const onText = (line: string): void => {
-      this.#output = [...this.#output.slice(1 - shownLines), line.slice(0, maxShownLine)]
+      if (line.trim() !== '')
+        this.output = [...this.output.slice(1 - shownLines), line.slice(0, maxShownLine)]
       options.onLine(line)
     }
     const onLine = messagesOf(options.log, { onMessage: (message) => this.#receive(message), onText })
@@ -164,8 +166,7 @@ class ServerProcess implements ServerLink {
   }
 
   #withOutput(why: string): string {
-    const lines = this.#output.filter((line) => line.trim() !== '')
-    return lines.length === 0 ? why : `${why}; it printed: ${visibleText(lines.join(' | '))}`
+    return this.output.length === 0 ? why : `${why}; it printed: ${visibleText(this.output.join(' | '))}`
   }
 
   send(message: Buffer): void {
