@@ -14,7 +14,6 @@ import {
   emptyObject,
   type Era,
   errorMessage,
-  JsonObject,
   mayEnterNextSession,
   type Message,
   MessageError,

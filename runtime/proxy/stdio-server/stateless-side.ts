@@ -47,7 +47,7 @@ export class ServedStatelessSide {
   readonly #options: ServedStatelessSideOptions
   /** Requests that wait until the era is known; the first one starts the look-up. */
   readonly #waiting = new Set<WaitingRequest>()
-  #finding: Promise<void> | undefined
+  #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
 
@@ -73,7 +73,7 @@ export class ServedStatelessSide {
     const { promise, resolve, reject } = Promise.withResolvers<Handler | undefined>()
     const waiting = { resolve, reject }
     this.#waiting.add(waiting)
-    this.#finding ??= this.#find(meta.clientInfo)
+    if (!this.#isFinding) void this.#find(meta.clientInfo)
     const onGone = (): void => resolve(undefined)
     gone.addEventListener('abort', onGone, { once: true })
     if (gone.aborted) onGone()
@@ -86,6 +86,7 @@ export class ServedStatelessSide {
   }
 
   async #find(clientInfo: Buffer | undefined): Promise<void> {
+    this.#isFinding = true
     try {
       const known = await this.#decide(clientInfo)
       this.#known = known
@@ -93,7 +94,7 @@ export class ServedStatelessSide {
     } catch (error) {
       for (const { reject } of this.#waiting) reject(error)
     } finally {
-      this.#finding = undefined
+      this.#isFinding = false
     }
   }
 

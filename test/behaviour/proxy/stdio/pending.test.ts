@@ -50,7 +50,10 @@ for (const [name, sent, ids] of [
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Answer)
-    t.strictSame(answers.map(({ id }) => id).toSorted(), ids)
+    t.strictSame(
+      answers.map(({ id }) => Number(id)).toSorted((a, b) => a - b),
+      ids,
+    )
     t.ok(answers.every(({ error }) => error?.code === -32603))
   })
 }
