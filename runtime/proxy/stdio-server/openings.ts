@@ -32,7 +32,7 @@ type OnMessage = (message: Message) => void
 export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 
 /** What the server answered to `initialize`. */
-export interface Introduction {
+export interface InitializeAnswer {
   readonly answer: Message
   readonly opensSession: boolean
   /** The conversation of a server that opens no session, unless a client has it. */
@@ -79,7 +79,7 @@ export class Openings {
    * Finds out how the server answers `initialize`: from an earlier answer, or from a conversation that is being opened.
    * Without either it opens one with `params`, which the next client may use. Rejects when the server ends first.
    */
-  async introduce(params: Buffer): Promise<Introduction> {
+  async introduce(params: Buffer): Promise<InitializeAnswer> {
     if (this.#latest) return { answer: this.#latest, opensSession: true }
     for (const other of this.#pending) {
       const answer = await other.answered
@@ -161,7 +161,7 @@ function isEqual(other: Buffer, wanted: Buffer): boolean {
 }
 
 /** One conversation whose `initialize` was sent. */
-export class Opening {
+class Opening {
   readonly params: Buffer
   readonly link: ServerLink
   /** Resolves with the response, or undefined when the conversation ends first. */
