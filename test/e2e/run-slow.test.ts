@@ -78,3 +78,37 @@ await t.test('dev: a slow server is shown with its age, its output and its end',
     /^MCPServer slow: ready on \S+; 1 restart, the last one after: ended by SIGKILL: fetching the package$/m,
   )
 })
+
+await t.test(
+  'run and dev: a server that refuses to open a session is shown with its own words',
+  async (t) => {
+    const message = `set API_KEY \u001b[2Jfirst${'.'.repeat(2_000)}`
+    const { words, open } = slowServer(t, { on: { initialize: { do: 'refuse', message } } })
+    open()
+    const running = startGatehouse([
+      'run',
+      '--port',
+      String(await freePort()),
+      '--name',
+      'shy',
+      '--',
+      ...words,
+    ])
+    t.teardown(() => running.interrupt())
+    await running.waitFor(/^shy: refuses to open a session: set API_KEY \\u\{1b\}\[2Jfirst\.{10,500}…?$/m)
+    t.equal(await running.interrupt(), 0)
+    const stdio = {
+      transport: 'stdio',
+      podTemplateSpec: { spec: { containers: [{ name: 'mcp', command: ['x'] }] } },
+    }
+    const command = [
+      process.execPath,
+      ...scripted({ journal: '/dev/null', on: { initialize: { do: 'refuse', message: 'no key' } } }),
+    ]
+    const line = command.map((word) => `'${word}'`).join(' ')
+    const { dev } = await startDev(t, [group(), server('shy', line, stdio), virtualServer()])
+    await dev.waitFor(
+      /^MCPServer shy: failed: it refused to open a session: no key; gatehouse logs shy shows its output$/m,
+    )
+  },
+)

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { clientAddressesOf } from '../dev/screen/client-addresses.ts'
 import { roundSecondsSince, secondsSince } from '../dev/screen/starting-time.ts'
 import type { DevSession, WorkloadView } from '../dev/session.ts'
-import { forTerminal } from '../plain-text.ts'
+import { forTerminal, oneLine } from '../plain-text.ts'
 
 export type End =
   | { readonly state: 'stopped' }
@@ -137,7 +137,7 @@ class Watch {
     const view = this.#viewOf(name)
     this.#tellEnd(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
-    const sentence = sentenceOf(seen, missing, { ...state, seconds })
+    const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.told) return
     // Its first answer at a quick start is what everybody expects.
     const isNews = seen.told !== undefined || state.isAbsent || this.#isTold
@@ -150,7 +150,7 @@ class Watch {
   /** The view of the server's own program. */
   #viewOf(name: string): WorkloadView | undefined {
     const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
-    return views.find(({ starting, lastEnd }) => starting !== undefined || lastEnd !== undefined)
+    return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
   /** A program that worked and ended: the next request starts it again. */
@@ -162,19 +162,29 @@ class Watch {
   }
 
   #silent(name: string): Missing {
-    const { starting } = this.#viewOf(name) ?? {}
+    const { starting, refusal } = this.#viewOf(name) ?? {}
     const still = starting ? `: it is still starting after ${secondsSince(starting.since)} s` : ''
-    return { name, why: `does not answer${still}`, lines: this.#options.linesOf(name), code: undefined }
+    const why = refusal === undefined ? `does not answer${still}` : `refuses to open a session: ${refusal}`
+    return { name, why, lines: this.#options.linesOf(name), code: undefined }
   }
+}
+
+interface ServerState {
+  readonly isAbsent: boolean
+  readonly elapsed: number
+  /** How long it has been starting, rounded. */
+  readonly seconds: number
+  readonly refusal: string | undefined
 }
 
 function sentenceOf(
   { answered, told }: Seen,
   missing: Missing | undefined,
-  { isAbsent, elapsed, seconds }: { isAbsent: boolean; elapsed: number; seconds: number },
+  { isAbsent, elapsed, seconds, refusal }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
   if (!isAbsent) return 'answers'
+  if (refusal !== undefined) return `refuses to open a session: ${oneLine(refusal)}`
   if (answered) return 'does not answer any more'
   if (elapsed <= slowMs || (seconds === 0 && told !== undefined)) return undefined
   const state = seconds > 0 ? `is starting (${seconds} s)` : 'does not answer yet'

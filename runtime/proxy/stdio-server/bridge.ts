@@ -86,6 +86,8 @@ export interface StdioBridge {
   readonly failed: Promise<string>
   /** When the server was started, milliseconds since the epoch, while it has not answered yet; undefined otherwise. */
   readonly startingSince?: number | undefined
+  /** What the server answered when it last refused to open a session, in its own words. */
+  readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
   close(): Promise<void>
 }
@@ -98,16 +100,9 @@ const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as con
 const evictMs = 60_000
 
 /** Serves a program, a process for each session. Rejects with the system's error when the port cannot be bound. */
-export async function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
+export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
   const { onLine = () => undefined, now = Date.now } = options
-  const processes = new Processes({ ...options, onLine, now })
-  const bridge = await startBridge(processes, options)
-  return {
-    ...bridge,
-    get startingSince() {
-      return processes.startingSince
-    },
-  }
+  return startBridge(new Processes({ ...options, onLine, now }), options)
 }
 
 /** Serves what a source offers. Rejects with the system's error when the port cannot be bound. */
@@ -177,7 +172,14 @@ class Bridge {
     this.#source.start()
     const timer = setInterval(() => this.#evict(), evictMs)
     timer.unref()
+    const [source, stateless] = [this.#source, this.#stateless]
     return {
+      get startingSince() {
+        return source.startingSince
+      },
+      get refusal() {
+        return stateless.refusal
+      },
       url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
       failed: this.#source.failed,

@@ -50,6 +50,8 @@ export class ServedStatelessSide {
   #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
+  /** The words of a server that speaks neither era, until it does. */
+  refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {
     this.#options = options
@@ -90,6 +92,7 @@ export class ServedStatelessSide {
     try {
       const known = await this.#decide(clientInfo)
       this.#known = known
+      this.refusal = undefined
       for (const { resolve } of this.#waiting) resolve(known)
     } catch (error) {
       for (const { reject } of this.#waiting) reject(error)
@@ -123,7 +126,10 @@ export class ServedStatelessSide {
     const link = new StatelessLink(opening ? (onMessage) => opening.adopt(onMessage) : openings.take)
     if (!(await discover(link.requester, info, probeMs))) {
       void link.close()
-      throw refusal(answer)
+      this.refusal = refusalText(answer)
+      throw new GatehouseError('BACKEND_PROTOCOL', {
+        detail: `the server refused to open a session: ${this.refusal}`,
+      })
     }
     log.info('the era of the server is known', { era: 'stateless' })
     const relay = new StatelessRelay({ open: openings.take, maxLinks: maxProcesses, now })
@@ -140,11 +146,10 @@ export class ServedStatelessSide {
   }
 }
 
-/** What a server that speaks neither era says. */
-function refusal({ error }: Message): GatehouseError {
-  const said = error && new JsonObject(error).text('message')
-  const text = said === undefined ? '' : `: ${visibleText(said.slice(0, maxRefusalText))}`
-  return new GatehouseError('BACKEND_PROTOCOL', { detail: `the server refused to open a session${text}` })
+function refusalText({ error }: Message): string {
+  const text = error && new JsonObject(error).text('message')
+  if (text === undefined || text === '') return 'its answer to initialize is not usable'
+  return visibleText(text.slice(0, maxRefusalText))
 }
 
 /** Processes of stateless clients are not tied to the name of one. */

@@ -16,6 +16,7 @@ export type Fault =
   | { readonly do: 'exit mid-line' }
   /** Answers without a line end, and ends. */
   | { readonly do: 'answer without line end' }
+  | { readonly do: 'refuse'; readonly message: string }
   /** Stays alive. */
   | { readonly do: 'close stdout' }
 
@@ -89,6 +90,8 @@ function answer(script: Script, request: Request): void {
   switch (fault.do) {
     case 'ignore':
       return
+    case 'refuse':
+      return say(script, { id: request.id, error: { code: -32050, message: fault.message } })
     case 'exit':
       for (const line of fault.stderr ?? []) console.error(line)
       return process.exit(fault.code)

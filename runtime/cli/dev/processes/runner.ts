@@ -163,6 +163,11 @@ export class ProcessRunner {
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
+  /** The words in which a stdio server refused to open a session. */
+  get refusal(): string | undefined {
+    return this.state.phase === 'ready' ? this.#bridge?.refusal : undefined
+  }
+
   /** Since when a stdio server has not answered its first request, milliseconds since the epoch, with its last output. */
   get starting(): { readonly since: number; readonly lines: readonly string[] } | undefined {
     const since = this.state.phase === 'ready' ? this.#bridge?.startingSince : undefined

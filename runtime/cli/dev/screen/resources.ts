@@ -124,7 +124,7 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
     // One with a reason tells more than one that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
-  if (!worst) return startingOf(views)
+  if (!worst) return silenceOf(views)
   const { phase, why = '', lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
   if (phase === 'starting') return { state: 'starting', text: why, lines }
@@ -133,8 +133,13 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
   return { state: 'failed', text, lines }
 }
 
-/** A server on standard streams is ready to be asked before it can answer. */
-function startingOf(views: readonly WorkloadView[]): Finding | undefined {
+/** A server on standard streams runs before it can answer, and may refuse to. */
+function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
+  const refused = views.find(({ refusal }) => refusal !== undefined)
+  if (refused) {
+    const text = `it refused to open a session: ${refused.refusal ?? ''}`
+    return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
+  }
   const starting = views.find((view) => view.starting)?.starting
   if (!starting) return undefined
   return { state: 'starting', text: 'it has not answered a request yet', ...starting }

@@ -102,28 +102,31 @@ for (const [name, sent, ids] of [
   })
 }
 
-await t.test('a login that fails: pending requests are answered, and the command ends with code 3', async (t) => {
-  const target = await startUpstream((_seen, res) => res.writeHead(401).end())
-  const idp = await startOidcProvider({ resources: { [target.url]: {} } })
-  t.teardown(() => Promise.all([target.close(), idp.close()]))
-  const { code, stdout } = await runGatehouse(
-    [
-      ...['proxy', 'stdio', `${target.url}/mcp`, '--remote-auth', '--remote-auth-issuer', idp.issuer],
-      ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral'],
-      ...['--remote-auth-timeout', '100ms'],
-    ],
-    `${lines.join('\n')}\n`,
-  )
-  t.equal(code, 3)
-  const answers = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Answer)
-  t.match(
-    answers,
-    [0, 1, 2].map((id) => ({ id, error: { code: -32603, message: /remote-auth-timeout/ } })),
-  )
-})
+await t.test(
+  'a login that fails: pending requests are answered, and the command ends with code 3',
+  async (t) => {
+    const target = await startUpstream((_seen, res) => res.writeHead(401).end())
+    const idp = await startOidcProvider({ resources: { [target.url]: {} } })
+    t.teardown(() => Promise.all([target.close(), idp.close()]))
+    const { code, stdout } = await runGatehouse(
+      [
+        ...['proxy', 'stdio', `${target.url}/mcp`, '--remote-auth', '--remote-auth-issuer', idp.issuer],
+        ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral'],
+        ...['--remote-auth-timeout', '100ms'],
+      ],
+      `${lines.join('\n')}\n`,
+    )
+    t.equal(code, 3)
+    const answers = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Answer)
+    t.match(
+      answers,
+      [0, 1, 2].map((id) => ({ id, error: { code: -32603, message: /remote-auth-timeout/ } })),
+    )
+  },
+)
 
 await t.test('a request that its client has cancelled gets no answer', async (t) => {
   const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()

@@ -222,3 +222,15 @@ t.test(
     t.equal(await Promise.race([failed, Promise.resolve('still serving')]), 'still serving')
   },
 )
+
+t.test('a server of neither era: clients and the bridge get its own words', async (t) => {
+  const script = { on: { initialize: { do: 'refuse', message: 'set API_KEY' } } } as const
+  const journal = join(t.testdir({ journal: '' }), 'journal')
+  const bridge = await bridgeTo(t, scripted({ journal, ...script }), { ahead: false })
+  t.equal(bridge.refusal, undefined)
+  const { response } = await stateless(bridge.url, 'tools/list')
+  t.match(response?.error, { code: -32603, message: 'the server refused to open a session: set API_KEY' })
+  t.equal(bridge.refusal, 'set API_KEY')
+  const body = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}'
+  t.match((await post(bridge.url, body)).response?.error, { code: -32050, message: 'set API_KEY' })
+})
