@@ -47,6 +47,10 @@ export interface WorkloadView {
   readonly consoleUrl?: string | undefined
   readonly restarts?: number
   readonly lastEnd?: string
+  /** Set while a stdio server has been asked and has not answered for the first time. */
+  readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
+  /** The words in which a stdio server refused to open a session. */
+  readonly refusal?: string | undefined
 }
 
 /** After a file could not be written, it is tried again. */
@@ -102,7 +106,8 @@ export class DevSession {
         return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
       }
       const { port, consoleUrl } = runner.plan
-      return { workload, parent, port, consoleUrl, ...runner.state }
+      const { starting, refusal, state } = runner
+      return { workload, parent, port, consoleUrl, starting, refusal, ...state }
     })
   }
 

@@ -7,7 +7,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientAddressesOf } from '../dev/screen/client-addresses.ts'
+import { roundSecondsSince, secondsSince } from '../dev/screen/starting-time.ts'
 import type { DevSession, WorkloadView } from '../dev/session.ts'
+import { forTerminal, oneLine } from '../plain-text.ts'
 
 export type End =
   | { readonly state: 'stopped' }
@@ -53,6 +55,8 @@ interface Seen {
   /** Sentence that was told last; undefined: nothing yet. */
   told?: string
   answered: boolean
+  /** How often its program has ended. */
+  restarts: number
 }
 
 /** Runs until the signal, or until nothing answers and nothing is expected to. */
@@ -127,10 +131,13 @@ class Watch {
   }
 
   #tellState(name: string, state: { isAbsent: boolean; lost: readonly Missing[]; elapsed: number }): void {
-    const seen = this.#seen.get(name) ?? { answered: false }
+    const seen = this.#seen.get(name) ?? { answered: false, restarts: 0 }
     this.#seen.set(name, seen)
     const missing = state.lost.find((one) => one.name === name)
-    const sentence = sentenceOf(seen, missing, state)
+    const view = this.#viewOf(name)
+    this.#tellEnd(name, seen, view)
+    const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
+    const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.told) return
     // Its first answer at a quick start is what everybody expects.
     const isNews = seen.told !== undefined || state.isAbsent || this.#isTold
@@ -140,22 +147,48 @@ class Watch {
     else if (isNews) this.#options.onChange(name, sentence)
   }
 
+  /** The view of the server's own program. */
+  #viewOf(name: string): WorkloadView | undefined {
+    const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
+    return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
+  }
+
+  /** A program that worked and ended: the next request starts it again. */
+  #tellEnd(name: string, seen: Seen, view: WorkloadView | undefined): void {
+    const { restarts = 0, lastEnd, phase } = view ?? {}
+    const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
+    seen.restarts = restarts
+    if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; it is started again when it is needed`)
+  }
+
   #silent(name: string): Missing {
-    return { name, why: 'does not answer', lines: this.#options.linesOf(name), code: undefined }
+    const { starting, refusal } = this.#viewOf(name) ?? {}
+    const still = starting ? `: it is still starting after ${secondsSince(starting.since)} s` : ''
+    const why = refusal === undefined ? `does not answer${still}` : `refuses to open a session: ${refusal}`
+    return { name, why, lines: this.#options.linesOf(name), code: undefined }
   }
 }
 
+interface ServerState {
+  readonly isAbsent: boolean
+  readonly elapsed: number
+  /** How long it has been starting, rounded. */
+  readonly seconds: number
+  readonly refusal: string | undefined
+}
+
 function sentenceOf(
-  { answered }: Seen,
+  { answered, told }: Seen,
   missing: Missing | undefined,
-  { isAbsent, elapsed }: { isAbsent: boolean; elapsed: number },
+  { isAbsent, elapsed, seconds, refusal }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
   if (!isAbsent) return 'answers'
+  if (refusal !== undefined) return `refuses to open a session: ${oneLine(refusal)}`
   if (answered) return 'does not answer any more'
-  return elapsed > slowMs
-    ? 'does not answer yet; a package may be on its way (-v shows what it prints)'
-    : undefined
+  if (elapsed <= slowMs || (seconds === 0 && told !== undefined)) return undefined
+  const state = seconds > 0 ? `is starting (${seconds} s)` : 'does not answer yet'
+  return `${state}; a package may be on its way (-v shows what it prints)`
 }
 
 function isIn(missing: readonly Missing[], name: string): boolean {

@@ -7,7 +7,7 @@ import { JsonObject, metaKey, statelessVersion } from '../../mcp/index.ts'
 import type { LinkRequester } from './requester.ts'
 
 /** A server that has not responded within this time does not know the method. */
-export const probeTimeoutMs = 10_000
+const probeTimeoutMs = 10_000
 
 /** What a server says of itself at most; it is read at once. */
 export const maxIntroductionBytes: number = 1024 * 1024

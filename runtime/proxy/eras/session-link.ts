@@ -97,19 +97,10 @@ export class SessionLink {
 
   async #open(): Promise<SessionServer> {
     const { capabilities, info } = this.#options
-    const params = `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
-    const outcome = await this.#initialize(params)
-    const isSmall = outcome.result !== undefined && outcome.result.length <= maxIntroductionBytes
-    const result = isSmall ? new JsonObject(outcome.result) : undefined
-    const version = result?.text('protocolVersion')
-    if (!result || version === undefined || !sessionVersions.includes(version))
-      throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
+    const outcome = await this.#initialize(initializeParams(capabilities, info))
+    const server = sessionServer(outcome.result)
     this.#requester.notify('notifications/initialized')
-    return {
-      capabilities: result.object('capabilities') ?? emptyObject,
-      info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
-      instructions: result.raw('instructions')?.toString(),
-    }
+    return server
   }
 
   async #initialize(params: string): Promise<LinkOutcome> {
@@ -210,6 +201,25 @@ export class SessionLink {
 
   close(): Promise<void> {
     return this.#link.close()
+  }
+}
+
+/** Raw params of our own `initialize`. */
+export function initializeParams(capabilities: Buffer, info: string): string {
+  return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
+}
+
+/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it opens no session that we can use. */
+export function sessionServer(raw: Buffer | undefined): SessionServer {
+  const isSmall = raw !== undefined && raw.length <= maxIntroductionBytes
+  const result = isSmall ? new JsonObject(raw) : undefined
+  const version = result?.text('protocolVersion')
+  if (!result || version === undefined || !sessionVersions.includes(version))
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
+  return {
+    capabilities: result.object('capabilities') ?? emptyObject,
+    info: result.object('serverInfo')?.bytes.toString() ?? unnamed,
+    instructions: result.raw('instructions')?.toString(),
   }
 }
 

@@ -36,7 +36,7 @@ import {
 import type { OpenLink, LinkOutcome } from './link.ts'
 import { LinkPool } from './link-pool.ts'
 import { Parked } from './parked.ts'
-import { type CallSide, SessionLink } from './session-link.ts'
+import { type CallSide, SessionLink, type SessionServer } from './session-link.ts'
 import type { StatelessReply, StatelessRequest } from './stateless-reply.ts'
 import { Watchers } from './watchers.ts'
 
@@ -46,6 +46,8 @@ export interface StatelessTranslatorOptions {
   readonly infoFor: (clientInfo: Buffer | undefined) => string
   readonly maxLinks: () => number
   readonly now: () => number
+  /** What the server has said of itself, when no session has to be opened to know it. */
+  readonly introduction?: () => SessionServer | undefined
 }
 
 /** A call that has begun, and continues under another request after an interim result. */
@@ -185,11 +187,16 @@ export class StatelessTranslator {
   }
 
   async #discover({ id }: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
+    const server = this.#options.introduction?.() ?? (await this.#introduction(lane))
+    const { capabilities, info, instructions } = server
+    const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
+    await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(said), info)))
+  }
+
+  async #introduction(lane: string): Promise<SessionServer> {
     const link = this.#pool.take(lane, { exclusive: false })
     try {
-      const { capabilities, info, instructions } = await link.opened
-      const said = `{"supportedVersions":${JSON.stringify(allVersions)},"capabilities":${withoutTasks(capabilities).toString()}${instructions === undefined ? '' : `,"instructions":${instructions}`},"_meta":{"${nativeEra}":"session"}}`
-      await reply.end(resultMessage(id, completeResult('server/discover', Buffer.from(said), info)))
+      return await link.opened
     } finally {
       this.#pool.release(link)
     }

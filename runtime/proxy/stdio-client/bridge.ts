@@ -14,19 +14,18 @@ import {
   emptyObject,
   type Era,
   errorMessage,
-  JsonObject,
   mayEnterNextSession,
   type Message,
   MessageError,
   paramsOf,
   requestMessage,
-  rpcCode,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
   type BridgedCall,
   eraOfMessage,
+  isHeaderMismatch,
   isResponseTo,
   mirroredHeaders,
   BridgedSessionLost,
@@ -55,6 +54,9 @@ export interface ClientBridgeOptions {
 
 /** Pages of a tool list that are read to learn its mirrored arguments. */
 const maxPages = 50
+const endedEarly = new GatehouseError('BACKEND_UNREACHABLE', {
+  detail: 'the connection to the server ended before the response',
+})
 
 export class RawBridge {
   readonly #options: ClientBridgeOptions
@@ -75,8 +77,10 @@ export class RawBridge {
   #nextOwnId = 1
   /** The server gave a response. */
   #reached = false
-  /** The first message reached nobody, which ended the bridge. */
+  /** The first message did not reach the server, which ended the bridge. */
   unreachable = false
+  /** What requests that are pending at the end are answered with. */
+  #endReason: Error = endedEarly
 
   constructor(options: ClientBridgeOptions) {
     this.#options = options
@@ -104,8 +108,9 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      this.#inFlight.cancelAll()
+      // Conversations of the other era answer their requests on their own.
       await this.#options.eras?.close()
+      await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
     }
   }
@@ -183,6 +188,7 @@ export class RawBridge {
    */
   #request(message: Message, era: Era, signal: AbortSignal): Promise<void> {
     const { eras } = this.#options
+    if (signal.aborted) return this.#answerAborted(message, signal)
     const translated = eras?.carry(message, era, signal)
     if (translated) return translated
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -198,14 +204,23 @@ export class RawBridge {
     }
     this.#deliver(message, era, signal, onMessage)
       .catch(async (error: unknown) => {
-        if (responded || signal.aborted || this.#stop.signal.aborted) return
+        if (responded) return
+        if (signal.aborted) return this.#answerAborted(message, signal)
         const response = errorMessage(message.id, this.#errorOf(message, error))
-        if (!(await eras?.takeOver(message, scanMessage(response), era, signal))) await this.#write(response)
+        const isOver = this.unreachable || this.#stop.signal.aborted
+        const done = !isOver && (await eras?.takeOver(message, scanMessage(response), era, signal)) === true
+        if (!done) await this.#write(response)
+        if (this.unreachable) this.#stop.abort()
       })
       .finally(() => {
         if (!responded) resolve()
       })
     return promise
+  }
+
+  /** A request that its client has cancelled gets no answer; one that the end of the bridge cuts off gets an error. */
+  async #answerAborted({ id }: Message, { reason }: AbortSignal): Promise<void> {
+    if (reason === this.#endReason) await this.#write(errorMessage(id, reason))
   }
 
   async #notify(message: Message, era: Era): Promise<void> {
@@ -218,18 +233,18 @@ export class RawBridge {
       this.#transport.listen()
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#errorOf(message, error)
+      if (this.unreachable) this.#stop.abort()
     }
   }
 
-  /** Logs a failure, and ends the bridge when the very first message reaches nobody. */
+  /** Logs a failure, and notes when the very first message did not reach the server. */
   #errorOf({ method }: Message, error: unknown): unknown {
     const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })
     const nobody = failure instanceof GatehouseError && failure.code === 'BACKEND_UNREACHABLE'
     if (nobody && !this.#reached) {
       this.unreachable = true
-      // The client is told why before the end.
-      setImmediate(() => this.#stop.abort())
+      this.#endReason = failure
     }
     return failure
   }
@@ -342,15 +357,13 @@ export class RawBridge {
   async #initializeAgain(): Promise<boolean> {
     const initialize = this.#initialize
     if (!initialize) return false
-    const { signal } = this.#stop
     this.#transport.forget()
     this.#lost = true
     let opened = false
+    const call = { era: 'session', headers: [], signal: this.#stop.signal } as const
     await this.#send({
+      ...call,
       message: initialize,
-      era: 'session',
-      headers: [],
-      signal,
       // The client has its response already.
       onMessage: async (message) => {
         if (!isResponseTo(message, initialize.id)) await this.#write(message.bytes)
@@ -359,13 +372,7 @@ export class RawBridge {
     })
     if (!opened) return false
     if (this.#initialized) {
-      await this.#send({
-        message: this.#initialized,
-        era: 'session',
-        headers: [],
-        signal,
-        onMessage: async () => {},
-      })
+      await this.#send({ ...call, message: this.#initialized, onMessage: async () => {} })
       this.#transport.listen()
     }
     this.#generation++
@@ -387,8 +394,4 @@ export class RawBridge {
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
     }
   }
-}
-
-function isHeaderMismatch({ error }: Message): boolean {
-  return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }

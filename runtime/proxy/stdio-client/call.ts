@@ -18,6 +18,7 @@ import {
   paramsOf,
   rawErrorMessage,
   reservedMetaPrefix,
+  rpcCode,
   statelessVersion,
   writeHeaderValue,
 } from '../../mcp/index.ts'
@@ -58,8 +59,6 @@ export interface BridgeTransport {
   /** Ends the session at the server, as far as it can be reached, and all streams. */
   close(): Promise<void>
 }
-
-/** Start of every `_meta` key that declares the stateless revision. */
 
 /**
  * The era of a message. `before` is that of the last request: notifications do not say theirs. Throws MessageError for
@@ -115,4 +114,9 @@ export function otherIdType(id: string): string | undefined {
 /** True for the response to the request with this raw id. */
 export function isResponseTo(message: Message, id: string | undefined): boolean {
   return id !== undefined && message.method === '' && message.id === id
+}
+
+/** True for the refusal of headers that do not repeat the body. */
+export function isHeaderMismatch({ error }: Message): boolean {
+  return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }

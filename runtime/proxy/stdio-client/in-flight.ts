@@ -2,13 +2,16 @@
  * What is in flight: requests by their id, so that they can be cancelled, and everything else by number. Bounded, so that
  * neither side can fill the memory of the bridge: further requests are refused, and further notifications wait.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-/** Module for the largest message beside others. */
+/** Space for the largest message beside others. */
 const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
+/** How long the answers to requests may take at the end. */
+const answerMs = 1_000
 
 export interface InFlightRequest {
   readonly era: Era
@@ -61,7 +64,9 @@ export class BridgedRequests {
     await Promise.all([...this.#others, ...[...this.#requests.values()].map(({ done }) => done)])
   }
 
-  cancelAll(): void {
-    for (const { cancel } of this.#requests.values()) cancel.abort()
+  /** Aborts all requests with `reason`. Resolves when they have been answered, or after a moment. */
+  async cutOff(reason: Error): Promise<void> {
+    for (const { cancel } of this.#requests.values()) cancel.abort(reason)
+    await Promise.race([this.settled(), sleep(answerMs, undefined, { ref: false })])
   }
 }

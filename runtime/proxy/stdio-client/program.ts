@@ -5,11 +5,12 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import { type Message, readServerMessage, resultMessage, scanMessage } from '../../mcp/index.ts'
+import { type Message, resultMessage, scanMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { discover } from '../eras/probe.ts'
 import { linkOver, LinkRequester } from '../eras/requester.ts'
 import { SessionTranslator } from '../eras/session-translator.ts'
+import { messagesOf } from '../stdio-server/messages.ts'
 import { type PeerCommand, startPeer, type StdioPeer } from '../stdio-server/peer.ts'
 import { maxMessageBytes } from './http.ts'
 import { type LineWriter, makeLineWriter, readLines } from './lines.ts'
@@ -44,7 +45,9 @@ class Program {
   constructor(options: ProgramOptions) {
     this.#options = options
     this.#writer = makeLineWriter(options.output)
-    this.#peer = startPeer(options, (line) => this.#said(line), options.onLine)
+    const { log, onLine } = options
+    const onMessage = messagesOf(log, { onMessage: (message) => this.#receive(message), onText: onLine })
+    this.#peer = startPeer(options, onMessage, onLine)
   }
 
   async run(): Promise<string> {
@@ -85,24 +88,7 @@ class Program {
     }
   }
 
-  #said(line: Buffer): void | Promise<void> {
-    try {
-      const message = readServerMessage(line)
-      if (!(message instanceof Promise)) return this.#hand(message)
-      return message.then(
-        (read) => this.#hand(read),
-        () => this.#warnOfLine(),
-      )
-    } catch {
-      return this.#warnOfLine()
-    }
-  }
-
-  #warnOfLine(): void {
-    this.#options.log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
-  }
-
-  #hand(message: Message): void {
+  #receive(message: Message): void {
     if (this.#translator) void this.#translator.fromServer(message)
     else if (this.#probe?.take(message)) return
     else if (this.#initialize && message.method === '' && message.id === this.#initialize.id) {

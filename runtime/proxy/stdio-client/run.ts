@@ -19,6 +19,7 @@ import type { TransportEvents } from './call.ts'
 import { EraTranslation } from './era-translation.ts'
 import { Http, maxMessageBytes } from './http.ts'
 import { makeLineWriter } from './lines.ts'
+import { refuseRequests } from './refuse-requests.ts'
 
 export interface StdioOptions extends RunParts {
   /** Settings for the server; `targetUri` has its origin and query. */
@@ -46,7 +47,10 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   // How long the server may take is the business of the proxy.
   const dispatcher = makeDispatcher({ origin: proxy.url, headersTimeoutMs: 0 })
   try {
-    await proxy.ready
+    await proxy.ready.catch(async (error: unknown) => {
+      await refuseRequests(options.input, writer, error)
+      throw error
+    })
     const endpoint = new URL(proxy.url)
     endpoint.pathname = options.path
     const http = new Http({ dispatcher, endpoint, headers: ['Authorization', `Bearer ${token}`], log })

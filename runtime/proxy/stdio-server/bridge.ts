@@ -43,6 +43,7 @@ import {
 import { callerDigest, callerHeader } from '../caller-header.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { HttpReply } from './http-reply.ts'
+import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'
 import { Processes } from './server-process.ts'
 import { BridgeSession } from './session.ts'
@@ -62,15 +63,17 @@ export interface BridgeOptions {
   readonly now?: () => number
   /** Of this program, as servers are told. */
   readonly version?: string
-  /** How long a server may take to say which era it speaks. Default 10 s. */
+  /** How long a server that refused `initialize` may take to answer `server/discover`. Default 10 s. */
   readonly probeMs?: number
 }
 
 export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
   /** Gets what the servers write to standard error. */
   readonly onLine?: (line: string) => void
-  /** Called when a process ends by itself after it could be started, with the reason. */
-  readonly onEnded?: (why: string) => void
+  /** Called when a process ends on its own after the server was found to work: the reason, and its last lines of output. */
+  readonly onEnded?: (why: string, output: readonly string[]) => void
+  /** True: errors for clients contain the last lines that a server printed before it ended. Default false. */
+  readonly showOutput?: boolean
   /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
   readonly ahead?: boolean
 }
@@ -81,6 +84,10 @@ export interface StdioBridge {
   readonly port: number
   /** Resolves with the reason when the server cannot be started at all. */
   readonly failed: Promise<string>
+  /** When the server was started, milliseconds since the epoch, while it has not answered yet; undefined otherwise. */
+  readonly startingSince?: number | undefined
+  /** What the server answered when it last refused to open a session, in its own words. */
+  readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
   close(): Promise<void>
 }
@@ -111,6 +118,7 @@ class Bridge {
   readonly #mode: 'streamable-http' | 'sse'
   readonly #sessions = new Map<string, BridgeSession>()
   readonly #source: ServerSource
+  readonly #openings: Openings
   readonly #stateless: ServedStatelessSide
   readonly #tools = new MirroredTools()
   readonly #maxSessions: number
@@ -128,8 +136,9 @@ class Bridge {
     this.#ttlMs = options.sessionTtlMs ?? 30 * 60_000
     this.#now = options.now ?? Date.now
     this.#info = JSON.stringify({ name: 'gatehouse', version })
+    this.#openings = new Openings((onMessage) => this.#source.take(onMessage), this.#now)
     this.#stateless = new ServedStatelessSide({
-      open: (onMessage) => this.#source.take(onMessage),
+      openings: this.#openings,
       info: this.#info,
       // Neither era may take the other's last process.
       maxProcesses: () =>
@@ -164,7 +173,14 @@ class Bridge {
     this.#source.start()
     const timer = setInterval(() => this.#evict(), evictMs)
     timer.unref()
+    const [source, stateless] = [this.#source, this.#stateless]
     return {
+      get startingSince() {
+        return source.startingSince
+      },
+      get refusal() {
+        return stateless.refusal
+      },
       url: `${listener.url}${paths[this.#mode][0]}`,
       port: listener.port,
       failed: this.#source.failed,
@@ -172,7 +188,14 @@ class Bridge {
         clearInterval(timer)
         const spare = this.#source.close()
         const ending = [...this.#sessions.values()].map((session) => session.close())
-        await Promise.all([spare, ...ending, this.#stateless.close(), listener.close({ graceMs: 1000 })])
+        const unused = this.#openings.close()
+        await Promise.all([
+          spare,
+          ...ending,
+          unused,
+          this.#stateless.close(),
+          listener.close({ graceMs: 1000 }),
+        ])
         await this.#source.closeAll()
       },
     }
@@ -280,7 +303,7 @@ class Bridge {
     if (this.#sessions.size + this.#stateless.size >= this.#maxSessions)
       throw new GatehouseError('TOO_MANY_SESSIONS')
     const session = new BridgeSession({
-      open: (onMessage) => this.#source.take(onMessage),
+      open: (onMessage) => this.#openings.link(onMessage),
       log: this.#options.log,
       info: this.#info,
       now: this.#now(),
@@ -293,6 +316,7 @@ class Bridge {
   #evict(): void {
     const oldest = this.#now() - this.#ttlMs
     this.#stateless.evict(oldest)
+    this.#openings.evict(oldest)
     for (const session of this.#sessions.values()) {
       if (session.lastUsed > oldest || session.busy) continue
       this.#sessions.delete(session.id)

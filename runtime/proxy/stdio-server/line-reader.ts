@@ -1,14 +1,16 @@
 /**
- * Cuts what a server writes to standard output into lines, one message each, and hands them on one after the other. Reading
- * stops while one is handled that takes many turns.
+ * Splits the output of a server into lines, one message each, and passes them on one after the other. Reading pauses while
+ * a line that takes many turns is processed.
  *
- * A line that is too long is dropped; the lines after it are read again.
+ * A line that is too long is dropped; reading continues with the next line.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
 
 /** Longest message a server may send. */
 export const maxLineBytes = 64 * 1024 * 1024
+/** Longest line of output for people; a longer one is shortened. */
+const maxLogLineBytes = 64 * 1024
 /** What is remembered of both ends of a longer one. */
 const endBytes = 512
 const lf = 0x0a
@@ -50,7 +52,12 @@ export class LineReader {
     this.#add(chunk.subarray(from))
   }
 
-  /** Nothing more is handed on. */
+  /** The output has ended: passes on a last line that has no line end. */
+  end(): void {
+    this.#end()
+  }
+
+  /** Passes on no more lines. */
   close(): void {
     this.#lines.close()
   }
@@ -105,4 +112,16 @@ function firstOf(parts: readonly Buffer[]): Buffer {
 
 function lastOf(known: Buffer, part: Buffer): Buffer {
   return Buffer.concat([known, part.subarray(-endBytes)]).subarray(-endBytes)
+}
+
+/** Reads output for people, such as standard error. `onLine` gets each line; a long line is shortened. */
+export function logLineReader(onLine: (line: string) => void): LineReader {
+  return new LineReader(
+    {
+      onLine: (line) => onLine(line.toString('utf8').trimEnd()),
+      onOverflow: () => undefined,
+      onSkipped: (ends) => onLine(`${ends.toString('utf8')} (cut)`),
+    },
+    maxLogLineBytes,
+  )
 }

@@ -1,27 +1,49 @@
-/** From the lines of a server to its messages. A line that is none is dropped: nothing is guessed out of it. */
+/**
+ * Turns the lines of a server into messages. A line that is not a JSON-RPC message, such as a banner or a usage text, is
+ * not a message and never becomes one: it is passed on as output for people.
+ */
 import { type Message, readServerMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 
-/** What handles a line; `hand` gets each message. Never throws and never rejects. */
+export interface MessageHandlers {
+  readonly onMessage: (message: Message) => void
+  /** Gets the beginning of each line that is not a message. */
+  readonly onText?: (line: string) => void
+}
+
+const maxTextBytes = 2_000
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+
+/** Returns the handler for the lines of one process. It never throws and never rejects. */
 export function messagesOf(
   log: Log,
-  hand: (message: Message) => void,
+  { onMessage, onText }: MessageHandlers,
 ): (line: Buffer) => void | Promise<void> {
-  const warn = (): void =>
-    log.warn('the server printed a line that is not a JSON-RPC message; it was dropped')
+  let hasWarned = false
+  const isText = (line: Buffer): void => {
+    const text = line.toString('utf8', 0, maxTextBytes).trimEnd()
+    if (text !== '') onText?.(text)
+    // Once for each process: a server that prints its log there must not fill ours.
+    if (hasWarned) return
+    hasWarned = true
+    log.warn(
+      'the server printed a line on standard output that is not a JSON-RPC message; such lines are dropped',
+    )
+  }
   const use = (message: Message): void => {
     try {
-      hand(message)
+      onMessage(message)
     } catch (error) {
       log.warn('a message of the server could not be used; it was dropped', { err: error })
     }
   }
   return function onLine(line) {
+    const json = line.subarray(0, 3).equals(byteOrderMark) ? line.subarray(3) : line
     try {
-      const message = readServerMessage(line)
-      return message instanceof Promise ? message.then(use, warn) : use(message)
+      const message = readServerMessage(json)
+      return message instanceof Promise ? message.then(use, () => isText(json)) : use(message)
     } catch {
-      return warn()
+      return isText(json)
     }
   }
 }

@@ -1,15 +1,16 @@
 /**
- * One MCP server that speaks on its standard input and output: started, spoken to line by line, ended.
+ * One MCP server that speaks on its standard input and output: starts it, exchanges lines with it, ends it.
  *
- * Messages are lines of JSON and pass unread; what the server writes to standard error goes to the sink. The process
+ * Messages are lines of JSON and pass through unread; the sink gets what the server writes to standard error. The process
  * leads its own group, so that a wrapper such as npx ends together with the server it started.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
-import { spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { onOneLine } from '../../mcp/index.ts'
-import { LineReader } from './line-reader.ts'
+import { LineReader, logLineReader, maxLineBytes } from './line-reader.ts'
 import { groupEnded, signalGroup } from './process-group.ts'
 
 export interface PeerCommand {
@@ -21,17 +22,22 @@ export interface PeerCommand {
 export interface StdioPeer {
   /** Writes one message; line ends inside it are white space of JSON and become blanks. */
   send(message: Buffer): void
-  /** Why the server ended; resolves once. */
+  /**
+   * Resolves once with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
+   * two streams. Everything that it wrote before has been passed on by then.
+   */
   readonly ended: Promise<string>
-  /** Closes standard input, then SIGTERM, then SIGKILL. Resolves when the process is gone. */
+  /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when the process is gone. */
   close(): Promise<void>
 }
 
 const graceMs = 2000
+/** How long output is still read after the server has ended: something that it left behind may keep the pipe open. */
+const drainMs = 1000
 
 /**
- * Starts the server. `onMessage` gets each line it prints, one after the other: nothing more is read of it until the
- * promise of a line is settled. `onLog` gets each line of its standard error.
+ * Starts the server. `onMessage` gets each line of its output, one after the other; reading pauses until the returned
+ * promise settles. `onLog` gets each line of its standard error.
  */
 export function startPeer(
   spec: PeerCommand,
@@ -40,36 +46,94 @@ export function startPeer(
 ): StdioPeer {
   const [file = '', ...args] = spec.command
   const child = spawn(file, args, { cwd: spec.cwd, env: spec.env, detached: true, stdio: 'pipe' })
-  const { pid } = child
-  const ended = groupEnded(child)
-  // The server is ended rather than the memory filled.
-  const lines = new LineReader({ onLine: onMessage, onOverflow: () => signalGroup(pid, 'SIGKILL') })
-  child.stdout.on('data', (chunk: Buffer) => {
+  return new Peer(child, onMessage, onLog)
+}
+
+class Peer implements StdioPeer {
+  readonly ended: Promise<string>
+  readonly #child: ChildProcessWithoutNullStreams
+  /** Resolves with the exit code or signal. */
+  readonly #exited: Promise<string>
+  readonly #broken = Promise.withResolvers<string>()
+  readonly #lines: LineReader
+  readonly #drained: Promise<unknown>
+  #killReason: string | undefined
+
+  constructor(
+    child: ChildProcessWithoutNullStreams,
+    onMessage: (message: Buffer) => void | Promise<void>,
+    onLog: (line: string) => void,
+  ) {
+    this.#child = child
+    this.#exited = groupEnded(child)
+    // The server is ended rather than the memory filled.
+    this.#lines = new LineReader({
+      onLine: onMessage,
+      onOverflow: () => {
+        this.#killReason = `printed a line of more than ${maxLineBytes} bytes`
+        signalGroup(child.pid, 'SIGKILL')
+      },
+    })
+    const stdout = readLines(child.stdout, this.#lines)
+    this.#drained = Promise.all([stdout, readLines(child.stderr, logLineReader(onLog))])
+    void stdout.then(() => this.#broken.resolve('closed its standard output'))
+    child.stdin.on('error', () => this.#broken.resolve('closed its standard input'))
+    this.ended = this.#awaitEnd()
+  }
+
+  async #awaitEnd(): Promise<string> {
+    const why = await Promise.race([this.#exited, this.#awaitBroken()])
+    await Promise.race([this.#drained, sleep(drainMs, undefined, { ref: false })])
+    await this.#lines.busy
+    return this.#killReason ?? why
+  }
+
+  /** A server that has closed a stream and does not end is of no use any more, and is ended. */
+  async #awaitBroken(): Promise<string> {
+    const why = await this.#broken.promise
+    await Promise.race([this.#exited, sleep(graceMs / 4)])
+    void this.#kill(0)
+    return why
+  }
+
+  send(message: Buffer): void {
+    const { stdin } = this.#child
+    if (stdin.destroyed || !stdin.writable)
+      throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server has ended' })
+    stdin.write(lineOf(message))
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin.end()
+    await this.#kill(graceMs / 4)
+  }
+
+  /** Sends SIGTERM after `termMs`, and SIGKILL later. Resolves when the process is gone. */
+  async #kill(termMs: number): Promise<void> {
+    const { pid } = this.#child
+    const term = setTimeout(() => signalGroup(pid, 'SIGTERM'), termMs)
+    const kill = setTimeout(() => signalGroup(pid, 'SIGKILL'), termMs + (graceMs * 3) / 4)
+    await this.#exited
+    clearTimeout(term)
+    clearTimeout(kill)
+  }
+}
+
+/** Reads a stream to its end, pausing while its lines are processed. Resolves when all of it was passed on. */
+function readLines(stream: Readable, lines: LineReader): Promise<void> {
+  stream.on('data', (chunk: Buffer) => {
     lines.push(chunk)
     const { busy } = lines
-    if (!busy || child.stdout.isPaused()) return
-    child.stdout.pause()
-    void busy.then(() => child.stdout.resume())
+    if (!busy || stream.isPaused()) return
+    stream.pause()
+    void busy.then(() => stream.resume())
   })
-  createInterface({ input: child.stderr }).on('line', onLog)
-  // A server that ends while being written to: `ended` tells, the write error adds nothing.
-  child.stdin.on('error', () => undefined)
-  return {
-    ended,
-    send(message) {
-      if (child.stdin.destroyed)
-        throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server has ended' })
-      child.stdin.write(lineOf(message))
-    },
-    async close() {
-      child.stdin.end()
-      const term = setTimeout(() => signalGroup(pid, 'SIGTERM'), graceMs / 4)
-      const kill = setTimeout(() => signalGroup(pid, 'SIGKILL'), graceMs)
-      await ended
-      clearTimeout(term)
-      clearTimeout(kill)
-    },
-  }
+  return new Promise((resolve) => {
+    stream.once('close', () => {
+      lines.end()
+      void Promise.resolve(lines.busy).then(resolve)
+    })
+  })
 }
 
 /** A message as the line that carries it. */

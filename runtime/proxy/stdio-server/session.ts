@@ -30,6 +30,8 @@ import { beginStream, pushEvent } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */
 const maxBuffered = 100
+/** Requests over HTTP+SSE (deprecated) that are answered when the server ends; others end with the stream. */
+const maxOnStream = 1_000
 
 interface Waiting {
   readonly res: ServerResponse
@@ -56,6 +58,9 @@ export class BridgeSession {
   #stream: ServerResponse | undefined
   /** HTTP+SSE: responses leave on the stream, too. */
   #streamOnly = false
+  /** Raw ids of requests whose responses leave on the stream. */
+  readonly #onStream = new Set<string>()
+  #isClosing = false
   #buffered: Buffer[] = []
   /** The client's `initialize`, until the program has taken it. */
   #initialize: Message | undefined
@@ -81,6 +86,8 @@ export class BridgeSession {
     if (message.method === 'initialize') this.#initialize = message
     if (this.#translator) void this.#translator.fromClient(message)
     else this.#link.send(message.bytes)
+    if (this.#streamOnly && message.kind === 'request' && this.#onStream.size < maxOnStream)
+      this.#onStream.add(message.id ?? '')
   }
 
   /**
@@ -105,6 +112,8 @@ export class BridgeSession {
       }
       this.#waiting.set(id, { res, done, progressToken: progressTokenOf(message) })
       res.once('close', done)
+      // The client does not know the session, so no request can reach it.
+      if (message.method === 'initialize') res.once('close', () => !res.headersSent && void this.close())
       try {
         this.send(message)
       } catch (error) {
@@ -139,6 +148,7 @@ export class BridgeSession {
 
   /** Ends the server. Requests that wait get an error. */
   async close(): Promise<void> {
+    this.#isClosing = true
     await this.#link.close()
     this.#stream?.end()
   }
@@ -199,14 +209,18 @@ export class BridgeSession {
   }
 
   #deliver(message: Message, related?: ServerResponse): void {
-    if (this.#streamOnly) this.#push(this.#stream, [message.bytes])
+    if (this.#streamOnly && message.method === '') this.#respondTo(message.id ?? '', [message.bytes])
+    else if (this.#streamOnly) this.#push(this.#stream, [message.bytes])
     else if (message.method !== '') this.#relay(message, related)
     else if (message.id !== undefined) this.#respondTo(message.id, [message.bytes])
   }
 
   /** The parts of a response to the request with this raw id. */
   #respondTo(id: string, message: readonly Buffer[]): void {
-    if (this.#streamOnly) return this.#push(this.#stream, message)
+    if (this.#streamOnly) {
+      this.#onStream.delete(id)
+      return this.#push(this.#stream, message)
+    }
     const waiting = this.#waiting.get(id)
     if (!waiting) return
     const { res, done } = waiting
@@ -249,16 +263,18 @@ export class BridgeSession {
     return waiting.find(({ progressToken }) => progressToken !== undefined && progressToken === token)?.res
   }
 
+  /** Answers every request that waits, because the server will not. */
   #abandon(why: string): void {
-    this.#probe?.failAll(linkOver(why))
-    this.#translator?.end(linkOver(why))
-    for (const { res, done } of this.#waiting.values()) {
-      res.destroy()
-      done()
-    }
+    const error = this.#isClosing ? closed : linkOver(why)
+    this.#probe?.failAll(error)
+    this.#translator?.end(error)
+    for (const id of this.#onStream) this.#push(this.#stream, [errorMessage(id, error)])
+    for (const id of this.#waiting.keys()) this.#respondTo(id, [errorMessage(id, error)])
     this.#stream?.end()
   }
 }
+
+const closed = new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the session was closed' })
 
 function progressTokenOf(message: Message): string | undefined {
   return paramsOf(message).object('_meta')?.raw('progressToken')?.toString()

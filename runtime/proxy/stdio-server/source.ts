@@ -6,6 +6,8 @@ export interface ServerSource {
   readonly take: OpenLink
   /** Resolves with the reason when there will be no server at all. */
   readonly failed: Promise<string>
+  /** When the server was started, milliseconds since the epoch, while it has been asked and has not answered yet. */
+  readonly startingSince?: number | undefined
   /** Begins to hold the server ready. */
   start(): void
   /** Begins no more conversations. */

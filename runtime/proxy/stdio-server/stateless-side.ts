@@ -3,50 +3,55 @@
  * they are or translated.
  *
  * Clients of one scope share processes; the scope is the caller as the proxy in front knows it.
- * Source: MCP 2026-07-28, stdio "Backward Compatibility", versioning.
+ * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
+import { GatehouseError } from '../../../schemas/index.ts'
+import { emptyObjectBytes, JsonObject, type Message } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
-import type { OpenLink } from '../eras/link.ts'
-import { discover, probeTimeoutMs } from '../eras/probe.ts'
+import { visibleText } from '../../observe/index.ts'
+import { discover } from '../eras/probe.ts'
+import { initializeParams, type SessionServer, sessionServer } from '../eras/session-link.ts'
 import { StatelessTranslator } from '../eras/stateless-translator.ts'
 import { StatelessLink, StatelessRelay } from '../eras/stateless-relay.ts'
 import type { StatelessReply, StatelessRequest } from '../eras/stateless-reply.ts'
-import { emptyObject, emptyObjectBytes, statelessVersion } from '../../mcp/index.ts'
+import type { Openings } from './openings.ts'
 
 export interface ServedStatelessSideOptions {
-  readonly open: OpenLink
+  readonly openings: Openings
   /** Raw JSON of our own `Implementation`: these processes serve many clients. */
   readonly info: string
   /** Processes that may run for stateless clients. */
   readonly maxProcesses: () => number
   readonly now: () => number
   readonly log: Log
-  /** Default 10 s. */
+  /** How long a server that refused `initialize` may take to answer `server/discover`. Default 10 s. */
   readonly probeMs?: number | undefined
 }
 
-/** The scope of the process that was probed for its era: requests without a caller. */
+/** The scope of the process that was asked for its era: requests without a caller. */
 const commonScope = ''
-/** The second question may take as much longer. */
-const lateFactor = 3
-/** Of a client without abilities: a session is opened for it to see whether there are any. */
-const plainRequest: StatelessRequest = {
-  id: '0',
-  method: 'tools/list',
-  params: emptyObject,
-  meta: {
-    protocolVersion: statelessVersion,
-    clientCapabilities: emptyObjectBytes,
-    clientInfo: undefined,
-    logLevel: undefined,
-  },
-  scope: commonScope,
+/** Longest `clientInfo` of a client that the server gets. */
+const maxInfoBytes = 4096
+const maxWaiting = 1_000
+const maxRefusalText = 500
+
+type Handler = StatelessTranslator | StatelessRelay
+
+/** A request that waits for the era. */
+interface WaitingRequest {
+  readonly resolve: (handler: Handler) => void
+  readonly reject: (error: unknown) => void
 }
 
 export class ServedStatelessSide {
   readonly #options: ServedStatelessSideOptions
-  #handler: Promise<StatelessTranslator | StatelessRelay> | undefined
-  #known: StatelessTranslator | StatelessRelay | undefined
+  /** Requests that wait until the era is known; the first one starts the look-up. */
+  readonly #waiting = new Set<WaitingRequest>()
+  #isFinding = false
+  #known: Handler | undefined
+  #introduction: SessionServer | undefined
+  /** The words of a server that speaks neither era, until it does. */
+  refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {
     this.#options = options
@@ -59,49 +64,76 @@ export class ServedStatelessSide {
 
   /** Carries a request out and sends its response. Rejects when the era of the server cannot be found out. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
-    await (await this.#decided()).request(request, reply)
+    const handler = this.#known ?? (await this.#awaitKnown(request, reply.gone))
+    await handler?.request(request, reply)
   }
 
-  #decided(): Promise<StatelessTranslator | StatelessRelay> {
-    this.#handler ??= this.#decide().catch((error: unknown) => {
-      this.#handler = undefined
-      throw error
-    })
-    return this.#handler
-  }
-
-  async #decide(): Promise<StatelessTranslator | StatelessRelay> {
-    const { open, info, maxProcesses, now, log, probeMs = probeTimeoutMs } = this.#options
-    const relay = await this.#relay(probeMs)
-    if (relay) return relay
-    const translator = new StatelessTranslator({ open, maxLinks: maxProcesses, now, infoFor: () => info })
+  /** Resolves with undefined when the client has gone away. The look-up goes on without it. */
+  async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
+    if (this.#waiting.size >= maxWaiting)
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting: try again later' })
+    const { promise, resolve, reject } = Promise.withResolvers<Handler | undefined>()
+    const waiting = { resolve, reject }
+    this.#waiting.add(waiting)
+    if (!this.#isFinding) void this.#find(meta.clientInfo)
+    const onGone = (): void => resolve(undefined)
+    gone.addEventListener('abort', onGone, { once: true })
+    if (gone.aborted) onGone()
     try {
-      await translator.open(plainRequest)
-    } catch (refusal) {
-      await translator.close()
-      // It was silent and opens no session: it may only have been slow to start, for instance while it was fetched.
-      const late = await this.#relay(probeMs * lateFactor)
-      if (late) return late
-      throw refusal
+      return await promise
+    } finally {
+      gone.removeEventListener('abort', onGone)
+      this.#waiting.delete(waiting)
     }
-    log.info('the era of the server is known', { era: 'session' })
-    this.#known = translator
-    return translator
   }
 
-  /** Undefined when the server does not say in time that it speaks the stateless era. */
-  async #relay(timeoutMs: number): Promise<StatelessRelay | undefined> {
-    const { open, info, maxProcesses, now, log } = this.#options
-    const link = new StatelessLink(open)
-    if (!(await discover(link.requester, info, timeoutMs))) {
-      // A server of the session era that got a request before `initialize` may be in any state.
+  async #find(clientInfo: Buffer | undefined): Promise<void> {
+    this.#isFinding = true
+    try {
+      const known = await this.#decide(clientInfo)
+      this.#known = known
+      this.refusal = undefined
+      for (const { resolve } of this.#waiting) resolve(known)
+    } catch (error) {
+      for (const { reject } of this.#waiting) reject(error)
+    } finally {
+      this.#isFinding = false
+    }
+  }
+
+  /**
+   * `initialize` is the first question: every server of the session era answers it, and a server of the stateless era
+   * refuses it and lives on. The other way round, servers of the session era may end or be silent. There is no deadline:
+   * the server may still be starting.
+   */
+  async #decide(clientInfo: Buffer | undefined): Promise<Handler> {
+    const { openings, info, maxProcesses, now, log, probeMs } = this.#options
+    const isShort = clientInfo !== undefined && clientInfo.length <= maxInfoBytes
+    const params = initializeParams(emptyObjectBytes, isShort ? clientInfo.toString() : info)
+    const { answer, opensSession, opening } = await openings.introduce(Buffer.from(params))
+    if (opensSession && answer.result) {
+      this.#introduction = sessionServer(answer.result)
+      log.info('the era of the server is known', { era: 'session' })
+      return new StatelessTranslator({
+        open: (onMessage) => openings.link(onMessage, hasSameCapabilities),
+        maxLinks: maxProcesses,
+        now,
+        infoFor: () => info,
+        // Without taking a process away that the next session can use.
+        introduction: () => (openings.hasUnused ? this.#introduction : undefined),
+      })
+    }
+    const link = new StatelessLink(opening ? (onMessage) => opening.adopt(onMessage) : openings.take)
+    if (!(await discover(link.requester, info, probeMs))) {
       void link.close()
-      return undefined
+      this.refusal = refusalText(answer)
+      throw new GatehouseError('BACKEND_PROTOCOL', {
+        detail: `the server refused to open a session: ${this.refusal}`,
+      })
     }
     log.info('the era of the server is known', { era: 'stateless' })
-    const relay = new StatelessRelay({ open, maxLinks: maxProcesses, now })
+    const relay = new StatelessRelay({ open: openings.take, maxLinks: maxProcesses, now })
     relay.adopt(commonScope, link)
-    this.#known = relay
     return relay
   }
 
@@ -112,4 +144,18 @@ export class ServedStatelessSide {
   async close(): Promise<void> {
     await this.#known?.close()
   }
+}
+
+function refusalText({ error }: Message): string {
+  const text = error && new JsonObject(error).text('message')
+  if (text === undefined || text === '') return 'its answer to initialize is not usable'
+  return visibleText(text.slice(0, maxRefusalText))
+}
+
+/** Processes of stateless clients are not tied to the name of one. */
+function hasSameCapabilities(other: Buffer, wanted: Buffer): boolean {
+  const [one, two] = [new JsonObject(other), new JsonObject(wanted)]
+  return (['protocolVersion', 'capabilities'] as const).every(
+    (name) => one.raw(name)?.toString() === two.raw(name)?.toString(),
+  )
 }

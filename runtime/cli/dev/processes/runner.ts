@@ -24,7 +24,7 @@ export interface RunnerState {
   readonly lines?: readonly string[]
   /** How often it ended by itself and was started again. */
   readonly restarts: number
-  /** How it ended the last time. */
+  /** How it ended the last time, with its last line of output. */
   readonly lastEnd?: string
 }
 
@@ -134,8 +134,9 @@ export class ProcessRunner {
         log: silentLog,
         version,
         onLine: (line) => this.#keep(line),
-        onEnded: (why) => this.#ended(why),
+        onEnded: (why, output) => this.#ended(why, output),
         ahead: false,
+        showOutput: true,
       })
     } catch (error) {
       return error instanceof Error ? error.message : 'it could not be started'
@@ -155,9 +156,22 @@ export class ProcessRunner {
   }
 
   /** A process of one session ended; the next session gets another. */
-  #ended(lastEnd: string): void {
+  #ended(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
+    const lastLine = output.at(-1)
+    const lastEnd = lastLine === undefined ? why : `${why}: ${lastLine}`
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
+  }
+
+  /** The words in which a stdio server refused to open a session. */
+  get refusal(): string | undefined {
+    return this.state.phase === 'ready' ? this.#bridge?.refusal : undefined
+  }
+
+  /** Since when a stdio server has not answered its first request, milliseconds since the epoch, with its last output. */
+  get starting(): { readonly since: number; readonly lines: readonly string[] } | undefined {
+    const since = this.state.phase === 'ready' ? this.#bridge?.startingSince : undefined
+    return since === undefined ? undefined : { since, lines: this.#lines }
   }
 
   async #awaitReady(gone: AbortSignal): Promise<void> {

@@ -58,13 +58,17 @@ export async function clientAddressesOf(
         ready: status !== undefined && (missing(status).length === 0 || isWaitOver(startedAt)),
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
-          health,
+          health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
           ...(error && { error: error.message }),
         })),
         message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
       }
     }),
   )
+}
+
+function isStarting({ workloads }: DisplayedSession, name: string): boolean {
+  return workloads.some(({ parent, starting }) => parent.metadata.name === name && starting !== undefined)
 }
 
 function missing({ backends }: Status): string[] {

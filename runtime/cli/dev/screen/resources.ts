@@ -20,6 +20,8 @@ export interface ResourceRow {
   readonly text: string
   /** Last lines that its process printed, when they explain the state. */
   readonly lines: readonly string[]
+  /** Since when it has been starting, milliseconds since the epoch. */
+  readonly since?: number | undefined
 }
 
 export interface Shown {
@@ -28,7 +30,7 @@ export interface Shown {
   readonly addresses: readonly ClientAddress[]
 }
 
-type Finding = Pick<ResourceRow, 'state' | 'text'> & { readonly lines?: readonly string[] }
+type Finding = Pick<ResourceRow, 'state' | 'text' | 'since'> & { readonly lines?: readonly string[] }
 
 /** Rows of what the manifests declare, in their order. */
 export function resourceRows(shown: Shown): ResourceRow[] {
@@ -122,13 +124,25 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
     // One with a reason tells more than one that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
-  if (!worst) return undefined
+  if (!worst) return silenceOf(views)
   const { phase, why = '', lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
   if (phase === 'starting') return { state: 'starting', text: why, lines }
   const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
   const text = joined(why, `started again, ${counted(restartsOf(views))} so far`, step || logsHint(parent))
   return { state: 'failed', text, lines }
+}
+
+/** A server on standard streams runs before it can answer, and may refuse to. */
+function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
+  const refused = views.find(({ refusal }) => refusal !== undefined)
+  if (refused) {
+    const text = `it refused to open a session: ${refused.refusal ?? ''}`
+    return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
+  }
+  const starting = views.find((view) => view.starting)?.starting
+  if (!starting) return undefined
+  return { state: 'starting', text: 'it has not answered a request yet', ...starting }
 }
 
 function restartsOf(views: readonly WorkloadView[]): number {

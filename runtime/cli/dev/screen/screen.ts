@@ -5,6 +5,7 @@
  */
 import { painter, print } from '../../output.ts'
 import { forTerminal } from '../../plain-text.ts'
+import { roundSecondsSince, secondsSince } from './starting-time.ts'
 import type { ClientAddress } from './client-addresses.ts'
 import type { ResourceRow, ResourceState } from './resources.ts'
 
@@ -47,7 +48,8 @@ export class ScreenWriter {
     const lines = [paint('bold', screen.title), '']
     const width = Math.max(...screen.resources.map(({ label }) => label.length), 10)
     for (const row of screen.resources) {
-      lines.push(`  ${this.#mark(row.state)} ${row.label.padEnd(width)}  ${described(row)}`)
+      const said = described(row, secondsSince)
+      lines.push(`  ${this.#mark(row.state)} ${row.label.padEnd(width)}  ${said}`)
       for (const line of outputOf(row)) lines.push(paint('dim', `      ${line}`))
     }
     for (const address of screen.addresses) lines.push('', ...this.#renderAddress(address))
@@ -87,7 +89,7 @@ export class ScreenWriter {
     this.#say('title', screen.title)
     this.#say('logs', `output: gatehouse logs NAME, or the files in ${this.#logs}`)
     for (const row of screen.resources) {
-      this.#say(`row ${row.id}`, `${row.label}: ${described(row)}`)
+      this.#say(`row ${row.id}`, `${row.label}: ${described(row, roundSecondsSince)}`)
       this.#say(`output ${row.id}`, outputOf(row).join('\n'))
     }
     this.#sayGone(screen.resources)
@@ -139,9 +141,11 @@ export class ScreenWriter {
 }
 
 /** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */
-function described({ state, text }: ResourceRow): string {
-  if (text === '') return state
-  return `${state}${state === 'ready' && text.startsWith('on ') ? '' : ':'} ${forTerminal(text)}`
+function described({ state, text, since }: ResourceRow, seconds: (since: number) => number): string {
+  const age = since === undefined ? 0 : seconds(since)
+  const shown = age > 0 ? `${state} (${age} s)` : state
+  if (text === '') return shown
+  return `${shown}${state === 'ready' && text.startsWith('on ') ? '' : ':'} ${forTerminal(text)}`
 }
 
 function outputOf({ state, lines }: ResourceRow): readonly string[] {

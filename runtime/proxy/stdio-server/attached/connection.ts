@@ -18,7 +18,7 @@ import {
 } from '../../../kube/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { AttachmentEnd, Events } from '../../../observe/index.ts'
-import { LineReader, maxLineBytes } from '../line-reader.ts'
+import { LineReader, logLineReader, maxLineBytes } from '../line-reader.ts'
 import { messagesOf } from '../messages.ts'
 import type { AttachRecord, AttachReport } from './record.ts'
 import type { SharedServer } from './shared-server.ts'
@@ -46,7 +46,6 @@ interface End {
 }
 
 const maxRefusedWaitMs = 10_000
-const maxLogLineBytes = 64 * 1024
 const unreachable: AttachReport = {
   attached: false,
   reason: 'ApiServerUnreachable',
@@ -147,18 +146,12 @@ export class Connection {
     const { attach, AttachRefused } = await loadAttach()
     const over = Promise.withResolvers<End>()
     const stdout = new LineReader({
-      onLine: messagesOf(log, (message) => server.fromServer(message)),
+      // The log of the server's own container has lines that are not messages.
+      onLine: messagesOf(log, { onMessage: (message) => server.fromServer(message) }),
       onOverflow: () => events.emit('server_line_too_long', { limit_bytes: maxLineBytes }),
       onSkipped: (ends) => server.skipped(ends),
     })
-    const stderr = new LineReader(
-      {
-        onLine: (line) => onLine(line.toString('utf8')),
-        onOverflow: () => undefined,
-        onSkipped: (ends) => onLine(`${ends.toString('utf8')} (cut)`),
-      },
-      maxLogLineBytes,
-    )
+    const stderr = logLineReader(onLine)
     let stream: Attachment | undefined
     let isPaused = false
     const onStdout = (chunk: Buffer): void => {

@@ -1,0 +1,284 @@
+/**
+ * Conversations with the server that have begun with `initialize` and are not in use yet: the server is still starting, or
+ * its client went away before it had used the conversation.
+ *
+ * A client that gives up waiting, as a health check does, never ends or multiplies a process that is starting: the process
+ * stays, and the next client with the same `initialize` continues with it. Bounded in number; an unused one ends when idle.
+ * Source: MCP 2025-11-25, lifecycle.
+ */
+import {
+  errorMessage,
+  JsonObject,
+  type Message,
+  rawErrorMessage,
+  requestMessage,
+  resultMessage,
+  scanMessage,
+  sessionVersions,
+} from '../../mcp/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { OpenLink, ServerLink } from '../eras/link.ts'
+import { maxIntroductionBytes } from '../eras/probe.ts'
+import { linkOver } from '../eras/requester.ts'
+
+/** Unused conversations that stay open once the server has answered. */
+const maxAnswered = 2
+/** Unused conversations whose server may go on starting. */
+const maxStarting = 8
+
+type OnMessage = (message: Message) => void
+
+/** True when a conversation that began with the params `other` can stand in for one with the params `wanted`. */
+export type IsSame = (other: Buffer, wanted: Buffer) => boolean
+
+/** What the server answered to `initialize`. */
+export interface InitializeAnswer {
+  readonly answer: Message
+  readonly opensSession: boolean
+  /** The conversation of a server that opens no session, unless a client has it. */
+  readonly opening?: Opening | undefined
+}
+
+export class Openings {
+  /** Begins a conversation that does not concern this class. */
+  readonly take: OpenLink
+  readonly #now: () => number
+  /** Conversations that wait for the answer to `initialize`, with or without a client. */
+  readonly #pending = new Set<Opening>()
+  /** Conversations without a client, oldest first. */
+  readonly #unused = new Set<Opening>()
+  /** The latest result of `initialize`. */
+  #latest: Message | undefined
+
+  constructor(take: OpenLink, now: () => number) {
+    this.take = take
+    this.#now = now
+  }
+
+  /** True while a conversation that was answered waits for a client. */
+  get hasUnused(): boolean {
+    return [...this.#unused].some(({ answer }) => answer !== undefined)
+  }
+
+  /**
+   * A conversation for one client. The first message decides: an `initialize` continues an unused conversation that
+   * `isSame` accepts, everything else gets a new one. Default: the params of both are equal.
+   */
+  link(onMessage: OnMessage, isSame: IsSame = isEqual): ServerLink {
+    return new OpeningLink(
+      {
+        claim: (initialize) => this.#claim(initialize, isSame),
+        release: (opening) => this.#release(opening),
+        take: this.take,
+      },
+      onMessage,
+    )
+  }
+
+  /**
+   * Finds out how the server answers `initialize`: from an earlier answer, or from a conversation that is being opened.
+   * Without either it opens one with `params`, which the next client may use. Rejects when the server ends first.
+   */
+  async introduce(params: Buffer): Promise<InitializeAnswer> {
+    if (this.#latest) return { answer: this.#latest, opensSession: true }
+    for (const other of this.#pending) {
+      const answer = await other.answered
+      if (answer && opensSession(answer)) return { answer, opensSession: true }
+    }
+    const opening = this.#start('0', params)
+    this.#keep(opening)
+    const answer = await opening.answered
+    if (!answer) throw linkOver(await opening.link.ended)
+    if (opensSession(answer)) return { answer, opensSession: true }
+    return { answer, opensSession: false, opening: this.#unused.delete(opening) ? opening : undefined }
+  }
+
+  #claim({ id = '0', params }: Message, isSame: IsSame): Opening {
+    const wanted = params ?? Buffer.from('{}')
+    for (const opening of this.#unused) {
+      if (!isSame(opening.params, wanted)) continue
+      this.#unused.delete(opening)
+      return opening
+    }
+    return this.#start(id, wanted)
+  }
+
+  #start(id: string, params: Buffer): Opening {
+    const opening = new Opening(this.take, id, params)
+    this.#pending.add(opening)
+    void opening.answered.then((answer) => {
+      this.#pending.delete(opening)
+      if (answer && opensSession(answer)) this.#latest = answer
+    })
+    void opening.link.ended.then(() => this.#unused.delete(opening))
+    return opening
+  }
+
+  #release(opening: Opening): void {
+    opening.onMessage = undefined
+    if (opening.answer && !opensSession(opening.answer)) void opening.link.close()
+    else this.#keep(opening)
+  }
+
+  #keep(opening: Opening): void {
+    opening.usedAt = this.#now()
+    this.#unused.add(opening)
+    const all = [...this.#unused]
+    const answered = all.filter(({ answer }) => answer)
+    const starting = all.filter(({ answer }) => !answer)
+    const excess = [
+      ...answered.slice(0, Math.max(0, answered.length - maxAnswered)),
+      ...starting.slice(0, Math.max(0, starting.length - maxStarting)),
+    ]
+    for (const one of excess) this.#drop(one)
+  }
+
+  #drop(opening: Opening): void {
+    this.#unused.delete(opening)
+    void opening.link.close()
+  }
+
+  /** Ends unused conversations that were last in use before `before`, but none whose server is still starting. */
+  evict(before: number): void {
+    for (const opening of this.#unused) if (opening.answer && opening.usedAt <= before) this.#drop(opening)
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.#unused]
+    this.#unused.clear()
+    await Promise.all(all.map(({ link }) => link.close()))
+  }
+}
+
+/** True for a result that names a revision of the session era. */
+function opensSession({ result }: Message): boolean {
+  if (!result || result.length > maxIntroductionBytes) return false
+  return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
+}
+
+function isEqual(other: Buffer, wanted: Buffer): boolean {
+  return other.equals(wanted)
+}
+
+/** One conversation whose `initialize` was sent. */
+class Opening {
+  readonly params: Buffer
+  readonly link: ServerLink
+  /** Resolves with the response, or undefined when the conversation ends first. */
+  readonly answered: Promise<Message | undefined>
+  answer: Message | undefined
+  /** Gets everything after the response; undefined: there is no client. */
+  onMessage: OnMessage | undefined
+  usedAt = 0
+  readonly #answered = Promise.withResolvers<Message | undefined>()
+
+  constructor(take: OpenLink, id: string, params: Buffer) {
+    this.params = params
+    this.answered = this.#answered.promise
+    this.link = take((message) => this.#receive(message))
+    void this.link.ended.then(() => this.#answered.resolve(undefined))
+    this.link.send(requestMessage(id, 'initialize', params))
+  }
+
+  /** Passes the conversation on to one that sends no `initialize`. */
+  adopt(onMessage: OnMessage): ServerLink {
+    this.onMessage = onMessage
+    return this.link
+  }
+
+  #receive(message: Message): void {
+    // Only `initialize` can be meant, whatever id the response carries.
+    if (this.answer === undefined && message.method === '') {
+      this.answer = message
+      this.#answered.resolve(message)
+    } else if (this.onMessage) this.onMessage(message)
+    else if (message.kind === 'request') this.#respond(message)
+  }
+
+  /** Answers a server that asks before it has a client. */
+  #respond({ id, method }: Message): void {
+    this.link.send(
+      method === 'ping'
+        ? resultMessage(id ?? 'null', '{}')
+        : errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')),
+    )
+  }
+
+  /** Sends the response of the server to a client that knows its `initialize` by this id. */
+  async serve(id: string, onMessage: OnMessage): Promise<void> {
+    this.onMessage = onMessage
+    const answer = await this.answered
+    // The client may have left, and another may be served by now.
+    if (!answer || this.onMessage !== onMessage) return
+    const { result, error } = answer
+    const isOwn = answer.id === id
+    const bytes = result ? resultMessage(id, result) : rawErrorMessage(id, error ?? internal)
+    onMessage(isOwn ? answer : scanMessage(bytes))
+  }
+}
+
+const internal = '{"code":-32603,"message":"Internal error"}'
+
+const cancelled = 'notifications/cancelled'
+
+interface OpeningOwner {
+  readonly claim: (initialize: Message) => Opening
+  readonly release: (opening: Opening) => void
+  readonly take: OpenLink
+}
+
+/** The link of one client. */
+class OpeningLink implements ServerLink {
+  readonly ended: Promise<string>
+  readonly #owner: OpeningOwner
+  readonly #onMessage: OnMessage
+  readonly #ended = Promise.withResolvers<string>()
+  #link: ServerLink | undefined
+  /** Set as long as nothing but `initialize` was sent. */
+  #opening: Opening | undefined
+  #isClosed = false
+
+  constructor(owner: OpeningOwner, onMessage: OnMessage) {
+    this.#owner = owner
+    this.#onMessage = onMessage
+    this.ended = this.#ended.promise
+  }
+
+  send(bytes: Buffer): void {
+    // The client has left: an answer to a question of the server is of no use any more.
+    if (this.#isClosed) return
+    if (!this.#link) return this.#begin(bytes)
+    // A server that is starting would read it first, and `initialize` cannot be cancelled.
+    if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
+    this.#opening = undefined
+    this.#link.send(bytes)
+  }
+
+  #begin(bytes: Buffer): void {
+    const message = scanMessage(bytes)
+    try {
+      if (message.method === 'initialize' && message.id !== undefined) {
+        const opening = this.#owner.claim(message)
+        this.#opening = opening
+        this.#link = opening.link
+        void opening.serve(message.id, this.#onMessage)
+      } else {
+        this.#link = this.#owner.take(this.#onMessage)
+        this.#link.send(bytes)
+      }
+    } catch (error) {
+      this.#isClosed = true
+      this.#ended.resolve('it could not be started')
+      throw error
+    }
+    void this.#link.ended.then((why) => this.#ended.resolve(why))
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#ended.resolve('the client has left')
+    if (this.#opening) this.#owner.release(this.#opening)
+    else await this.#link?.close()
+  }
+}
