@@ -38,8 +38,9 @@ export class AnnouncedChanges {
     this.#backend = backend
     this.#lists = lists
     const fields = { backend: backend.name, notification: 'list_changed' }
-    const onPaced = (isPaced: boolean) => events.emit('changes_paced', { ...fields, resolved: !isPaced })
-    this.#pacer = new ChangePacer({ pace, clock, onPaced })
+    const onChange = (state: 'paced' | 'quiet') =>
+      events.emit('changes_paced', { ...fields, resolved: state === 'quiet' })
+    this.#pacer = new ChangePacer({ pace, clock, onChange })
   }
 
   /**

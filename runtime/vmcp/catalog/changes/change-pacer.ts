@@ -21,8 +21,8 @@ export interface Pace {
 export interface ChangePacerOptions {
   readonly pace: Pace
   readonly clock?: Clock
-  /** Called with true when changes begin to be reported, and with false when all keys are quiet again. */
-  readonly onPaced: (isPaced: boolean) => void
+  /** Called when the first key reaches `reportFrom`, and again when all keys are quiet. */
+  readonly onChange: (state: 'paced' | 'quiet') => void
 }
 
 interface KeyState {
@@ -48,7 +48,7 @@ export class ChangePacer {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** Calls `apply` now, or once at the end of the pause, in place of an earlier one that still waits. */
+  /** Calls `apply` now, or at the end of the pause. It replaces an earlier call that still waits. */
   announce(key: string, apply: () => void): void {
     const state = this.#use(key)
     if (state.pending) {
@@ -102,7 +102,7 @@ export class ChangePacer {
     state.cancel = this.#clock.after(quietAfterMs, () => this.forget(key))
     if (state.count >= reportFrom && !this.#reported.has(key)) {
       this.#reported.add(key)
-      if (this.#reported.size === 1) this.#options.onPaced(true)
+      if (this.#reported.size === 1) this.#options.onChange('paced')
     }
     apply()
   }
@@ -116,7 +116,7 @@ export class ChangePacer {
   forget(key: string): void {
     this.#keys.get(key)?.cancel?.()
     this.#keys.delete(key)
-    if (this.#reported.delete(key) && this.#reported.size === 0) this.#options.onPaced(false)
+    if (this.#reported.delete(key) && this.#reported.size === 0) this.#options.onChange('quiet')
   }
 
   /** Drops all changes that wait. */

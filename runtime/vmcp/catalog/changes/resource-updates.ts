@@ -42,7 +42,8 @@ export class ResourceUpdates {
     const pacer = new ChangePacer({
       pace,
       clock,
-      onPaced: (isPaced) => events.emit('changes_paced', { backend, notification, resolved: !isPaced }),
+      onChange: (state) =>
+        events.emit('changes_paced', { backend, notification, resolved: state === 'quiet' }),
     })
     this.#pacers.set(backend, pacer)
     return pacer

@@ -102,7 +102,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   stale: (backend) => `see the log of ${backend}; the list is read again on its own`,
   incomplete: (backend) =>
     `report it to the maintainer of ${backend}: clients miss the items of the other pages`,
-  declaration: (backend) => `report it to the maintainer of ${backend}; clients see the list all the same`,
+  declaration: (backend) => `report it to the maintainer of ${backend}; clients still see the list`,
 }
 
 /** Reports defects of the lists of one backend once, and when they are gone. */
@@ -120,11 +120,12 @@ export class ListDefectReports {
   report(defects: readonly ListDefect[]): void {
     const before = this.#open
     this.#open = new Map(defects.map((defect) => [defect.problem, defect]))
-    for (const [problem, defect] of this.#open) if (!before.has(problem)) this.#emit(defect, false)
-    for (const [problem, defect] of before) if (!this.#open.has(problem)) this.#emit(defect, true)
+    for (const [problem, defect] of this.#open) if (!before.has(problem)) this.#emit(defect, 'open')
+    for (const [problem, defect] of before) if (!this.#open.has(problem)) this.#emit(defect, 'resolved')
   }
 
-  #emit({ kind, state, problem, error }: ListDefect, resolved: boolean): void {
+  #emit({ kind, state, problem, error }: ListDefect, change: 'open' | 'resolved'): void {
+    const resolved = change === 'resolved'
     this.#events.emit('list_problem', {
       backend: this.#backend,
       list: listMethod[kind],

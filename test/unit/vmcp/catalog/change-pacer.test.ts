@@ -7,7 +7,7 @@ const pace = { free: 2, firstPauseMs: 100, maxPauseMs: 400, quietMs: 1_000, repo
 function rig() {
   let now = 0
   const timers = new Set<{ at: number; work: () => void }>()
-  const reports: boolean[] = []
+  const reports: string[] = []
   const applied: string[] = []
   const clock = {
     now: () => now,
@@ -17,7 +17,7 @@ function rig() {
       return () => void timers.delete(timer)
     },
   }
-  const pacer = new ChangePacer({ pace, clock, onPaced: (isPaced) => void reports.push(isPaced) })
+  const pacer = new ChangePacer({ pace, clock, onChange: (state) => void reports.push(state) })
   return {
     pacer,
     reports,
@@ -55,15 +55,15 @@ t.test('a backend that announces a change each time: growing pauses, one report,
   t.equal(applied.length, 3)
   move(1)
   t.same(applied.at(-1), 'e@300')
-  t.same(reports, [true])
+  t.same(reports, ['paced'])
   for (let i = 0; i < 10; i++) {
     announce('k', 'f')
     move(400)
   }
   t.equal(applied.length, 14, 'the longest pause')
-  t.same(reports, [true], 'reported once')
+  t.same(reports, ['paced'], 'reported once')
   move(1_000)
-  t.same(reports, [true, false])
+  t.same(reports, ['paced', 'quiet'])
   announce('k', 'g')
   t.equal(applied.at(-1), 'g@5300', 'at once again')
   pacer.close()
