@@ -16,6 +16,8 @@ import type { AggregatedBackend, View, Views } from './views.ts'
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
+  /** Names of the backends that are left out, because their settings cannot be used: they count as down. */
+  readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
   /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
   readonly monitored: boolean
@@ -46,11 +48,11 @@ export class Lookup {
   }
 
   #complete(view: View): Catalog {
-    const { partialFailureMode, monitored } = this.#parts()
+    const { partialFailureMode, monitored, leftOut } = this.#parts()
     if (partialFailureMode === 'fail') {
       const all = monitored ? view.down : [...view.down, ...view.stale]
       const down = all.filter(({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED')
-      if (down.length > 0) throw allUnavailable(down)
+      if (down.length + leftOut.length > 0) throw allUnavailable(down, leftOut)
     }
     return view.catalog
   }
@@ -83,24 +85,27 @@ export class Lookup {
   }
 
   /**
-   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client.
+   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend that was never listed for this client,
+   * or to one that is left out.
    * `named` is a name of the catalog; undefined for URIs, which say nothing of their backend.
    */
   unlisted(client: OperationClient, named: string | undefined): GatehouseError | undefined {
-    const { members, views } = this.#parts()
-    const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
-      if (listings.peek(client) || (named !== undefined && !views.mayOwn(name, named))) return []
-      return [{ name, error: listings.failureOf(client) }]
-    })
-    return owners.length > 0 ? allUnavailable(owners) : undefined
+    const { members, views, leftOut } = this.#parts()
+    const mayOwn = (name: string) => named === undefined || views.mayOwn(name, named)
+    const owners = [...members.values()].flatMap(({ backend: { name }, listings }) =>
+      listings.peek(client) || !mayOwn(name) ? [] : [{ name, error: listings.failureOf(client) }],
+    )
+    const unusable = leftOut.filter(mayOwn)
+    return owners.length + unusable.length > 0 ? allUnavailable(owners, unusable) : undefined
   }
 }
 
-function allUnavailable(down: View['down']): GatehouseError {
+function allUnavailable(down: View['down'], leftOut: readonly string[]): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
   const cause = errors.find(isSignInNeeded) ?? errors[0]
-  return unavailable(down.map(({ name }) => name).sort(), {
+  return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
+    leftOut,
     hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
   })
 }
