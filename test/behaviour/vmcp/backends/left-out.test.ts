@@ -287,6 +287,26 @@ t.test('a broken setting for a backend that does not exist leaves nothing out', 
   t.equal(body.backends?.length, 2)
 })
 
+t.test('an embedded authorization server without the provider that a strategy names', async (t) => {
+  const upstreamTokens = { providers: ['corp'], get: async () => undefined }
+  const inject = (providerName: string) =>
+    fileOf({ strategy: { type: 'upstream_inject', upstreamInject: { providerName } } })
+  const vmcp = await start(t, inject('crop'), { upstreamTokens })
+  t.equal(await readiness(vmcp), 503)
+  t.match((await stateless(vmcp.url, 'tools/list')).response, unavailable)
+  t.match(vmcp.view.backends()[0], { excluded: [/crop/] })
+  t.equal(await readiness(await start(t, inject('corp'), { upstreamTokens })), 200)
+})
+
+t.test('a backend of the deprecated transport is left out like any other', async (t) => {
+  const vmcp = await start(t, fileOf({ bad: { transport: 'sse' }, strategy: unset, mode: 'best_effort' }))
+  const session = await openSession(vmcp.url)
+  t.match((await session.request('tools/call', { name: 'bad_echo' })).response, unavailable)
+  const stdio = fileOf({ bad: { transport: 'stdio' }, mode: 'best_effort' })
+  vmcp.reload(stdio.config, { excluded: stdio.excluded })
+  t.match((await session.request('tools/call', { name: 'bad_echo' })).response, unavailable)
+})
+
 t.test('a backend that is down beside one that is left out: the error names both', async (t) => {
   const more = { operational: { failureHandling: { unhealthyThreshold: 1 } } }
   const file = fileOf({ strategy: unset, more: { ...more } })
