@@ -32,7 +32,8 @@ const seed = given === undefined ? 20_261_126 : Math.floor(Math.random() * 2 ** 
 const groupSize = 8
 /** Requests that one backend gets from one virtual server, all checks and repetitions included. */
 const maxRequests = 300
-const settleMs = 8_000
+/** Only for failures: what is right is found at once, or as soon as a busy machine lets it. */
+const settleMs = 20_000
 
 const server = await startOddServer()
 t.teardown(() => server.close())
@@ -157,7 +158,7 @@ const operational = (partialFailureMode: string, slow: readonly string[]) => ({
     failureHandling: {
       partialFailureMode,
       healthCheckInterval: '1h',
-      healthCheckTimeout: '5s',
+      healthCheckTimeout: '0s',
       unhealthyThreshold: 1,
     },
   },
@@ -305,7 +306,7 @@ t.test('best_effort: lists that never come', async (t) => {
 
 t.test('fail: the error names the backend and the list', (t) =>
   inTurns(
-    singles.filter((_, i) => given !== undefined || i % 4 === 0),
+    singles.filter((_, i) => given !== undefined || i % 6 === 0),
     (one, i) => checkFail(t, one, eras[i % 2] ?? 'session'),
   ),
 )

@@ -173,7 +173,7 @@ function resultOf(backend: string, { method, cursor }: OddExchange): string | un
 
 function sessionReply(backend: string, exchange: OddExchange): OddReply {
   const { http, method, id } = exchange
-  if (http === 'GET') return { status: 200, headers: streamType, body: ': open\n\n', fate: 'open' }
+  if (http === 'GET') return { status: 200, headers: { ...streamType }, body: ': open\n\n', fate: 'open' }
   if (http !== 'POST' || id === undefined || method === '')
     return { status: http === 'DELETE' ? 200 : 202, headers: {}, body: '', fate: 'whole' }
   if (method !== 'initialize') return responseOf(id, resultOf(backend, exchange))
@@ -197,7 +197,7 @@ function statelessReply(backend: string, exchange: OddExchange): OddReply {
   }
   if (method === 'subscriptions/listen') {
     const acknowledged = '{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}'
-    return { status: 200, headers: streamType, body: `data: ${acknowledged}\n\n`, fate: 'open' }
+    return { status: 200, headers: { ...streamType }, body: `data: ${acknowledged}\n\n`, fate: 'open' }
   }
   const found =
     method === 'server/discover'

@@ -25,7 +25,7 @@ const body = (name: string, make: (text: string, id: string) => string | Buffer)
     reply.body = make(text(reply), id)
   })
 const status = (code: number, headers: Record<string, string> = {}): Shape =>
-  shape(`HTTP ${code}`, (reply) => Object.assign(reply, { status: code, headers, body: '' }))
+  shape(`HTTP ${code}`, (reply) => Object.assign(reply, { status: code, headers: { ...headers }, body: '' }))
 const rpcError = (error: string): Shape =>
   body(`error ${error}`, (_, id) => `{"jsonrpc":"2.0","id":${id},"error":${error}}`)
 const result = (json: string): Shape =>
@@ -37,7 +37,12 @@ const typed = (name: string, type: string | undefined): Shape =>
   })
 const stream = (name: string, make: (text: string) => string, fate: OddReply['fate'] = 'whole'): Shape =>
   shape(`stream: ${name}`, (reply) =>
-    Object.assign(reply, { status: 200, headers: streamType, body: make(text(reply)), fate }),
+    Object.assign(reply, {
+      status: 200,
+      headers: { ...reply.headers, ...streamType },
+      body: make(text(reply)),
+      fate,
+    }),
   )
 const event = (message: string): string => `data: ${message}\n\n`
 const withoutId = (json: string): string => json.replace(/"id":[^,]*,/, '')
@@ -252,7 +257,7 @@ export const cursorOddities: readonly BackendOddity[] = listKinds.flatMap((kind)
   }),
 ])
 
-/** A capability that is declared wrongly, of a backend whose lists work. */
+/** A capability that is declared wrongly, of a backend whose lists work. What is not declared may fail unreported. */
 export const capabilityOddities: readonly BackendOddity[] = [
   ...(['tools', 'prompts', 'resources'] as const).flatMap((kind) =>
     ['true', '[]', 'null', '"yes"', '5', '{"listChanged":"yes"}', undefined].map((json) =>
@@ -285,7 +290,7 @@ export const capabilityOddities: readonly BackendOddity[] = [
     body('instructions 5', (json) => json.replace('"serverInfo"', '"instructions":5,"serverInfo"')),
     false,
   ),
-]
+].map((oddity) => ({ ...oddity, isQuiet: true }))
 
 const other = (
   name: string,
