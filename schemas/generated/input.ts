@@ -867,7 +867,7 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
 }
 
 export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
-  readonly aggregation: Aggregation
+  readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode

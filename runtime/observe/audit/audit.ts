@@ -8,7 +8,8 @@
  * Source: docs/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
-import { openSync } from 'node:fs'
+import { accessSync, constants, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Audit, AuditEventType } from '../../../schemas/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
@@ -309,6 +310,21 @@ interface Sink extends LineStream {
 let standardOutput: LineFile | undefined
 const standardOutputWatches = new Set<LineWatch>()
 
+const unwritable = 'audit.logFile: the file cannot be opened for appending'
+
+/** What keeps the audit log from being opened, one line; does not create the file. */
+export function auditViolations({ enabled, logFile = '' }: Partial<Audit> = {}): readonly string[] {
+  if (!enabled || logFile === '') return []
+  try {
+    const found = statSync(logFile, { throwIfNoEntry: false })
+    if (found?.isDirectory()) return [unwritable]
+    accessSync(found ? logFile : dirname(logFile), constants.W_OK)
+    return []
+  } catch {
+    return [unwritable]
+  }
+}
+
 function openSink(logFile: string | undefined, watch: LineWatch): Sink {
   if (logFile === undefined || logFile === '') {
     standardOutput ??= makeLineFile(1, {
@@ -327,7 +343,7 @@ function openSink(logFile: string | undefined, watch: LineWatch): Sink {
     return makeLineFile(openSync(logFile, 'a', 0o600), watch)
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'audit.logFile: the file cannot be opened for appending',
+      detail: unwritable,
       cause,
     })
   }

@@ -63,7 +63,7 @@ export const eventTable: EventTable = {
   },
   backend_call_failed: { message: 'a request to a backend failed', level: 'warn' },
   backend_excluded: {
-    message: 'a backend is excluded; the others are served',
+    message: 'a backend is excluded: its settings cannot be used',
     level: 'error',
     condition: ({ backend, problems }) => ({
       id: `backend_excluded/${backend}`,

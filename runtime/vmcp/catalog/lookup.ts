@@ -18,6 +18,8 @@ import type { AggregatedBackend, View, Views } from './views.ts'
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
+  /** Names of the backends that are left out, because their settings cannot be used: they count as down. */
+  readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
   /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
   readonly monitored: boolean
@@ -54,15 +56,15 @@ export class Lookup {
   }
 
   #complete(view: View, list: ItemKind | undefined): Catalog {
-    const { partialFailureMode, monitored } = this.#parts()
+    const { partialFailureMode, monitored, leftOut } = this.#parts()
     if (partialFailureMode !== 'fail') return view.catalog
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(
       ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
     )
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
-    if (down.length + missing.length > 0)
-      throw allUnavailable([...down, ...missing], list && listMethod[list])
+    if (down.length + missing.length + leftOut.length > 0)
+      throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
     return view.catalog
   }
 
@@ -99,22 +101,25 @@ export class Lookup {
 
   /**
    * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend whose lists of these kinds could never be
-   * read for this client. `named` is a name of the catalog; undefined for URIs, which do not tell their backend.
+   * read for this client, or to a left-out backend. `named` is a name of the catalog; undefined for URIs, which do not
+   * name their backend.
    */
   unlisted(
     client: OperationClient,
     named: string | undefined,
     kinds: readonly ItemKind[],
   ): GatehouseError | undefined {
-    const { members, views } = this.#parts()
+    const { members, views, leftOut } = this.#parts()
+    const mayOwn = (name: string) => named === undefined || views.mayOwn(name, named)
     const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
-      if (named !== undefined && !views.mayOwn(name, named)) return []
+      if (!mayOwn(name)) return []
       const listing = listings.peek(client)
       const failed = listing?.defects?.find(({ kind, state }) => state === 'failed' && kinds.includes(kind))
       if (listing && !failed) return []
       return [{ name, error: failed?.error ?? listings.failureOf(client) }]
     })
-    return owners.length > 0 ? allUnavailable(owners) : undefined
+    const unusable = leftOut.filter(mayOwn)
+    return owners.length + unusable.length > 0 ? allUnavailable(owners, { leftOut: unusable }) : undefined
   }
 }
 
@@ -137,12 +142,16 @@ function missingList(
   })
 }
 
-function allUnavailable(down: View['down'], list?: string): GatehouseError {
+function allUnavailable(
+  down: View['down'],
+  { leftOut, list }: { readonly leftOut: readonly string[]; readonly list?: string | undefined },
+): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
   const cause = errors.find(isSignInNeeded) ?? errors[0]
-  return unavailable(down.map(({ name }) => name).sort(), {
+  return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
     list,
+    leftOut,
     hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
   })
 }

@@ -160,8 +160,9 @@ export class EntryCalls {
   }
 
   #backend(name: string): Backend {
-    const member = this.#parts().members.get(name)
-    if (!member?.available()) throw unavailable([name])
+    const { members, leftOut } = this.#parts()
+    const member = members.get(name)
+    if (!member?.available()) throw unavailable([name], { leftOut: leftOut.filter((one) => one === name) })
     return member.backend
   }
 }
