@@ -8,7 +8,7 @@ import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
 import type { LocalObject } from '../local/objects.ts'
 import { settledCluster } from '../dev/settled.ts'
-import { exitCode, print, printError } from '../output.ts'
+import { exitCode, print, printError, printJson } from '../output.ts'
 import { runtimeImage } from '../version.ts'
 import { collect } from './validate.ts'
 import { lastAppliedAnnotation } from '../../../schemas/index.ts'
@@ -52,11 +52,8 @@ async function render(options: Options): Promise<number> {
     (object) => (cluster.parentOf(object) === undefined) === options.status,
   )
   const clean = options.status ? shown.map(declared) : shown.map(desired)
-  print(
-    options.output === 'json'
-      ? JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clean }, undefined, 2)
-      : clean.map((object) => `---\n${writeYaml(object)}`).join(''),
-  )
+  if (options.output === 'json') printJson({ apiVersion: 'v1', kind: 'List', items: clean })
+  else print(clean.map((object) => `---\n${writeYaml(object)}`).join(''))
   return exitCode.ok
 }
 
