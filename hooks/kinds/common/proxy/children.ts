@@ -140,7 +140,7 @@ export function proxyChildren(
   needs.literal('HOME', '/tmp')
   needs.literal('XDG_CONFIG_HOME', '/tmp')
   const target = flags ?? [`--config=${configDirectory}/${proxyFile}`]
-  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, options.owner]
+  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, '--', options.owner]
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
   const generated = template(options, needs, args, restart, front.accountToken)
   const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)

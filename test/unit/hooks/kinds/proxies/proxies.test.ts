@@ -28,6 +28,7 @@ t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
     '--target-uri=http://mcp-files-server.team.svc.cluster.local:8080',
     '--host=0.0.0.0',
     '--port=8080',
+    '--',
     'files',
   ])
   t.equal(w.find('ConfigMap', 'mcp-files-proxy-config'), undefined)
