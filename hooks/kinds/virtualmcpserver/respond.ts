@@ -35,6 +35,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const pods = workloadState(
     context.child('Deployment', names.server),
     desiredWorkload(built.children, 'Deployment', names.server),
+    context.stored,
   )
   const previous = fieldsOf(context.stored['status'])
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
