@@ -99,7 +99,7 @@ export function workloadState(
   if (!object) return undefined
   const status = fieldsOf(object['status'])
   const wasReady = parent === undefined || conditionOf(parent, 'Ready')?.['status'] === 'True'
-  const areCounted = wasReady || isObserved(object)
+  const areCounted = wasReady || isObserved(object) || status['observedGeneration'] === undefined
   const replicas = count(fieldsOf(object['spec'])['replicas'], 1)
   const isCurrent = isObserved(object) && (desired === undefined || isApplied(object, desired))
   return {
