@@ -1308,7 +1308,7 @@ export type MCPServerSpec = {
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** Session affinity of the proxy Service. */
+  /** Session affinity of the Services of the proxy and of the server. With None, requests of one client reach any replica: for stateless servers. */
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
   readonly replicas?: number

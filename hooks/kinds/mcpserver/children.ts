@@ -134,7 +134,10 @@ export function serverChildren(
       ? []
       : [
           service({ name: names.headless, namespace, labels }, { ...target, headless: true }),
-          service({ name: names.server, namespace, labels }, { ...target, sessionAffinity: 'ClientIP' }),
+          service(
+            { name: names.server, namespace, labels },
+            { ...target, sessionAffinity: parent.spec.sessionAffinity },
+          ),
         ]),
     statefulSet(
       { name: names.server, namespace, labels },

@@ -280,3 +280,11 @@ t.test(
     return undefined
   },
 )
+
+t.test('MCPServer: both Services follow sessionAffinity', async (t) => {
+  for (const sessionAffinity of ['ClientIP', 'None', undefined]) {
+    const w = world(server('files', { backendReplicas: 3, sessionAffinity })).settle()
+    for (const name of ['mcp-files-server', 'mcp-files-proxy'])
+      t.match(w.get('Service', name)['spec'], { sessionAffinity: sessionAffinity ?? 'ClientIP' }, name)
+  }
+})
