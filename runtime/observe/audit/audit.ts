@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Audit, AuditEventType } from '../../../schemas/index.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, visibleJson } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { type CallNotes, currentScope } from '../exchange/scope.ts'
 import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
@@ -277,7 +277,8 @@ class AuditLog implements AuditTrail {
       ...rest,
     })
     const recorded = dataJson(data.request, data.response)
-    this.#sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
+    const whole = recorded === '' ? line : `${line.slice(0, -1)},"data":{${recorded}}}`
+    this.#sink.write(`${visibleJson(whole)}\n`)
   }
 
   /** Only as much of a body is read as may be recorded. */

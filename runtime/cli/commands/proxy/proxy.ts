@@ -89,7 +89,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
       'Forwards requests to the MCP server at --target-uri. Can sign in to it (OAuth, bearer token, token exchange),\n' +
         'and can protect its own endpoint with OIDC.',
     )
-    .argument('<SERVER_NAME>', 'name of the proxy')
+    .argument('<SERVER_NAME>', 'name of the proxy; behind -- when a command below has the same name')
     .option('--debug', 'log at debug level')
   addProxyFlags(command)
   addLogFlags(command)
