@@ -63,7 +63,9 @@ export class Lookup {
       ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
     )
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
-    if (down.length + missing.length + leftOut.length > 0)
+    // A left-out backend is unavailable for every request, so the error does not name a list.
+    if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
+    if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
     return view.catalog
   }
