@@ -220,6 +220,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "authCodeLifespan")), duration("30s")), () => lessOrEqual(duration(select(self, "authCodeLifespan")), duration("10m"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
+  "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("0s")), () => lessOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("10m"))),
   "duration(self.refreshTokenLifespan) >= duration('1h') && duration(self.refreshTokenLifespan) <= duration('720h')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "refreshTokenLifespan")), duration("1h")), () => lessOrEqual(duration(select(self, "refreshTokenLifespan")), duration("720h"))),
   "duration(self.timeout) >= duration('1s')": (self) =>

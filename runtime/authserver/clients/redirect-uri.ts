@@ -114,7 +114,10 @@ export function redirectHost(uri: string): string {
  * http(s) URI that does not begin with its origin; it matches nothing.
  */
 export function matchesRedirectUri(requested: string, registered: readonly string[]): boolean {
-  if (/^https?:/i.test(requested) && !(URL.canParse(requested) && beginsWithOrigin(requested, new URL(requested))))
+  if (
+    /^https?:/i.test(requested) &&
+    !(URL.canParse(requested) && beginsWithOrigin(requested, new URL(requested)))
+  )
     return false
   return registered.some((uri) => uri === requested || loopbackEqual(requested, uri))
 }

@@ -208,6 +208,7 @@ function rigConfig(issuer: string, provider: TestProvider, options: RigOptions):
     consent: true,
     accessTokenMs: authServerDefaults.accessTokenMs,
     refreshTokenMs: authServerDefaults.refreshTokenMs,
+    refreshGraceMs: authServerDefaults.refreshGraceMs,
     authCodeMs: authServerDefaults.authCodeMs,
     grantMs: authServerDefaults.grantMs,
     upstreams: options.upstreams?.({ issuer, provider }) ?? [corp(issuer, provider)],

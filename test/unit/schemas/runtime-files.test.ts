@@ -57,6 +57,7 @@ await t.test('runtime files: defaults are filled in', async (t) => {
   t.same(server.config?.tokenLifespans, {
     accessTokenLifespan: '1h',
     refreshTokenLifespan: '168h',
+    refreshTokenGracePeriod: '60s',
     authCodeLifespan: '10m',
   })
   t.same(server.config?.scopesSupported, ['openid', 'profile', 'email', 'offline_access'])
