@@ -25,7 +25,7 @@ export { isGrantRefused, isTransient, OAuthClientError } from './client-error.ts
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect } from './login/callback.ts'
-export { isRefusedClient, refusesClient } from './login/refusal.ts'
+export { isRefusedClient, refusesClient, refusesClientAtLogin } from './login/refusal.ts'
 export { withOffline } from './login/scopes.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'
