@@ -96,7 +96,11 @@ class CloudSts implements CredentialStrategy {
       throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to be signed' })
     }
     const roleArn = this.#roleFor(caller.claims)
-    if (roleArn === undefined) throw new GatehouseError('BACKEND_ROLE_DENIED')
+    if (roleArn === undefined) {
+      throw new GatehouseError('BACKEND_ROLE_DENIED', {
+        detail: 'no role mapping matches this caller, and there is no fallbackRoleArn',
+      })
+    }
     const used = await this.#assume(roleArn, caller, signal)
     this.#used.set(request, used)
     const { accessKeyId = '', secretAccessKey = '', sessionToken = '' } = used.credential

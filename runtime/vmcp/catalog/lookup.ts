@@ -11,6 +11,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { unavailable } from '../health/unavailable.ts'
 import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
+import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
 export interface LookupParts {
@@ -98,11 +99,19 @@ export class Lookup {
 
 function allUnavailable(down: View['down']): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
-  const cause = errors.find(isSignInNeeded) ?? errors[0]
+  const refusals = down.filter(({ error }) => error && isRefusal(error) && !isSignInNeeded(error))
+  const cause = errors.find(isSignInNeeded) ?? refusals[0]?.error ?? errors[0]
+  const needsSignIn = cause !== undefined && isSignInNeeded(cause)
   return unavailable(down.map(({ name }) => name).sort(), {
     cause,
-    hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
+    hint: needsSignIn ? cause.message : undefined,
+    reason: needsSignIn || refusals.length === 0 ? undefined : refusals.map(reasonOf).join('; '),
   })
+}
+
+function reasonOf({ name, error }: View['down'][number]): string {
+  const [prefix, message] = [`backend ${name}: `, error?.message ?? '']
+  return message.startsWith(prefix) ? message : prefix + message
 }
 
 /** Only the user can change this, by signing in again or by connecting the provider. */
