@@ -52,8 +52,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "autoscaling")), () => less(select(select(self, "autoscaling"), "maxReplicas"), 2n), () => not(has(self, "sessionStorage")), () => notEqual(select(select(self, "sessionStorage"), "provider"), "memory")),
   "!has(self.autoscaling) || self.transport != 'stdio'": (self) =>
     or(() => not(has(self, "autoscaling")), () => notEqual(select(self, "transport"), "stdio")),
-  "!has(self.baselineClientScopes) || self.baselineClientScopes.all(s, s in self.scopesSupported)": (self) =>
-    or(() => not(has(self, "baselineClientScopes")), () => all(select(self, "baselineClientScopes"), (s) => isIn(s, select(self, "scopesSupported")))),
   "!has(self.caBundlePath) || (has(self.type) && self.type == 'entry')": (self) =>
     or(() => not(has(self, "caBundlePath")), () => and(() => has(self, "type"), () => equal(select(self, "type"), "entry"))),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>

@@ -1,4 +1,5 @@
 /** `gatehouse proxy` as a process: what it prints, its exit codes, signals, help. */
+import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -162,7 +163,18 @@ await t.test('command: a login is walked through, and one that fails ends with c
 
   const stopped = startGatehouse([...args, 'demo'])
   await stopped.waitFor(/Waiting for OAuth callback/)
-  t.equal(await stopped.interrupt(), 1, 'a signal during the login')
+  t.equal(await stopped.interrupt(), 130, 'a signal during the login')
+  for (const line of [
+    [...args, 'demo'],
+    ['proxy', 'stdio', ...args.slice(3), `${target.url}/mcp`],
+  ]) {
+    const ended = startGatehouse(line)
+    await ended.waitFor(/Waiting for OAuth callback/)
+    const exited = once(ended.child, 'exit')
+    ended.child.kill('SIGTERM')
+    const [code]: unknown[] = await exited
+    t.equal(code, 143, line.slice(0, 2).join(' '))
+  }
 })
 
 await t.test('command: the browser is opened without a shell', async (t) => {

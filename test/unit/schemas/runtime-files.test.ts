@@ -123,9 +123,6 @@ await t.test('authserver: rules of the file', async (t) => {
       .violations,
     [],
   )
-  t.match(says('authserver', 'baselineClientScopes', ['admin']), /^baselineClientScopes: every one of/)
-  t.equal(says('authserver', 'baselineClientScopes', ['openid']), '')
-  t.match(says('authserver', 'primaryUpstreamProvider', 'other'), /^primaryUpstreamProvider: /)
   t.match(says('authserver', 'storage', { type: 'redis' }), /^storage\.redis: redis must be set exactly/)
   t.equal(says('authserver', 'storage', { type: 'redis', redis: { addr: 'r:6379', passwordEnv: 'P' } }), '')
   t.match(
