@@ -58,15 +58,6 @@ export class OAuthClientError extends GatehouseError {
   }
 }
 
-/** True when the error says that the presented grant or token is no good, so that only a new login helps. */
-export function isGrantRefused(error: unknown): boolean {
-  return (
-    error instanceof OAuthClientError &&
-    error.kind === 'refused' &&
-    (error.error === 'invalid_grant' || error.error === 'invalid_token')
-  )
-}
-
 /** True when the same call may succeed later without anybody changing anything. */
 export function isTransient(error: unknown): boolean {
   return error instanceof OAuthClientError && error.kind === 'unreachable'
