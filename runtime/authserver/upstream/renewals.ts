@@ -52,19 +52,27 @@ export class Renewals {
     this.#parts = parts
   }
 
-  /** The row as it is, or renewed when its end is near. Rejects with Gone, or with AUTH_UNAVAILABLE. */
-  async fresh(sessionId: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+  /**
+   * The row as it is, or renewed when its end is near or its access token was refused. Rejects with Gone, or with
+   * AUTH_UNAVAILABLE.
+   */
+  async fresh(
+    sessionId: string,
+    row: StoredRow,
+    upstream: Upstream,
+    { isRefused }: { readonly isRefused: boolean },
+  ): Promise<StoredRow> {
     const { now } = this.#parts
     const id = rowKey(sessionId, upstream.name)
-    if (!isDue(row, now())) return row
-    const usable = isUsable(row, now())
+    if (!isDue(row, now()) && !isRefused) return row
+    const usable = isUsable(row, now()) && !isRefused
     const paused = this.#paused.get(id)
     const isPaused = paused !== undefined && now() < paused.untilMs
     if (usable && (row.refreshToken === undefined || isPaused)) return row
     // Without a usable token a provider that is back must be asked at once; one that refuses us says the same again.
     if (isPaused && isRefusalOfUs(paused.error)) throw paused.error
     try {
-      return await this.#flight(id, row, upstream)
+      return await this.#flight(id, row, upstream, isRefused ? row.accessToken : undefined)
     } catch (error) {
       if (!isPassing(error)) throw error
       this.#paused.set(id, { untilMs: now() + pauseMs, error })
@@ -74,22 +82,28 @@ export class Renewals {
   }
 
   /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
-  #flight(id: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+  #flight(
+    id: string,
+    row: StoredRow,
+    upstream: Upstream,
+    refusedToken: string | undefined,
+  ): Promise<StoredRow> {
     const known = this.#running.get(id)
     if (known) return known
-    const mine = exclusively(this.#parts.state, row, () => this.#renew(id, upstream)).finally(() =>
-      this.#running.delete(id),
+    const mine = exclusively(this.#parts.state, row, () => this.#renew(id, upstream, refusedToken)).finally(
+      () => this.#running.delete(id),
     )
     this.#running.set(id, mine)
     return mine
   }
 
-  async #renew(id: string, upstream: Upstream): Promise<StoredRow> {
+  async #renew(id: string, upstream: Upstream, refusedToken: string | undefined): Promise<StoredRow> {
     const { state, log, emit, now } = this.#parts
     const seen = await state.rows.read(id)
     if (!seen) throw new Gone()
     // Another replica was faster.
-    if (!isDue(seen.value, now())) return seen.value
+    const isRefused = seen.value.accessToken === refusedToken
+    if (!isDue(seen.value, now()) && !isRefused) return seen.value
     const { userId, clientId } = seen.value
     let tokens: UpstreamTokensRecord
     try {
@@ -97,6 +111,8 @@ export class Renewals {
     } catch (error) {
       log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
+      // A backend that refuses a token before its end may be wrong: without a refresh token nothing is lost by keeping it.
+      if (isRefused && seen.value.refreshToken === undefined) throw new Gone(error, false)
       return this.#lost(id, seen, error)
     }
     const next: StoredRow = { ...tokens, userId, clientId }
