@@ -54,19 +54,13 @@ export async function readJson(
   response: Response,
   expected: readonly number[] = [200],
 ): Promise<JsonRecord> {
-  const text = await response.text()
-  const body = parseObject(response, text)
+  // The content type decides nothing: servers send JSON as text/plain or application/octet-stream.
+  const body = jsonFields(await response.text())
   if (!expected.includes(response.status)) throw refusal(what, response, body)
   if (body === undefined) throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
   // Some servers report an error with status 200.
   if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
   return body
-}
-
-function parseObject(response: Response, text: string): JsonRecord | undefined {
-  const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
-  return jsonFields(text)
 }
 
 function refusal(what: string, response: Response, body: JsonRecord | undefined): OAuthClientError {
@@ -107,12 +101,12 @@ function retryAfter(response: Response): number | undefined {
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
 }
 
-/** A member that must be a non-empty string when present. */
+/** A member that must be a string when present. Servers send null and '' for what they do not have. */
 export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
-  if (value === undefined || value === null) return undefined
-  if (typeof value === 'string' && value !== '') return value
-  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a non-empty string`)
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value === 'string') return value
+  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a string`)
 }
 
 export function requiredString(what: string, body: JsonRecord, name: string): string {

@@ -46,6 +46,7 @@ export {
   conventionalServer,
   discoverServer,
   fetchServerMetadata,
+  missingEndpoint,
   type ServerMetadata,
   supportsS256,
   typedServer,

@@ -296,6 +296,7 @@ export class TargetLogin implements TokenSource {
   /** `url` is as clients name it; a target with a path of its own has one endpoint. */
   async #signIn(url: string, challenge: Challenge | undefined, scopes?: readonly string[]): Promise<void> {
     const parts = this.#parts
+    const skipped: string[] = []
     try {
       const found = await locate({
         settings: parts.settings,
@@ -304,6 +305,7 @@ export class TargetLogin implements TokenSource {
         challenge,
         fetch: parts.fetch,
         signal: parts.signal,
+        onSkipped: (where, reason) => void skipped.push(`${reason} at ${where}`),
       })
       const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
       const signedIn = await signIn(located, parts)
@@ -312,7 +314,7 @@ export class TargetLogin implements TokenSource {
       this.#adopt({ located, ...signedIn })
       parts.log.info('signed in to the target')
     } catch (error) {
-      throw this.#fail('the login to the target failed', error)
+      throw this.#fail(['the login to the target failed', ...skipped].join('; '), error)
     }
   }
 

@@ -13,6 +13,7 @@ import {
   isRefusedClient,
   type LoginSecrets,
   makeLoginSecrets,
+  missingEndpoint,
   OAuthClientError,
   type OAuthClient,
   openCallback,
@@ -88,9 +89,7 @@ function authorizationRequest(
   { settings }: SignInParts,
   { state, codeChallenge, nonce }: LoginSecrets,
 ): URL {
-  if (server.authorization_endpoint === undefined) {
-    throw new OAuthClientError('protocol', 'the authorization server has no authorization endpoint')
-  }
+  if (server.authorization_endpoint === undefined) throw missingEndpoint(server, 'authorization_endpoint')
   return authorizationUrl({
     endpoint: server.authorization_endpoint,
     clientId,

@@ -1,7 +1,10 @@
 /** A login whose renewal is refused: it ends, or goes on, by the table of refusals; the endpoint is not asked in vain. */
 import t from 'tap'
-import { makeDispatcher } from '../../../../runtime/net/index.ts'
+import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
 import { makeReadiness } from '../../../../runtime/proxy/readiness.ts'
+import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
+import { runProxy } from '../../../../runtime/proxy/index.ts'
+import { startLoopback } from '../../../helpers/loopback.ts'
 import { startKeptLogins } from '../../../helpers/proxy/kept-login.ts'
 import { tokenRefusals } from '../../../helpers/token-refusals.ts'
 
@@ -75,4 +78,23 @@ await t.test('an authorization server that is away at the start does not cost th
   const next = kept.open()
   await next.start()
   t.equal(await next.token(), 'at-1')
+})
+
+await t.test('a resource document that is no JSON is named when the guessed endpoints fail', async (t) => {
+  const target = await startLoopback(({ path }) => {
+    if (path.startsWith('/.well-known/oauth-protected-resource'))
+      return { headers: { 'content-type': 'text/html' }, body: '<p>welcome</p>' }
+    return path === '/mcp' ? { status: 401, headers: { 'www-authenticate': 'Bearer' } } : { status: 404 }
+  })
+  const config = resolveProxyConfig(
+    'x',
+    { targetUri: target.url, remoteAuth: true, remoteAuthEphemeral: true, remoteAuthCallbackPort: '0' },
+    {},
+  )
+  const proxy = await runProxy(config, { log: silentLog, notify: () => {} })
+  t.teardown(() => Promise.all([proxy.close({ graceMs: 0 }), target.close()]))
+  await t.rejects(proxy.ready, {
+    message:
+      /protected-resource document is not a JSON object \(content type: text\/html\) at http:\S+\/\.well-known/,
+  })
 })
