@@ -7,6 +7,7 @@
 import { jsonFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
+import { wordsOf } from './peer-words.ts'
 
 export type { Fetch }
 
@@ -55,20 +56,31 @@ export async function readJson(
   expected: readonly number[] = [200],
 ): Promise<JsonRecord> {
   // The content type decides nothing: servers send JSON as text/plain or application/octet-stream.
-  const body = jsonFields(await response.text())
-  if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
+  const text = await response.text()
+  const body = jsonFields(text)
+  const words = (): string | undefined => wordsOf(text, body)
+  if (!expected.includes(response.status)) throw refusal(what, response, body, words())
+  if (body === undefined) {
+    throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`, {
+      description: words(),
+    })
+  }
   // Some servers report an error with status 200.
-  if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
+  if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body, words())
   return body
 }
 
-function refusal(what: string, response: Response, body: JsonRecord | undefined): OAuthClientError {
+function refusal(
+  what: string,
+  response: Response,
+  body: JsonRecord | undefined,
+  description: string | undefined,
+): OAuthClientError {
   const { status } = response
   const error = errorCode(body?.['error'])
   const details = {
     error,
-    description: printable(body?.['error_description']),
+    description,
     status,
     retryAfterSec: retryAfter(response),
   }
@@ -88,12 +100,6 @@ function refusal(what: string, response: Response, body: JsonRecord | undefined)
 /** An OAuth error code by its grammar (RFC 6749 appendix A.7), else undefined. */
 function errorCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
-}
-
-/** Text of a peer made fit for one log line. */
-function printable(value: unknown): string | undefined {
-  if (typeof value !== 'string') return undefined
-  return value.replace(/[^\x20-\x7e\xa0-\uffff]/g, ' ').slice(0, 300)
 }
 
 function retryAfter(response: Response): number | undefined {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import { type Loopback, startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
@@ -175,6 +176,35 @@ await t.test('command: a login is walked through, and one that fails ends with c
     const [code]: unknown[] = await exited
     t.equal(code, 143, line.slice(0, 2).join(' '))
   }
+})
+
+await t.test('command: the words of an authorization server that refuses are shown', async (t) => {
+  const idp: Loopback = await startLoopback(({ path }) =>
+    path === '/reg'
+      ? {
+          status: 400,
+          body: { error: 'invalid_redirect_uri', error_description: 'Policy 7\u001b[31m forbids it' },
+        }
+      : {
+          body: {
+            issuer: idp.url,
+            authorization_endpoint: `${idp.url}/auth`,
+            token_endpoint: `${idp.url}/token`,
+            registration_endpoint: `${idp.url}/reg`,
+            code_challenge_methods_supported: ['S256'],
+          },
+        },
+  )
+  t.teardown(() => idp.close())
+  const { code, stderr } = await runGatehouse([
+    ...['proxy', '--target-uri', target.url, '--remote-auth', '--remote-auth-issuer', idp.url],
+    ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral', 'demo'],
+  ])
+  t.equal(code, 3)
+  t.match(
+    stderr,
+    /refused the request: invalid_redirect_uri\nThe authorization server says: Policy 7 \[31m forbids it\n/,
+  )
 })
 
 await t.test('command: the browser is opened without a shell', async (t) => {

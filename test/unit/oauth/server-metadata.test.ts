@@ -117,7 +117,7 @@ await t.test('discoverServer: endpoints and lists that are null, empty or unusab
     })
     const found = await discoverServer(server.url, { fetch })
     t.equal(found.token_endpoint, `${server.url}/t`)
-    t.equal(found.introspection_endpoint, undefined, String(value))
+    t.equal(found.introspection_endpoint, undefined, JSON.stringify(value))
     t.equal(found.registration_endpoint, undefined)
   }
   t.match(missingEndpoint({}, 'token_endpoint').message, /has no token_endpoint/)

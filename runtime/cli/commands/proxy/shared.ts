@@ -3,8 +3,10 @@ import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../../config/index.ts'
 import { networkFailureText, knownFailure } from '../../../net/index.ts'
+import { serverWords } from '../../../oauth/index.ts'
 import type { RootLog } from '../../../observe/index.ts'
 import { exitCode, printError } from '../../output.ts'
+import { forTerminal } from '../../plain-text.ts'
 import { stoppedExitCode } from '../../stop.ts'
 import { collect } from '../validate.ts'
 
@@ -41,6 +43,8 @@ export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): nu
   printError(
     `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${networkError(error)}`,
   )
+  const words = serverWords(error)
+  if (words !== undefined) printError(`The authorization server says: ${forTerminal(words)}`)
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
 }

@@ -37,7 +37,9 @@ await t.test('two processes: 1,000 calls over 50 expirations need no second logi
   for (const login of processes) await login.start()
   for (let expiration = 1; expiration <= 50; expiration++) {
     kept.pass(lifeSec * 1000)
-    const calls = await Promise.all(Array.from({ length: 20 }, (_, index) => processes[index % 2]?.token()))
+    const calls = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => processes[index % 2]?.token()),
+    )
     t.same(new Set(calls), new Set([`at-${expiration}`]))
   }
   t.equal(kept.asked(), 50, 'each token was renewed once')
