@@ -7,7 +7,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { randomBuffer } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
-import { peerWords } from './peer-words.ts'
+import { peerWords } from './refusals/peer-words.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** Random values of one login; keep them until the redirect comes back. */

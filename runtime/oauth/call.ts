@@ -7,7 +7,7 @@
 import { jsonFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
-import { wordsOf } from './peer-words.ts'
+import { wordsOf } from './refusals/peer-words.ts'
 
 export type { Fetch }
 

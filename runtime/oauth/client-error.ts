@@ -24,7 +24,7 @@ const codes = {
 export interface OAuthErrorDetails {
   /** OAuth error code as the server sent it, when it is a legal one. */
   readonly error?: string | undefined
-  /** The server's own words (peer-words.ts). For logs and the operator's terminal only. */
+  /** The server's own words (refusals/peer-words.ts). For logs and the operator's terminal only. */
   readonly description?: string | undefined
   /** HTTP status of the response. */
   readonly status?: number | undefined

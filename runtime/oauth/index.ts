@@ -22,11 +22,14 @@ export { type Challenge, findChallenge, formatChallenge, parseChallenges } from 
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
 export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
-export { endsRefreshToken, isGrantRefused, tokenRefusal, type TokenRefusal } from './token-refusal.ts'
+export {
+  endsRefreshToken,
+  tokenRefusal,
+} from './refusals/token-refusal.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect } from './login/callback.ts'
-export { isRefusedClient, refusesClient, refusesClientAtLogin } from './login/refusal.ts'
+export { isRefusedClient, refusesClientAtLogin } from './login/refusal.ts'
 export { withOffline } from './login/scopes.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'

@@ -2,7 +2,7 @@
  * Renews the stored tokens of a provider ahead of their end: one refresh for each row at a time in this process, and one
  * for each user and provider over all replicas.
  *
- * A refused refresh ends the tokens (oauth/token-refusal.ts); silence of the provider does not: a token that is still
+ * A refused refresh ends the tokens (oauth/refusals/token-refusal.ts); silence of the provider does not: a token that is still
  * valid is used until it ends.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
@@ -35,7 +35,7 @@ const saveTries = 3
 export class Gone extends ModuleError {
   readonly sure: boolean
 
-  constructor(cause?: unknown, sure = true) {
+  constructor(cause?: unknown, { sure = true }: { readonly sure?: boolean } = {}) {
     super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
     this.sure = sure
   }
@@ -112,7 +112,7 @@ export class Renewals {
       log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
       // A backend that refuses a token before its end may be wrong: without a refresh token nothing is lost by keeping it.
-      if (isRefused && seen.value.refreshToken === undefined) throw new Gone(error, false)
+      if (isRefused && seen.value.refreshToken === undefined) throw new Gone(error, { sure: false })
       return this.#lost(id, seen, error)
     }
     const next: StoredRow = { ...tokens, userId, clientId }

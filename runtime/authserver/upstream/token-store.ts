@@ -146,7 +146,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const id = rowKey(sessionId, provider)
     const since = this.#missingSince.get(id) ?? now()
     this.#missingSince.set(id, since)
-    throw new Gone(undefined, now() - since >= completingMs)
+    throw new Gone(undefined, { sure: now() - since >= completingMs })
   }
 
   /** What the caller is told; where nothing works without the token, the grant has ended then. */

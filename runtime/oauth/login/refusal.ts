@@ -21,12 +21,10 @@ const ofClient: ReadonlySet<string> = new Set([
   'unapproved_software_statement',
 ])
 
-/** True for an error that another client of the same server might not get. */
-export function refusesClient(error: unknown): boolean {
-  return error instanceof OAuthClientError && error.error !== undefined && ofClient.has(error.error)
-}
-
-/** As `refusesClient`, for a whole login: servers also blame the request, or answer the client's secret without a code. */
+/**
+ * True for a failed login that another client of the same server might complete. Some servers blame the request, or
+ * refuse the client's secret without a code.
+ */
 export function refusesClientAtLogin(error: unknown): boolean {
   if (!(error instanceof OAuthClientError)) return false
   if (error.error !== undefined) return isClientError(error.error)

@@ -24,15 +24,7 @@ import {
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
 import { locate, scopesOf } from './locate.ts'
-import {
-  isDue,
-  isLoginState,
-  isOver,
-  laterState,
-  type LoginState,
-  persistedName,
-  uriOf,
-} from './login-state.ts'
+import { isDue, isKeptLogin, isOver, laterState, type KeptLogin, persistedName, uriOf } from './kept-login.ts'
 import { renewedClient } from './registration.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
@@ -55,14 +47,14 @@ const longestTimerMs = 86_400_000
 
 export class TargetLogin implements TokenSource {
   readonly #parts: LoginParts
-  #session: LoginState | undefined
+  #session: KeptLogin | undefined
   /** The target was asked and wants nothing. */
   #open = false
   /** An offered login that failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
   /** The login that ended. Another process may sign in again. */
-  #lost: LoginState | undefined
+  #lost: KeptLogin | undefined
   /** A renewal was refused, and the login may still be good. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
@@ -88,7 +80,7 @@ export class TargetLogin implements TokenSource {
   async #start(): Promise<void> {
     const { settings, target, dispatcher, fetch, log } = this.#parts
     const persisted = this.#parts.persisted.read(this.#persistedName())
-    if (isLoginState(persisted) && (await this.#reload(persisted))) return
+    if (isKeptLogin(persisted) && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
     if (settings.required && typed) return this.#signIn(`${target.origin}${target.path ?? '/mcp'}`, undefined)
     const found = await detect(target, dispatcher, fetch)
@@ -106,7 +98,7 @@ export class TargetLogin implements TokenSource {
     return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
   }
 
-  async #reload(persisted: LoginState): Promise<boolean> {
+  async #reload(persisted: KeptLogin): Promise<boolean> {
     this.#take(persisted)
     const session = this.#session
     if (!session || !this.#isDue(session)) return true
@@ -123,7 +115,7 @@ export class TargetLogin implements TokenSource {
   }
 
   /** Uses a persisted login. */
-  #take(persisted: LoginState): void {
+  #take(persisted: KeptLogin): void {
     this.#session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
     this.#lost = undefined
     this.#failure = undefined
@@ -208,11 +200,11 @@ export class TargetLogin implements TokenSource {
   }
 
   /** `isRefused`: the target refuses the access token, so that it is of no use although it has not ended. */
-  #renewOnce(session: LoginState, how: { readonly isRefused: boolean }): Promise<void> {
+  #renewOnce(session: KeptLogin, how: { readonly isRefused: boolean }): Promise<void> {
     return this.#once('renew', () => this.#renew(session, how))
   }
 
-  #renew(session: LoginState, { isRefused }: { readonly isRefused: boolean }): Promise<void> {
+  #renew(session: KeptLogin, { isRefused }: { readonly isRefused: boolean }): Promise<void> {
     const { persisted, signal, now } = this.#parts
     return persisted.exclusively(this.#persistedName(), signal, async () => {
       if (this.#session !== session) return
@@ -227,14 +219,14 @@ export class TargetLogin implements TokenSource {
   }
 
   /** Takes over what another process has renewed since. */
-  #takeNewer(session: LoginState): boolean {
+  #takeNewer(session: KeptLogin): boolean {
     const later = laterState(this.#parts.persisted.read(this.#persistedName()), session)
     if (later) this.#take(later)
     return later !== undefined
   }
 
   /** Throws, unless the access token can be used until it ends, or another process has renewed the login. */
-  #renewalFailed(session: LoginState, error: unknown, isRefused: boolean): void {
+  #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
     const { persisted, settings, log, now } = this.#parts
     // A client of our own that the server no longer knows: the refresh token was bound to it.
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
@@ -255,7 +247,7 @@ export class TargetLogin implements TokenSource {
     throw failure
   }
 
-  async #refresh(session: LoginState): Promise<void> {
+  async #refresh(session: KeptLogin): Promise<void> {
     const { located, tokens } = session
     if (tokens.refreshToken === undefined) {
       throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
@@ -318,7 +310,7 @@ export class TargetLogin implements TokenSource {
     }
   }
 
-  #adopt(signedIn: LoginState): void {
+  #adopt(signedIn: KeptLogin): void {
     const session = { ...signedIn, savedAtMs: this.#parts.now() }
     this.#session = session
     this.#refusal = undefined
@@ -339,7 +331,7 @@ export class TargetLogin implements TokenSource {
   }
 
   /** Failures are tried again for a while; a request that needs the token tries at once, and reports. */
-  async #renewInBackground(session: LoginState, failures = 0, since = this.#parts.now()): Promise<void> {
+  async #renewInBackground(session: KeptLogin, failures = 0, since = this.#parts.now()): Promise<void> {
     const { pace } = this.#parts.settings
     try {
       await this.#renewOnce(session, { isRefused: false })
@@ -355,7 +347,7 @@ export class TargetLogin implements TokenSource {
     this.#timer.unref()
   }
 
-  #isDue(session: LoginState): boolean {
+  #isDue(session: KeptLogin): boolean {
     return isDue(session, this.#parts.now())
   }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
 import { TargetLogin } from '../../../runtime/proxy/login/login.ts'
-import { type LoginState, persistedName } from '../../../runtime/proxy/login/login-state.ts'
+import { type KeptLogin, persistedName } from '../../../runtime/proxy/login/kept-login.ts'
 import { persistInDirectory } from '../../../runtime/proxy/login/persisted.ts'
 import { type PeerResponse, type SeenRequest, startLoopback } from '../loopback.ts'
 
@@ -32,7 +32,7 @@ export interface KeptLogins {
 export interface KeptLoginOptions {
   readonly input?: ProxyInput
   /** Default: ends in an hour. */
-  readonly tokens?: Partial<LoginState['tokens']>
+  readonly tokens?: Partial<KeptLogin['tokens']>
 }
 
 export async function startKeptLogins(
@@ -53,7 +53,7 @@ export async function startKeptLogins(
   if (settings.kind !== 'oauth') throw new Error('there is no login')
   const persisted = persistInDirectory(dir, undefined, silentLog)
   const name = persistedName(target, settings)
-  const state: LoginState = {
+  const state: KeptLogin = {
     located: {
       server: { issuer: peer.url, token_endpoint: `${peer.url}/token` },
       issuer: peer.url,

@@ -3,7 +3,7 @@ import t from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { readAuthorizationCode, refreshGrant, serverWords } from '../../../runtime/oauth/index.ts'
-import { peerWords, wordsOf } from '../../../runtime/oauth/peer-words.ts'
+import { peerWords, wordsOf } from '../../../runtime/oauth/refusals/peer-words.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch()

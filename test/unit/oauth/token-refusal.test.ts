@@ -2,14 +2,10 @@
 import t from 'tap'
 import { credentialFailure } from '../../../runtime/outgoing/failure.ts'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import {
-  endsRefreshToken,
-  refreshGrant,
-  tokenRefusal,
-  type TokenRefusal,
-} from '../../../runtime/oauth/index.ts'
+import { endsRefreshToken, refreshGrant, tokenRefusal } from '../../../runtime/oauth/index.ts'
+import type { TokenRefusal } from '../../../runtime/oauth/refusals/token-refusal.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
-import { tokenRefusals } from '../../helpers/token-refusals.ts'
+import { tokenRefusals } from '../../helpers/outgoing/token-refusals.ts'
 
 const fetch = makeFetch()
 t.teardown(() => fetch.close())

@@ -5,13 +5,13 @@ import {
   clientCredentialsGrant,
   codeGrant,
   introspect,
-  isGrantRefused,
   isTransient,
   jwtBearerGrant,
   type OAuthClient,
   refreshGrant,
   type ServerMetadata,
   tokenExchangeGrant,
+  tokenRefusal,
 } from '../../../runtime/oauth/index.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
@@ -210,7 +210,7 @@ await t.test('errors: a refused grant and an outage are told apart', async (t) =
     () => undefined,
     (error: unknown) => error,
   )
-  t.ok(isGrantRefused(failure))
+  t.equal(tokenRefusal(failure), 'grant')
   t.notOk(isTransient(failure))
 })
 

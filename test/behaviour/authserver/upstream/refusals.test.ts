@@ -4,7 +4,7 @@ import t from 'tap'
 import { type Caller, makeCaller } from '../../../../runtime/net/index.ts'
 import { login, redeem, tokensOf } from '../../../helpers/authserver/authserver.ts'
 import { bearer, type PeerAnswers, startPeer } from '../../../helpers/authserver/oauth2-peer.ts'
-import { tokenRefusals } from '../../../helpers/token-refusals.ts'
+import { tokenRefusals } from '../../../helpers/outgoing/token-refusals.ts'
 
 function callerOf(token: string): Caller {
   const claims = decodeJwt(token)

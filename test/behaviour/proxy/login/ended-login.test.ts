@@ -6,7 +6,7 @@ import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
 import { runProxy } from '../../../../runtime/proxy/index.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import { startKeptLogins } from '../../../helpers/proxy/kept-login.ts'
-import { tokenRefusals } from '../../../helpers/token-refusals.ts'
+import { tokenRefusals } from '../../../helpers/outgoing/token-refusals.ts'
 
 const target = {
   origin: 'http://127.0.0.1:1',

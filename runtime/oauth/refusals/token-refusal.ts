@@ -14,7 +14,7 @@
  * dead token again never helps, and looks like theft to servers that detect reuse.
  * Source: RFC 6749 section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
  */
-import { OAuthClientError } from './client-error.ts'
+import { OAuthClientError } from '../client-error.ts'
 
 export type TokenRefusal = 'temporary' | 'client' | 'grant' | 'request' | 'unclear'
 
@@ -74,9 +74,4 @@ export function tokenRefusal(error: unknown): TokenRefusal | undefined {
 export function endsRefreshToken(error: unknown): boolean {
   const refusal = tokenRefusal(error)
   return refusal === 'grant' || refusal === 'request'
-}
-
-/** True when the error says that the presented grant or token is no good, so that only a new login helps. */
-export function isGrantRefused(error: unknown): boolean {
-  return tokenRefusal(error) === 'grant'
 }

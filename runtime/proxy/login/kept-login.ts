@@ -6,7 +6,7 @@ import type { Located } from './locate.ts'
 import type { LoginClient } from './registration.ts'
 
 /** All that is needed to use and renew a login. */
-export interface LoginState extends LoginClient {
+export interface KeptLogin extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
   /** Unix milliseconds; of two states of one login the later one counts. Absent in files of older versions. */
@@ -16,22 +16,22 @@ export interface LoginState extends LoginClient {
 /** A token is not sent any more when it ends this soon. */
 const marginMs = 10_000
 
-export function isLoginState(value: unknown): value is LoginState {
+export function isKeptLogin(value: unknown): value is KeptLogin {
   return (
     isFields(value) && isFields(value['located']) && isFields(value['client']) && isFields(value['tokens'])
   )
 }
 
 /** The persisted value when it is a later state than this one. */
-export function laterState(value: unknown, than: LoginState): LoginState | undefined {
-  return isLoginState(value) && (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
+export function laterState(value: unknown, than: KeptLogin): KeptLogin | undefined {
+  return isKeptLogin(value) && (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
 }
 
-export function isDue({ tokens }: LoginState, nowMs: number): boolean {
+export function isDue({ tokens }: KeptLogin, nowMs: number): boolean {
   return tokens.expiresAt !== undefined && tokens.expiresAt - marginMs <= nowMs
 }
 
-export function isOver({ tokens }: LoginState, nowMs: number): boolean {
+export function isOver({ tokens }: KeptLogin, nowMs: number): boolean {
   return tokens.expiresAt !== undefined && tokens.expiresAt <= nowMs
 }
 

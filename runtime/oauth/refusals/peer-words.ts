@@ -3,7 +3,7 @@
  * error, the message of another JSON body, or the text of a page. Bounded, on one line, without control and invisible
  * characters. Long runs that look like a token are masked: peers repeat what they were sent.
  */
-import type { JsonRecord } from './call.ts'
+type JsonRecord = Readonly<Record<string, unknown>>
 
 const maxLength = 300
 /** Of a page, so that no pattern walks through a megabyte. */

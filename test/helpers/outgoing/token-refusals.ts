@@ -1,6 +1,6 @@
-/** Refusals that token endpoints of real providers send, and what each says of the grant (runtime/oauth/token-refusal.ts). */
-import type { TokenRefusal } from '../../runtime/oauth/index.ts'
-import type { PeerResponse } from './loopback.ts'
+/** Refusals that token endpoints of real providers send, and what each says of the grant (runtime/oauth/refusals/token-refusal.ts). */
+import type { TokenRefusal } from '../../../runtime/oauth/refusals/token-refusal.ts'
+import type { PeerResponse } from '../loopback.ts'
 
 export interface TokenRefusalRow {
   readonly name: string
