@@ -786,9 +786,10 @@ export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectT
   readonly subjectTokenType?: string
 }
 
-export type TokenLifespans = Omit<filled.TokenLifespans, "accessTokenLifespan" | "refreshTokenLifespan" | "authCodeLifespan"> & {
+export type TokenLifespans = Omit<filled.TokenLifespans, "accessTokenLifespan" | "refreshTokenLifespan" | "refreshTokenGracePeriod" | "authCodeLifespan"> & {
   readonly accessTokenLifespan?: string
   readonly refreshTokenLifespan?: string
+  readonly refreshTokenGracePeriod?: string
   readonly authCodeLifespan?: string
 }
 

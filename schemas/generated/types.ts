@@ -2549,6 +2549,8 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
+  /** How long a rotated refresh token returns the same successor again while the successor is unused, at most 10m; 0s means never. Later reuse revokes the login. */
+  readonly refreshTokenGracePeriod: string
   /** Validity of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string
 }

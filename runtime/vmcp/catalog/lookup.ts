@@ -13,6 +13,7 @@ import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
 import type { ItemKind } from './types.ts'
+import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
 export interface LookupParts {
@@ -149,13 +150,21 @@ function allUnavailable(
   { leftOut, list }: { readonly leftOut: readonly string[]; readonly list?: string | undefined },
 ): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
-  const cause = errors.find(isSignInNeeded) ?? errors[0]
+  const refusals = down.filter(({ error }) => error && isRefusal(error) && !isSignInNeeded(error))
+  const cause = errors.find(isSignInNeeded) ?? refusals[0]?.error ?? errors[0]
+  const needsSignIn = cause !== undefined && isSignInNeeded(cause)
   return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
     list,
     leftOut,
-    hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
+    hint: needsSignIn ? cause.message : undefined,
+    reason: needsSignIn || refusals.length === 0 ? undefined : refusals.map(reasonOf).join('; '),
   })
+}
+
+function reasonOf({ name, error }: View['down'][number]): string {
+  const [prefix, message] = [`backend ${name}: `, error?.message ?? '']
+  return message.startsWith(prefix) ? message : prefix + message
 }
 
 /** Only the user can change this, by signing in again or by connecting the provider. */

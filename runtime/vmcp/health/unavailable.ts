@@ -6,6 +6,8 @@ export interface UnavailableOptions {
   readonly hint?: string | undefined
   /** The list that is missing, such as `prompts/list`; default: the backends as a whole. */
   readonly list?: string | undefined
+  /** Replaces the text when a retry does not help: it names each backend and what has to change. */
+  readonly reason?: string | undefined
   readonly cause?: Error | undefined
   /** Those of the backends that are left out, because their settings cannot be used. */
   readonly leftOut?: readonly string[] | undefined
@@ -13,7 +15,7 @@ export interface UnavailableOptions {
 
 export function unavailable(
   backends: readonly string[],
-  { hint, list, cause, leftOut = [] }: UnavailableOptions = {},
+  { hint, reason, list, cause, leftOut = [] }: UnavailableOptions = {},
 ): GatehouseError {
   const who =
     backends.length === 1 ? `backend ${backends[0] ?? ''} is` : `backends ${backends.join(', ')} are`
@@ -27,7 +29,7 @@ export function unavailable(
         ]
       : [`temporarily unavailable${forList}`, hint ?? 'try again later']
   return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: `${who} ${state.join(': ')}`,
+    detail: reason !== undefined && leftOut.length === 0 ? reason : `${who} ${state.join(': ')}`,
     data: { backends, ...(list === undefined ? {} : { list }) },
     ...(cause ? { cause } : {}),
   })
