@@ -2,6 +2,7 @@
  * Reads what a backend says about itself, from `initialize` or `server/discover`. Unknown members are ignored, wrong
  * types count as absent: a backend's word is never trusted to have a shape.
  */
+import type { BackendSession } from '../pipeline/operation.ts'
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
 
 function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
@@ -32,5 +33,22 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
     logging: record(capabilities['logging']) !== undefined,
     subscribe: record(capabilities['resources'])?.['subscribe'] === true,
     listChanged,
+  }
+}
+
+/** What is known of a server whose session is gone on with: enough to send requests. */
+export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
+  return {
+    protocolVersion,
+    capabilities: {
+      tools: true,
+      resources: true,
+      prompts: true,
+      completions: true,
+      logging,
+      subscribe: true,
+      listChanged: new Set(),
+    },
+    instructions: undefined,
   }
 }

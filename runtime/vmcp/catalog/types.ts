@@ -40,6 +40,8 @@ export interface CatalogEntry {
   readonly mirrored?: readonly MirroredArgument[]
   /** Arguments of a call must pass it (pinning). */
   readonly check?: ArgumentCheck
+  /** True for a tool that its backend calls read-only or idempotent. */
+  readonly repeatable?: boolean
 }
 
 /** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */

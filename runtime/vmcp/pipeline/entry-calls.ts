@@ -90,6 +90,7 @@ export class EntryCalls {
       limit,
       relay: new OperationRelay(operation, { bridges: bridges || client.era === 'session', isRead }),
       headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
+      repeatable: entry.repeatable,
     }
     let outcome: Outcome
     try {

@@ -187,7 +187,7 @@ export class VmcpEngine {
 
   #listChanged(backend: Backend, scope: ConnectionScope): void {
     const listings = this.#fleet.members.get(backend.name)?.listings
-    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope.session.id)
+    if (scope.kind === 'session' && backend.era === 'session') listings?.fork(scope)
     listings?.expire(scope.kind === 'listing' ? scope.key : undefined)
     this.#notifier.notify()
   }
@@ -196,7 +196,7 @@ export class VmcpEngine {
   #mayHaveChanged({ name }: Backend, scope: ConnectionScope): void {
     const listings = this.#fleet.members.get(name)?.listings
     if (scope.kind === 'listing') listings?.expire(scope.key)
-    else if (scope.kind === 'session' && listings?.isForked(scope)) listings.fork(scope.session.id)
+    else if (scope.kind === 'session' && listings?.hasFork(scope)) listings.fork(scope)
     else return
     this.#notifier.notify()
   }

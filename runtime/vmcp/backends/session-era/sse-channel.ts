@@ -9,9 +9,10 @@ import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   headerName,
-  isSessionLost,
+  mayResend,
   protocolError,
   readServerMessage,
+  sessionRefusal,
   type SseEvent,
 } from '../../../mcp/index.ts'
 import {
@@ -23,7 +24,7 @@ import {
   type SendOptions,
   BackendSessionLost,
 } from './channel.ts'
-import { sendToBackend } from '../transport/send.ts'
+import { isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const maxEndpointBytes = 64 * 1024
@@ -58,15 +59,10 @@ export class SseChannel implements BackendChannel {
       rpcMethod: options.method,
       delivery: options.delivery,
     })
-    if (
-      isSessionLost(
-        response.status,
-        { challenged: response.headers['www-authenticate'] !== undefined },
-        response.body,
-      )
-    ) {
+    const { status, headers, body } = response
+    const refusal = sessionRefusal(status, { headers, requestId: options.requestId }, body)
+    if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
       throw new BackendSessionLost()
-    }
     const failure = errorOf(response)
     if (failure) throw failure
   }

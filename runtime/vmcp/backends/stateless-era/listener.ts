@@ -38,6 +38,8 @@ export class StatelessListener {
   readonly #uris = new Set<string>()
   #kinds: ReadonlySet<ListKind> = new Set()
   #current: AbortController | undefined
+  /** The sender of the latest request: its token is the freshest. */
+  #sender: Sender | undefined
   #nextId = 1
   #closed = false
 
@@ -51,8 +53,14 @@ export class StatelessListener {
     void this.#reopen(sender)
   }
 
+  /** The next stream is opened in the name of this sender, which has the same identity. */
+  renew(sender: Sender): void {
+    this.#sender = sender
+  }
+
   /** Resolves when the backend has acknowledged, or could not be asked. */
   addResource(uri: string, sender: Sender): Promise<void> {
+    this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
     this.#uris.add(uri)
     return this.#reopen(sender)
@@ -68,6 +76,7 @@ export class StatelessListener {
   }
 
   #reopen(sender: Sender): Promise<void> {
+    this.renew(sender)
     const before = this.#current
     if (this.#closed) return Promise.resolve()
     if (this.#uris.size === 0 && this.#kinds.size === 0) {
@@ -91,7 +100,7 @@ export class StatelessListener {
     let missed = false
     for (let failures = 0; !signal.aborted; failures++) {
       try {
-        const streamed = await this.#listen(sender, signal, () => {
+        const streamed = await this.#listen(this.#sender ?? sender, signal, () => {
           failures = -1
           settled()
           if (missed) this.#catchUp()
