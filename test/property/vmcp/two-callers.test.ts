@@ -11,11 +11,15 @@ import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
 import t from 'tap'
 import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
-import { startNamedExchange } from '../../helpers/vmcp/named-exchange.ts'
+import { startNamedExchange } from '../../helpers/vmcp/isolation/named-exchange.ts'
 import { startTokenIssuer, type TokenIssuer } from '../../helpers/authserver/token-issuer.ts'
 import { json } from '../../helpers/mcp/raw-backend.ts'
-import { type AsideBackend, type HeldCall, startAsideBackend } from '../../helpers/vmcp/aside-backend.ts'
-import { MarkedClient } from '../../helpers/vmcp/two-callers.ts'
+import {
+  type AsideBackend,
+  type HeldCall,
+  startAsideBackend,
+} from '../../helpers/vmcp/isolation/aside-backend.ts'
+import { MarkedClient } from '../../helpers/vmcp/isolation/two-callers.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const CASES = Number(process.env['FC_RUNS'] ?? 25)

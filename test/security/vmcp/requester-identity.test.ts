@@ -9,8 +9,8 @@ import { startTokenIssuer, type TokenIssuer } from '../../helpers/authserver/tok
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { missingRedis, startRedis } from '../../helpers/redis.ts'
-import { sessionIn, startKeyed, toolsIn } from '../../helpers/vmcp/keyed-backend.ts'
-import { type NamedExchange, startNamedExchange } from '../../helpers/vmcp/named-exchange.ts'
+import { sessionIn, startKeyed, toolsIn } from '../../helpers/vmcp/isolation/keyed-backend.ts'
+import { type NamedExchange, startNamedExchange } from '../../helpers/vmcp/isolation/named-exchange.ts'
 import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(60_000)

@@ -12,7 +12,7 @@ import {
   logMessage,
   type Reply,
   startAsideBackend,
-} from '../../helpers/vmcp/aside-backend.ts'
+} from '../../helpers/vmcp/isolation/aside-backend.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(120_000)

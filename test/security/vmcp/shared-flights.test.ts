@@ -6,8 +6,8 @@ import { startTokenIssuer, type TokenIssuer } from '../../helpers/authserver/tok
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { stateless, statelessRequest } from '../../helpers/mcp/wire.ts'
-import { startKeyed, toolsIn } from '../../helpers/vmcp/keyed-backend.ts'
-import { type NamedExchange, startNamedExchange } from '../../helpers/vmcp/named-exchange.ts'
+import { startKeyed, toolsIn } from '../../helpers/vmcp/isolation/keyed-backend.ts'
+import { type NamedExchange, startNamedExchange } from '../../helpers/vmcp/isolation/named-exchange.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(60_000)

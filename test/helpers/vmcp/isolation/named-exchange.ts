@@ -1,7 +1,7 @@
 /** A token endpoint for tests: the token that it issues says whose token it was exchanged for. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { json } from '../mcp/raw-backend.ts'
+import { json } from '../../mcp/raw-backend.ts'
 
 export interface NamedExchange {
   readonly tokenUrl: string

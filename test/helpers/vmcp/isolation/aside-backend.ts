@@ -4,7 +4,12 @@
  */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { type RawBackend, type RawBackendOptions, startRawBackend, textResult } from '../mcp/raw-backend.ts'
+import {
+  type RawBackend,
+  type RawBackendOptions,
+  startRawBackend,
+  textResult,
+} from '../../mcp/raw-backend.ts'
 
 /** A call that has arrived. */
 export interface HeldCall {

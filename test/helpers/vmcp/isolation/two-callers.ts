@@ -3,7 +3,7 @@
  * look for what reached the wrong caller.
  */
 import { createParser } from 'eventsource-parser'
-import { type RpcMessage, statelessRequest } from '../mcp/wire.ts'
+import { type RpcMessage, statelessRequest } from '../../mcp/wire.ts'
 
 const abilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} }
 

@@ -1,6 +1,11 @@
 /** A backend that shows who asks: its tools are named after the credential, and its calls name their session. */
 import type { Test } from 'tap'
-import { type RawBackend, type RawBackendOptions, startRawBackend, textResult } from '../mcp/raw-backend.ts'
+import {
+  type RawBackend,
+  type RawBackendOptions,
+  startRawBackend,
+  textResult,
+} from '../../mcp/raw-backend.ts'
 
 /** A backend whose tools are named after the key or token that asks, and whose calls name their session. */
 export async function startKeyed(
