@@ -3,7 +3,7 @@
  */
 
 import type { Authenticator } from '../incoming/index.ts'
-import { errorMessage, MessageError } from '../mcp/index.ts'
+import { errorMessage, MessageError, refusalHeaders } from '../mcp/index.ts'
 import { type Log, sendBody, sendProblem, toGatehouseError } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
@@ -34,7 +34,11 @@ export function makeRecover(
       log.warn(whatFailed(failure.code), { failure: failure.code, err: failure.cause })
     if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)
     const id = failure instanceof MessageError ? failure.id : exchange.rpcId
-    sendBody(exchange.res, failure.status, 'application/json', errorMessage(id, failure), failure.headers)
+    const body = errorMessage(id, failure)
+    sendBody(exchange.res, failure.status, 'application/json', body, {
+      ...failure.headers,
+      ...refusalHeaders(failure),
+    })
   }
 }
 

@@ -111,6 +111,11 @@ export const eventTable: EventTable = {
           : undefined,
     }),
   },
+  backend_message_unassigned: {
+    message:
+      'a message of the backend names no request and cannot be assigned to a single client; it is not delivered',
+    level: 'warn',
+  },
   backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },
   lists_failed: {
     message: ({ stale_since }) =>

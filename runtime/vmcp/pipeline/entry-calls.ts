@@ -116,6 +116,7 @@ export class EntryCalls {
         watched: (passage) => this.#watched(operation, backend.name, passage),
       }),
       headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
+      repeatable: entry.repeatable,
     }
     let outcome: Outcome
     try {
