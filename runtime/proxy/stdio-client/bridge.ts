@@ -19,6 +19,7 @@ import {
   MessageError,
   paramsOf,
   requestMessage,
+  scanClientMessage,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -136,7 +137,7 @@ export class RawBridge {
           detail: `Invalid Request: the message is too large (at most ${maxMessageBytes} bytes)`,
         })
       }
-      const message = scanMessage(line)
+      const message = scanClientMessage(line, Infinity)
       if (message.kind === 'notification' && this.#cancel(message)) return
       const era = eraOfMessage(message, this.#era)
       if (message.kind === 'request') {
