@@ -65,11 +65,11 @@ export class ChangePacer {
     state.cancel = this.#clock.after(waitMs, () => this.flush(key))
   }
 
-  /** Applies a change that waits now. */
-  flush(key: string): void {
+  /** Applies a change that waits now, unless the last one was applied less than `minPauseMs` ago. */
+  flush(key: string, minPauseMs = 0): void {
     const state = this.#keys.get(key)
     const pending = state?.pending
-    if (!state || !pending) return
+    if (!state || !pending || this.#clock.now() - state.appliedAt < minPauseMs) return
     state.pending = undefined
     this.#apply(key, state, pending)
   }
