@@ -67,11 +67,13 @@ export class OpenStreams implements CallerStreams {
     stream.end()
   }
 
-  /** Ends what has expired, and every few times what was revoked. Resolves when that is done; never rejects. */
+  /**
+   * Ends what has expired or could not be checked for long, and every few times what was revoked. Resolves when that is
+   * done; never rejects.
+   */
   async look(): Promise<void> {
-    const now = this.#options.now()
-    for (const stream of this.#streams) if (now >= stream.expiresAt) this.#end(stream)
     const { isLive } = this.#options
+    this.#endOverdue()
     if (!isLive || this.#checking || ++this.#looks % looksPerCheck !== 0) return
     this.#checking = true
     try {
@@ -79,6 +81,14 @@ export class OpenStreams implements CallerStreams {
     } finally {
       this.#checking = false
     }
+    this.#endOverdue()
+  }
+
+  #endOverdue(): void {
+    const now = this.#options.now()
+    const checkedSince = this.#options.isLive ? now - maxUncheckedMs : -Infinity
+    for (const stream of this.#streams)
+      if (now >= stream.expiresAt || stream.checkedAt < checkedSince) this.#end(stream)
   }
 
   async #checkGrants(isLive: (caller: Caller) => Promise<boolean>): Promise<void> {
@@ -88,10 +98,8 @@ export class OpenStreams implements CallerStreams {
         .slice(i, i + maxChecks)
         .map(([caller, streams]) => this.#check(isLive, caller, streams))
       // A store that does not answer is not asked about the others.
-      if ((await Promise.all(checks)).includes(false)) break
+      if (!(await Promise.all(checks)).includes(true)) break
     }
-    const before = this.#options.now() - maxUncheckedMs
-    for (const stream of this.#streams) if (stream.checkedAt < before) this.#end(stream)
   }
 
   /** Resolves with false when the grant cannot be checked. */
@@ -106,6 +114,8 @@ export class OpenStreams implements CallerStreams {
       else for (const stream of streams) this.#end(stream)
       return true
     } catch {
+      // The next checks begin with the others: only a part of the store may be down.
+      for (const stream of streams) if (this.#streams.delete(stream)) this.#streams.add(stream)
       return false
     }
   }

@@ -59,7 +59,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
 }
 
 /** What follows a response that the client does not see. */
-type Next = 'redirect' | 'recover' | 'renew' | 'refuse'
+type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream'
 
 /** One request with all the attempts it takes. */
 class Forwarding implements ResponsePolicy {
@@ -107,6 +107,8 @@ class Forwarding implements ResponsePolicy {
       if (this.#next === 'redirect') this.#redirect(aside)
       else if (this.#next === 'renew') await this.#renew(aside)
       else if (this.#next === 'refuse') this.#refuse()
+      else if (this.#next === 'refuse stream')
+        throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'POST, DELETE' } })
       else {
         await this.#recover()
         if (this.#isOver()) return
@@ -210,6 +212,8 @@ class Forwarding implements ResponsePolicy {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)
     else if (session?.initBody && !this.#recovered) return this.#aside('recover')
+    // The session was opened a moment ago and is good: there is no stream in it.
+    else if (this.#recovered && req.method === 'GET') return this.#aside('refuse stream')
     else if (this.#recovered || status !== 404) return this.#aside('refuse')
     return 'show'
   }

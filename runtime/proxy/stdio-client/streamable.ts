@@ -53,6 +53,10 @@ export class StreamableTransport implements BridgeTransport {
   #sessionId: string | undefined
   #version: string | undefined
   #listening: AbortController | undefined
+  /** Outlives sessions: a stream may end together with its session, time and again. */
+  readonly #pace = new StreamPace({
+    onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
+  })
 
   /** The events tell what arrives on the GET stream, and that the session was found lost there. */
   constructor(http: Http, events: TransportEvents) {
@@ -206,20 +210,22 @@ export class StreamableTransport implements BridgeTransport {
 
   async #keepListening(signal: AbortSignal): Promise<void> {
     let position = newPosition()
-    const pace = new StreamPace({
-      onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
-    })
+    let hadStream = false
+    const pace = this.#pace
     signal.addEventListener('abort', () => pace.close(), { once: true })
     for (;;) {
       const from = position.lastEventId
       const response = await this.#get(from, signal)
       if (response.statusCode === 200 && isEventStream(response)) {
+        hadStream = true
         pace.opened()
         await this.#http.readEvents(response, position, signal, async (event) => {
           for (const message of await this.#messagesOf(event)) await this.#events.onMessage(message)
         })
       } else {
         const body = await readBody(response, signal)
+        // The session was opened just now: a first refusal means that there is no such stream.
+        if (!hadStream && response.statusCode < 500 && response.statusCode !== 429) return
         if (
           this.#sessionId !== undefined &&
           sessionRefusal(response.statusCode, { headers: response.headers }, body) === 'lost'

@@ -3,7 +3,8 @@
  * its client went away before it had used the conversation.
  *
  * A client that gives up waiting, as a health check does, never ends or multiplies a process that is starting: the process
- * stays, and the next client with the same `initialize` continues with it. Bounded in number; an unused one ends when idle.
+ * stays, and the next client with the same `initialize` continues with it. Bounded in number; an unused one ends when idle, or
+ * when its server has not started for very long.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {
@@ -25,6 +26,8 @@ import { linkOver } from '../eras/requester.ts'
 const maxAnswered = 2
 /** Unused conversations whose server may go on starting. */
 const maxStarting = 8
+/** After this time, a server that has not answered is not waited for any more. Before, it may be installing a package. */
+const maxStartMs = 10 * 60_000
 
 type OnMessage = (message: Message) => void
 
@@ -49,6 +52,8 @@ export class Openings {
   readonly #unused = new Set<Opening>()
   /** The latest result of `initialize`. */
   #latest: Message | undefined
+  /** Resolves with the first one. */
+  readonly #first = Promise.withResolvers<Message>()
 
   constructor(take: OpenLink, now: () => number) {
     this.take = take
@@ -82,12 +87,12 @@ export class Openings {
   async introduce(params: Buffer): Promise<InitializeAnswer> {
     if (this.#latest) return { answer: this.#latest, opensSession: true }
     for (const other of this.#pending) {
-      const answer = await other.answered
+      const answer = await Promise.race([other.settled, this.#first.promise])
       if (answer && opensSession(answer)) return { answer, opensSession: true }
     }
     const opening = this.#start('0', params)
     this.#keep(opening)
-    const answer = await opening.answered
+    const answer = await Promise.race([opening.answered, this.#first.promise])
     if (!answer) throw linkOver(await opening.link.ended)
     if (opensSession(answer)) return { answer, opensSession: true }
     return { answer, opensSession: false, opening: this.#unused.delete(opening) ? opening : undefined }
@@ -104,11 +109,13 @@ export class Openings {
   }
 
   #start(id: string, params: Buffer): Opening {
-    const opening = new Opening(this.take, id, params)
+    const opening = new Opening(this.take, { id, params, startedAt: this.#now() })
     this.#pending.add(opening)
     void opening.answered.then((answer) => {
       this.#pending.delete(opening)
-      if (answer && opensSession(answer)) this.#latest = answer
+      if (!answer || !opensSession(answer)) return
+      this.#latest = answer
+      this.#first.resolve(answer)
     })
     void opening.link.ended.then(() => this.#unused.delete(opening))
     return opening
@@ -138,9 +145,19 @@ export class Openings {
     void opening.link.close()
   }
 
-  /** Ends unused conversations that were last in use before `before`, but none whose server is still starting. */
+  /**
+   * Ends unused conversations that were last in use before `before`, and those whose server has been starting for very
+   * long.
+   */
   evict(before: number): void {
-    for (const opening of this.#unused) if (opening.answer && opening.usedAt <= before) this.#drop(opening)
+    const startedBefore = this.#now() - maxStartMs
+    for (const opening of this.#pending)
+      if (opening.startedAt <= startedBefore) {
+        this.#pending.delete(opening)
+        opening.giveUp()
+      }
+    for (const opening of this.#unused)
+      if (opening.answer ? opening.usedAt <= before : opening.startedAt <= startedBefore) this.#drop(opening)
   }
 
   async close(): Promise<void> {
@@ -160,21 +177,37 @@ function isEqual(other: Buffer, wanted: Buffer): boolean {
   return other.equals(wanted)
 }
 
+interface OpeningParts {
+  readonly id: string
+  readonly params: Buffer
+  readonly startedAt: number
+}
+
 /** One conversation whose `initialize` was sent. */
 class Opening {
   readonly params: Buffer
+  readonly startedAt: number
   readonly link: ServerLink
   /** Resolves with the response, or undefined when the conversation ends first. */
   readonly answered: Promise<Message | undefined>
+  /** The same; also resolves with undefined when the server is not waited for any more. */
+  readonly settled: Promise<Message | undefined>
+  /** True as long as only `initialize` was sent. */
+  isAlone = true
   answer: Message | undefined
   /** Gets everything after the response; undefined: there is no client. */
   onMessage: OnMessage | undefined
   usedAt = 0
+  readonly #id: string
   readonly #answered = Promise.withResolvers<Message | undefined>()
+  readonly #givenUp = Promise.withResolvers<undefined>()
 
-  constructor(take: OpenLink, id: string, params: Buffer) {
+  constructor(take: OpenLink, { id, params, startedAt }: OpeningParts) {
+    this.#id = id
     this.params = params
+    this.startedAt = startedAt
     this.answered = this.#answered.promise
+    this.settled = Promise.race([this.answered, this.#givenUp.promise])
     this.link = take((message) => this.#receive(message))
     void this.link.ended.then(() => this.#answered.resolve(undefined))
     this.link.send(requestMessage(id, 'initialize', params))
@@ -186,9 +219,14 @@ class Opening {
     return this.link
   }
 
+  giveUp(): void {
+    this.#givenUp.resolve(undefined)
+  }
+
   #receive(message: Message): void {
-    // Only `initialize` can be meant, whatever id the response carries.
-    if (this.answer === undefined && message.method === '') {
+    // Without another request only `initialize` can be meant, whatever id the response carries.
+    const isForInitialize = message.method === '' && (this.isAlone || message.id === this.#id)
+    if (this.answer === undefined && isForInitialize) {
       this.answer = message
       this.#answered.resolve(message)
     } else if (this.onMessage) this.onMessage(message)
@@ -250,6 +288,7 @@ class OpeningLink implements ServerLink {
     if (!this.#link) return this.#begin(bytes)
     // A server that is starting would read it first, and `initialize` cannot be cancelled.
     if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
+    if (this.#opening) this.#opening.isAlone = false
     this.#opening = undefined
     this.#link.send(bytes)
   }

@@ -155,7 +155,7 @@ function refusalText({ error }: Message): string {
 /** Processes of stateless clients are not tied to the name of one. */
 function hasSameCapabilities(other: Buffer, wanted: Buffer): boolean {
   const [one, two] = [new JsonObject(other), new JsonObject(wanted)]
-  return (['protocolVersion', 'capabilities'] as const).every(
+  return (['protocolVersion', 'capabilities', '_meta'] as const).every(
     (name) => one.raw(name)?.toString() === two.raw(name)?.toString(),
   )
 }

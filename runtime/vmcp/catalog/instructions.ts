@@ -1,16 +1,16 @@
 /**
  * The instructions that a client gets when it opens a session or discovers the server. Those of the only backend are passed
- * on as they are. Those of several backends are combined, each below a heading with the name of its backend.
+ * on as they are. Those of several backends are combined, each quoted below a heading with the name of its backend.
  * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
  */
 
-/** Longest instructions of one backend, and of all backends together, in UTF-16 code units. */
+/** Longest instructions of one backend, and of all backends together, in UTF-16 code units, without quotation marks. */
 export const maxInstructions = 16 * 1024
 const maxCombined = 64 * 1024
 
 const heading = '# Instructions of '
 const introduction =
-  'This server combines several MCP servers. The instructions of a server apply to its own tools only.'
+  'This server combines several MCP servers. The quoted instructions of a server apply to its own tools only.'
 
 interface Source {
   readonly backend: string
@@ -31,11 +31,11 @@ export function instructionsOf(
   const parts = [introduction]
   let [length, leftOut] = [introduction.length, 0]
   for (const { backend, text } of texts) {
-    const part = `${heading}${backend}\n\n${withoutHeadings(text)}`
-    if (length + part.length > maxCombined) leftOut++
+    const title = `${heading}${backend}`
+    if (length + title.length + text.length > maxCombined) leftOut++
     else {
-      length += part.length
-      parts.push(part)
+      length += title.length + text.length
+      parts.push(`${title}\n\n${quoted(text)}`)
     }
   }
   if (leftOut > 0) parts.push(`[Left out: the instructions of ${leftOut} more servers]`)
@@ -48,7 +48,12 @@ function shortened(text: string): string {
   return `${text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/u, '')}\n[shortened]`
 }
 
-/** A backend cannot begin a section in the name of another one. */
-function withoutHeadings(text: string): string {
-  return text.replace(/^(?=\s*#\s*instructions of )/gimu, '\\')
+const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/u
+
+/** A Markdown quotation: no line of a backend can look like a heading of the combined text. */
+function quoted(text: string): string {
+  return text
+    .split(lineEnd)
+    .map((line) => (line === '' ? '>' : `> ${line}`))
+    .join('\n')
 }

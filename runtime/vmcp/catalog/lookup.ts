@@ -16,6 +16,9 @@ import type { ItemKind } from './types.ts'
 import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
+/** Time between reads of lists for names that were not found. */
+const minPauseMs = 1_000
+
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
@@ -79,8 +82,12 @@ export class Lookup {
     const found = this.findReady(client, look) ?? look(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#parts()
-    // Backends that do not announce changes may offer something new; asked again at most once a second.
-    for (const { listings } of members.values()) listings.expireUnannounced(client)
+    // Backends that do not announce changes, or whose changes wait, may offer something new; asked again at most once a
+    // second.
+    for (const { listings } of members.values()) {
+      listings.expireUnannounced(client)
+      listings.changes.flush(client.session?.id, minPauseMs)
+    }
     return look(await this.view(client, { waitForFresh: true })) ?? look(views.known(members, client))
   }
 

@@ -3,36 +3,40 @@
  * `resource_link` or an embedded resource of a result.
  *
  * The owner of a link is the client's session, or the caller where clients have no session. Bounded for each owner and
- * overall; the links not used for longest make room. With one backend nothing needs to be remembered.
+ * backend, so that one backend does not push out the links of another, and overall. With one backend of the configuration
+ * nothing needs to be remembered.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../client-codecs/client.ts'
 import type { Operation, OperationClient, Outcome } from '../pipeline/operation.ts'
 
-const maxLinksPerOwner = 1_000
-/** Length of all URIs together. */
-const maxTotalLength = 16 * 1024 * 1024
+const maxLinks = 1_000
+/** Of the links of one backend for one owner, and of all links. Units of `sizeOf`. */
+const maxSize = 256 * 1024
+const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
 /** Methods whose results may have links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
+/** By backend; undefined: callers that cannot be told apart got the URI from different backends. */
+type OwnedLinks = Map<string | undefined, LinkSet>
+
 export class ResourceLinks {
-  /** Backend by URI by owner; undefined: callers that cannot be told apart got the URI from different backends. */
-  readonly #owners = new Map<string, Map<string, string | undefined>>()
-  #length = 0
+  /** The owner used last is last. */
+  readonly #owners = new Map<string, OwnedLinks>()
+  #size = 0
 
   /** The backend that handed out a URI to a client. */
   backendOf(client: OperationClient, uri: string): string | undefined {
     const owner = ownerOf(client)
-    const links = this.#owners.get(owner)
-    if (!links?.has(uri)) return undefined
-    const backend = links.get(uri)
-    links.delete(uri)
-    links.set(uri, backend)
+    const owned = this.#owners.get(owner)
+    const [backend, links] = (owned && linksWith(owned, uri)) ?? []
+    if (!owned || !links) return undefined
+    links.add(uri)
     this.#owners.delete(owner)
-    this.#owners.set(owner, links)
+    this.#owners.set(owner, owned)
     return backend
   }
 
@@ -64,22 +68,28 @@ export class ResourceLinks {
   }
 
   #add(client: OperationClient, backend: string, uri: string): void {
+    // A result may arrive after the end of its session.
+    if (client.session?.over) return
     const owner = ownerOf(client)
-    const links = this.#owners.get(owner) ?? new Map<string, string | undefined>()
+    const owned: OwnedLinks = this.#owners.get(owner) ?? new Map<string | undefined, LinkSet>()
     this.#owners.delete(owner)
-    this.#owners.set(owner, links)
+    this.#owners.set(owner, owned)
+    const known = linksWith(owned, uri)
     // One anonymous caller must not be able to lead the others to another backend.
     const isAmbiguous =
-      isShared(client.caller) && !client.session && links.has(uri) && links.get(uri) !== backend
-    this.#drop(links, uri)
-    links.set(uri, isAmbiguous ? undefined : backend)
-    this.#length += uri.length
-    if (links.size > maxLinksPerOwner) this.#drop(links, links.keys().next().value)
-    while (this.#length > maxTotalLength) this.#forget(this.#owners.keys().next().value ?? '')
+      known !== undefined && isShared(client.caller) && !client.session && known[0] !== backend
+    const giver = isAmbiguous ? undefined : backend
+    if (known) this.#resize(known[1], (links) => links.delete(uri))
+    const links = owned.get(giver) ?? new LinkSet()
+    owned.set(giver, links)
+    this.#resize(links, () => links.add(uri))
+    while (this.#size > maxTotalSize) this.#forget(this.#owners.keys().next().value ?? '')
   }
 
-  #drop(links: Map<string, string | undefined>, uri: string | undefined): void {
-    if (uri !== undefined && links.delete(uri)) this.#length -= uri.length
+  #resize(links: LinkSet, change: (links: LinkSet) => void): void {
+    this.#size -= links.size
+    change(links)
+    this.#size += links.size
   }
 
   endSession(sessionId: string): void {
@@ -87,19 +97,57 @@ export class ResourceLinks {
   }
 
   #forget(owner: string): void {
-    const links = this.#owners.get(owner)
-    if (!links) return
-    for (const uri of links.keys()) this.#length -= uri.length
+    for (const links of this.#owners.get(owner)?.values() ?? []) this.#size -= links.size
     this.#owners.delete(owner)
   }
 
   /** Drops the links of backends that were removed or replaced. */
   forgetBackends(backends: readonly string[]): void {
-    if (backends.length === 0) return
-    for (const links of this.#owners.values())
-      for (const [uri, backend] of links)
-        if (backend !== undefined && backends.includes(backend)) this.#drop(links, uri)
+    for (const owned of this.#owners.values())
+      for (const backend of backends) {
+        this.#size -= owned.get(backend)?.size ?? 0
+        owned.delete(backend)
+      }
   }
+}
+
+/** URIs that one backend handed out to one owner. The links not used for longest make room. */
+class LinkSet {
+  /** The one used last is last. */
+  readonly #uris = new Set<string>()
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  has(uri: string): boolean {
+    return this.#uris.has(uri)
+  }
+
+  add(uri: string): void {
+    this.delete(uri)
+    this.#uris.add(uri)
+    this.#size += sizeOf(uri)
+    for (const oldest of this.#uris) {
+      if (this.#size <= maxSize && this.#uris.size <= maxLinks) return
+      this.delete(oldest)
+    }
+  }
+
+  delete(uri: string): void {
+    if (this.#uris.delete(uri)) this.#size -= sizeOf(uri)
+  }
+}
+
+/** Memory of a link, about: a short one costs more than its text. */
+function sizeOf(uri: string): number {
+  return uri.length + 100
+}
+
+function linksWith(owned: OwnedLinks, uri: string): [string | undefined, LinkSet] | undefined {
+  for (const entry of owned) if (entry[1].has(uri)) return entry
+  return undefined
 }
 
 function ownerOf({ era, session, caller }: OperationClient): string {

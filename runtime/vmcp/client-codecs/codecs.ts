@@ -2,9 +2,8 @@
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../clock.ts'
 import type { Gate } from '../../policy/index.ts'
-import { instructionsOf } from '../catalog/instructions.ts'
 import type { Core } from '../pipeline/core.ts'
-import { instructionsFor } from '../pipeline/instructions.ts'
+import { instructionsFor, instructionsIn } from '../pipeline/instructions.ts'
 import { type Advertise, advertisedBy, everything } from './advertised.ts'
 import type { ClientResponse } from './response.ts'
 import { Listeners } from './stateless-era/listeners.ts'
@@ -79,11 +78,10 @@ export function makeEdges(options: EdgesOptions): Edges {
   const advertise: Advertise = async (client) => {
     if (options.advertise === 'everything')
       return { ...everything, instructions: await instructionsFor(client, core, options.gate()) }
-    const { listings } = await core.view(client, { waitForFresh: true })
-    const isOnly = core.parts.onlyBackend !== undefined
+    const catalog = await core.view(client, { waitForFresh: true })
     return {
-      ...advertisedBy(listings.map(({ server }) => server)),
-      instructions: instructionsOf(listings, { isOnly }),
+      ...advertisedBy(catalog.listings.map(({ server }) => server)),
+      instructions: await instructionsIn(catalog, client, core, options.gate()),
     }
   }
   const protocol = new SessionProtocol({

@@ -21,13 +21,23 @@ const lists: readonly { readonly kind: ItemKind; readonly method: string; readon
   { kind: 'templates', method: 'resources/templates/list', key: 'uriTemplate' },
 ]
 
-/** Never rejects. Without a decision of the policies, there are no instructions. */
+/** Never rejects. */
 export async function instructionsFor(
   client: OperationClient,
   core: Core,
   gate: Gate | undefined,
 ): Promise<string | undefined> {
   const catalog = await atMost(maxWaitMs, core.present(client), () => core.peek(client))
+  return instructionsIn(catalog, client, core, gate)
+}
+
+/** Never rejects. Without a decision of the policies, there are no instructions. */
+export async function instructionsIn(
+  catalog: Catalog,
+  client: OperationClient,
+  core: Core,
+  gate: Gate | undefined,
+): Promise<string | undefined> {
   const isOnly = core.parts.onlyBackend !== undefined
   const { listings } = catalog
   if (!gate || listings.every(({ server }) => server.instructions === undefined))

@@ -6,7 +6,7 @@ import { own } from '../../../schemas/index.ts'
 import type { ListKind } from '../backends/connection.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Core } from '../pipeline/core.ts'
-import { resubscribe } from '../client-codecs/session-era/resubscribe.ts'
+import { Resubscriber } from '../client-codecs/session-era/resubscribe.ts'
 import { clientOf, type SessionLife } from '../client-codecs/session-era/protocol.ts'
 import type { Watcher } from './notifier.ts'
 import type { ServerSession } from '../sessions/session.ts'
@@ -22,12 +22,10 @@ const kindOf: Readonly<Record<string, ListKind>> = {
 const resubscribeMs = 30_000
 
 export function makeSessionLife(core: Core, save: (session: ServerSession) => void): SessionLife {
+  const resubscriber = new Resubscriber()
   return {
     used(session) {
-      if (!session.onLost) {
-        const renewal = (backend: string) => void renew(core, session, backend)
-        session.onLost = renewal
-      }
+      session.onLost ??= (backend) => renew(core, session, backend, resubscriber)
       if (!session.restored) return
       session.restored = false
       // The session comes from another replica: what it is subscribed to is watched from here now.
@@ -68,8 +66,8 @@ export function makeSessionLife(core: Core, save: (session: ServerSession) => vo
 }
 
 /** Subscribes a session again to what it watched at a backend that has forgotten it. */
-function renew(core: Core, session: ServerSession, backend: string): Promise<void> {
-  return resubscribe({
+function renew(core: Core, session: ServerSession, backend: string, resubscriber: Resubscriber): void {
+  resubscriber.lost(`${session.id} ${backend}`, {
     uris: () => [...session.subscriptions].flatMap(([uri, owner]) => (owner === backend ? [uri] : [])),
     subscribe: async (uri, signal) =>
       (await core.subscribe(clientOf(session), uri, signal)).kind === 'result',

@@ -8,6 +8,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
 import { startEverything } from '../../helpers/mcp/everything.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, stream } from '../../helpers/mcp/wire.ts'
 import { type Rig, rpc, type Seen, startRig, startUpstream, type Upstream } from '../../helpers/proxy/rig.ts'
 
@@ -368,3 +369,20 @@ await t.test(
     t.equal(confirmed?.headers['mcp-protocol-version'], '2025-06-18')
   },
 )
+
+t.test('a target that answers GET with 404: the session goes on without a stream', async (t) => {
+  const backend = await startRawBackend({
+    before(req, res) {
+      if (req.method !== 'GET') return false
+      res.writeHead(404).end()
+      return true
+    },
+  })
+  const rig = await startRig(new URL(backend.url).origin)
+  t.teardown(() => Promise.all([rig.close(), backend.close()]))
+  const session = await openSession(`${rig.url}/mcp`)
+  const headers = { 'mcp-session-id': session.id, accept: 'text/event-stream' }
+  t.equal((await fetch(`${rig.url}/mcp`, { headers })).status, 405)
+  const { response } = await session.request('tools/list')
+  t.match(response?.result, { tools: [{ name: 'echo' }] })
+})

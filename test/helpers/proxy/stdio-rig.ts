@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
-import { silentLog } from '../../../runtime/net/index.ts'
+import { type Log, silentLog } from '../../../runtime/net/index.ts'
 import { runStdio } from '../../../runtime/proxy/index.ts'
 import { untyped } from '../untyped.ts'
 
@@ -25,6 +25,7 @@ export interface StdioRigOptions {
   readonly input?: ProxyInput
   readonly drainMs?: number
   readonly signal?: AbortSignal
+  readonly log?: Log
 }
 
 export function startStdio(t: Test, url: string, options: StdioRigOptions = {}): StdioRig {
@@ -44,7 +45,7 @@ export function startStdio(t: Test, url: string, options: StdioRigOptions = {}):
     path: pathname,
     input,
     output,
-    log: silentLog,
+    log: options.log ?? silentLog,
     notify() {},
     drainMs: options.drainMs ?? 5_000,
     signal: options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal,

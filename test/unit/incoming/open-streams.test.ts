@@ -107,6 +107,28 @@ t.test('a check that takes long is not begun again', async (t) => {
   t.same(ended, ['a'])
 })
 
+t.test('a check that is never answered keeps no stream open', async (t) => {
+  const { ended, open, pass, streams } = setup(() => new Promise<boolean>(() => {}))
+  open('a', callerUntil(9_999))
+  const looks = [pass(3)]
+  for (let i = 0; i < 12; i++) looks.push(pass(1))
+  void Promise.all(looks)
+  t.same(ended, ['a'])
+  t.equal(streams.size, 0)
+})
+
+t.test('a grant that cannot be checked does not end the streams of others', async (t) => {
+  const { ended, open, pass } = setup(async ({ subject }) => {
+    if (subject.startsWith('lost')) throw new Error('this part of the store is down')
+    return true
+  })
+  for (let i = 0; i < 40; i++) open(`lost-${i}`, callerUntil(9_999, `lost-${i}`))
+  open('good', callerUntil(9_999, 'good'))
+  await pass(30)
+  t.equal(ended.length, 40)
+  t.notOk(ended.includes('good'))
+})
+
 t.test('close ends all streams', async (t) => {
   const { streams, ended, open } = setup(async () => true)
   open('a', callerUntil(9_999))

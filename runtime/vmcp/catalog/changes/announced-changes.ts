@@ -70,10 +70,13 @@ export class AnnouncedChanges {
     this.#outdated.clear()
   }
 
-  /** Applies changes that wait, for an operation that must not use lists that are known to be out of date. */
-  flush(sessionId: string | undefined): void {
-    if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId))
-    this.#pacer.flush(shared)
+  /**
+   * Applies changes that wait, for an operation that must not use lists that are known to be out of date. Changes stay at
+   * least `minPauseMs` apart.
+   */
+  flush(sessionId: string | undefined, minPauseMs = 0): void {
+    if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)
+    this.#pacer.flush(shared, minPauseMs)
   }
 
   /** Drops changes that wait for a session that has ended. */

@@ -65,18 +65,18 @@ export class ChangePacer {
     state.cancel = this.#clock.after(waitMs, () => this.flush(key))
   }
 
-  /** Applies a change that waits now. */
-  flush(key: string): void {
+  /** Applies a change that waits now, unless the last one was applied less than `minPauseMs` ago. */
+  flush(key: string, minPauseMs = 0): void {
     const state = this.#keys.get(key)
     const pending = state?.pending
-    if (!state || !pending) return
+    if (!state || !pending || this.#clock.now() - state.appliedAt < minPauseMs) return
     state.pending = undefined
     this.#apply(key, state, pending)
   }
 
   /** Applies the changes that wait under keys with this prefix. */
-  flushAll(prefix: string): void {
-    for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.flush(key)
+  flushAll(prefix: string, minPauseMs = 0): void {
+    for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.flush(key, minPauseMs)
   }
 
   /** Drops the keys with this prefix, with the changes that wait. */

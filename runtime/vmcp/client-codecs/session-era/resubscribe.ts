@@ -4,9 +4,18 @@
  * in any case.
  */
 import { setTimeout } from 'node:timers/promises'
+import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
+/** Between losses of a session that was opened again each time. */
+const pace: Pace = {
+  free: 2,
+  firstPauseMs: 1_000,
+  maxPauseMs: 60_000,
+  quietMs: 60_000,
+  reportFrom: Number.POSITIVE_INFINITY,
+}
 
 export interface Resubscription {
   /** What is to be watched, at each attempt. */
@@ -18,8 +27,21 @@ export interface Resubscription {
   readonly over: () => boolean
 }
 
+/**
+ * Subscribes again after each loss, with growing pauses: a backend may lose every session as soon as something is watched
+ * in it.
+ */
+export class Resubscriber {
+  readonly #pacer = new ChangePacer({ pace, onChange: () => {} })
+
+  /** `key` names the session and the backend. A loss that waits is replaced. */
+  lost(key: string, resubscription: Resubscription): void {
+    this.#pacer.announce(key, () => void resubscribe(resubscription))
+  }
+}
+
 /** Never rejects. */
-export async function resubscribe({ uris, subscribe, watched, over }: Resubscription): Promise<void> {
+async function resubscribe({ uris, subscribe, watched, over }: Resubscription): Promise<void> {
   for (const pauseMs of pausesMs) {
     await setTimeout(pauseMs, undefined, { ref: false })
     if (over()) return

@@ -25,7 +25,7 @@ import type { Watcher } from '../../server/notifier.ts'
 import type { Ask, AskReply, OperationClient, ClientSession } from '../../pipeline/operation.ts'
 import { isShared } from '../client.ts'
 import type { VmcpExchange } from '../exchange.ts'
-import { resubscribe } from '../session-era/resubscribe.ts'
+import { Resubscriber } from '../session-era/resubscribe.ts'
 import { acceptsEventStream, beginEventStream, writeBounded } from '../stream.ts'
 const maxListeners = 5_000
 const maxPerCaller = 100
@@ -128,6 +128,7 @@ class Listener implements Watcher {
   readonly #options: ListenersOptions
   readonly #meta: string
   #uris: ReadonlySet<string> = new Set()
+  readonly #resubscriber = new Resubscriber()
   #acknowledged = false
   #waiting: Buffer[] = []
 
@@ -150,7 +151,7 @@ class Listener implements Watcher {
         return res.destroyed
       },
       deliver: (backend, method, params) => this.#deliver(backend, method, params),
-      lost: () => void this.#renew(),
+      lost: (backend) => this.#renew(backend),
       ask: (_request: Ask): Promise<AskReply> => Promise.reject(new GatehouseError('METHOD_NOT_FOUND')),
     }
     this.#client = { ...client, session: this.session }
@@ -176,8 +177,8 @@ class Listener implements Watcher {
     return honoured.flat()
   }
 
-  #renew(): Promise<void> {
-    return resubscribe({
+  #renew(backend: string): void {
+    this.#resubscriber.lost(backend, {
       uris: () => [...this.#uris],
       subscribe: (uri, signal) => this.#options.subscribe(this.#client, uri, signal).then(() => true),
       watched: (uri) => this.#updated(uri, new JsonObject(Buffer.from(JSON.stringify({ uri })))),

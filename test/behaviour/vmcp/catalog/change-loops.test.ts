@@ -1,7 +1,7 @@
 /** Backends that announce changes without end: lists are read with pauses, clients are not flooded, and it is reported. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { openSession, type RpcMessage, statelessStream } from '../../../helpers/mcp/wire.ts'
+import { openSession, type RpcMessage, stateless, statelessStream } from '../../../helpers/mcp/wire.ts'
 import { type RawBackendOptions, startRawBackend, textResult } from '../../../helpers/mcp/raw-backend.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 import { until } from '../../../helpers/redis.ts'
@@ -117,6 +117,40 @@ t.test('a change on the own connection of a session with each list and call', as
   await until(() => reported('list_changed'))
   t.ok(reads('tools/list') < 4 * maxReads, `${reads('tools/list')} reads`)
   for (const stream of streams) stream.close()
+})
+
+t.test('a tool that was announced during a pause can be called by its name', async (t) => {
+  let [now, count] = [Date.now(), 1]
+  const clock = { now: () => now, after: () => () => {} }
+  const tool = (i: number) => `{"name":"tool${i}","inputSchema":{"type":"object"}}`
+  const backend = await startRawBackend({
+    capabilities: '{"tools":{"listChanged":true}}',
+    tools: () => Array.from({ length: count }, (_, i) => tool(i)),
+  })
+  const vmcp = await startTestVmcp({ a: backend.url }, {}, { clock })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const reads = () => backend.requests.filter(({ method }) => method === 'tools/list').length
+  const session = await openSession(vmcp.url)
+  const stream = await session.listen()
+  await session.request('tools/list')
+  await until(() => backend.streams.size > 0)
+  for (let i = 0; i < 6; i++) {
+    if (i === 5) now += 1_000
+    const before = reads()
+    backend.push(changed('tools'))
+    await until(() => reads() > before)
+  }
+  const call = async (name: string) =>
+    (await stateless(vmcp.url, 'tools/call', { name, arguments: {} })).response
+  count = 2
+  backend.push(changed('tools'))
+  now += 1_000
+  await until(async () => (await call('a_tool1'))?.result !== undefined)
+  const before = reads()
+  backend.push(changed('tools'))
+  for (let i = 0; i < 5; i++) t.match((await call('a_none'))?.error, { code: -32602 })
+  t.equal(reads(), before, 'unknown names cause no reads in the second after a read')
+  stream.close()
 })
 
 /** Makes a raw backend one of the stateless era that announces a change after each list. */

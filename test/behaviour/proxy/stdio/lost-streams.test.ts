@@ -1,0 +1,68 @@
+/** `proxy stdio` in front of servers without a stream for unasked messages, or with one that costs the session. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { silentLog } from '../../../../runtime/net/index.ts'
+import { type RawBackend, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { initialize, initialized, startStdio } from '../../../helpers/proxy/stdio-rig.ts'
+import { until } from '../../../helpers/redis.ts'
+
+t.setTimeout(60_000)
+
+async function rig(t: Test, onGet: (req: IncomingMessage, res: ServerResponse) => void) {
+  let gets = 0
+  const server = await startRawBackend({
+    before(req, res) {
+      if (req.method !== 'GET') return false
+      gets++
+      onGet(req, res)
+      return true
+    },
+  })
+  t.teardown(() => server.close())
+  const warnings: string[] = []
+  const log = { ...silentLog, warn: (text: string) => void warnings.push(text) }
+  const bridge = startStdio(t, server.url, { log })
+  bridge.send(initialize)
+  t.match(await bridge.message(), { id: 0, result: {} })
+  bridge.send(initialized)
+  const list = async (id: number) => {
+    bridge.send({ jsonrpc: '2.0', id, method: 'tools/list' })
+    t.match(await bridge.message(), { id, result: { tools: [{ name: 'echo' }] } })
+  }
+  return { server, list, warnings, gets: () => gets }
+}
+
+function sessionsOf(server: RawBackend): number {
+  return server.requests.filter(({ method }) => method === 'initialize').length
+}
+
+for (const status of [400, 404, 405, 410]) {
+  t.test(`GET answered with ${status}: no loop of sessions`, async (t) => {
+    const { server, list, gets } = await rig(t, (_req, res) =>
+      res.writeHead(status).end('Mcp-Session-Id: unknown session'),
+    )
+    // A loop would have opened many sessions by then.
+    for (let id = 1; id <= 50; id++) await list(id)
+    // The forwarding below tries another session once.
+    t.ok(sessionsOf(server) <= 2)
+    t.ok(gets() <= 2)
+  })
+}
+
+t.test('a stream that ends at once and takes the session with it is opened ever more rarely', async (t) => {
+  const streamed = new Set<unknown>()
+  const { server, list, warnings } = await rig(t, (req, res) => {
+    const session = req.headers['mcp-session-id']
+    if (streamed.has(session)) {
+      server.sessions.delete(String(session))
+      res.writeHead(404).end()
+      return
+    }
+    streamed.add(session)
+    res.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 20\n\n')
+  })
+  // Pauses grow from session to session: they are the same as for streams of one session.
+  await until(() => warnings.includes('the server closes its event stream as soon as it is opened'))
+  await list(1)
+  t.ok(sessionsOf(server) >= 3)
+})
