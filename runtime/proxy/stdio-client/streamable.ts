@@ -237,7 +237,10 @@ export class StreamableTransport implements BridgeTransport {
   }
 
   /** Undefined when the server cannot be reached. */
-  async #getReachable(lastEventId: string | undefined, signal: AbortSignal): Promise<RawResponse | undefined> {
+  async #getReachable(
+    lastEventId: string | undefined,
+    signal: AbortSignal,
+  ): Promise<RawResponse | undefined> {
     try {
       return await this.#get(lastEventId, signal)
     } catch (error) {

@@ -168,7 +168,9 @@ for (const [what, refuse] of Object.entries<(res: ServerResponse) => void>({
         if (++gets === 2) return refuse(res)
         res.writeHead(200, { 'Content-Type': 'text/event-stream' })
         // Without event ids: the stream is opened again all the same.
-        res.write(`retry: 20\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"n":${gets}}}\n\n`)
+        res.write(
+          `retry: 20\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"n":${gets}}}\n\n`,
+        )
         if (gets === 1) res.end()
       } else res.writeHead(202).end()
     })
