@@ -46,6 +46,8 @@ export interface LocateOptions {
   readonly challenge: Challenge | undefined
   readonly fetch: Fetch
   readonly signal: AbortSignal
+  /** Called for each place that answers, and not with a protected-resource document. */
+  readonly onSkipped?: ((url: string, reason: string) => void) | undefined
 }
 
 /** With these the metadata of the authorization server is not read. */
@@ -104,6 +106,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
     fetch,
     signal,
     metadataUrl: challenge?.params.get('resource_metadata'),
+    onSkipped: options.onSkipped,
   })
   const server = await serverFor(document, options)
   requirePkce(server, settings)
