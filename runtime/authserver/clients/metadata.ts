@@ -24,6 +24,7 @@ export type ClientTraits = Omit<
 
 const grants = ['authorization_code', 'refresh_token'] as const
 const maxRedirects = 10
+const offlineAccess = 'offline_access'
 
 /** Throws OAuthError invalid_client_metadata or invalid_redirect_uri. */
 export function readClientMetadata(
@@ -43,7 +44,7 @@ export function readClientMetadata(
     redirectUris,
     // A client that is registered for the code grant always gets to refresh when the scope allows it.
     grantTypes: metadata['grant_types'] === undefined ? grants : grantTypes,
-    scopes: readScopes(metadata, config),
+    scopes: readScopes(metadata, config, { refreshing: grantTypes.includes('refresh_token') }),
     applicationType,
     ...(name === undefined ? {} : { name }),
     ...(uri === undefined ? {} : { uri }),
@@ -97,10 +98,15 @@ function narrowed(
   return usable
 }
 
-/** A string or, as some clients send it, a list. */
+/**
+ * Reads `scope`, a string or, as some clients send it, a list. A client that names the grant refresh_token also gets
+ * offline_access: clients register the scopes of the protected resource, which leave it out, and add it to the
+ * authorization request. Source: behaviour of public MCP clients; RFC 7591 section 3.2.1.
+ */
 function readScopes(
   metadata: ClientMetadataDocument,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
+  { refreshing }: { readonly refreshing: boolean },
 ): readonly string[] {
   const value = metadata['scope']
   let requested: readonly string[] | undefined
@@ -110,7 +116,8 @@ function readScopes(
   } else if (value !== undefined && value !== null) throw refuse('scope must be a string')
   const scopes = clientScopes(requested, config)
   if (!scopes) throw refuse('none of the scopes in scope is supported')
-  return scopes
+  const addsOffline = refreshing && config.scopesSupported.includes(offlineAccess)
+  return addsOffline && !scopes.includes(offlineAccess) ? [...scopes, offlineAccess] : scopes
 }
 
 /** `hidden`: the characters that are refused. A name is for users and may have joiners that its script needs. */

@@ -50,6 +50,9 @@ export interface LocateOptions {
   readonly onSkipped?: ((url: string, reason: string) => void) | undefined
 }
 
+/** With these the metadata of the authorization server is not read. */
+const endpointFlags = '--remote-auth-authorize-url and --remote-auth-token-url'
+
 /** Rejects with OAuthClientError. */
 export async function locate(options: LocateOptions): Promise<Located> {
   return withHint(await locateServer(options), options.settings)
@@ -75,7 +78,7 @@ function offlineScopes(hint: ReturnType<typeof hintFor>, scopes: readonly string
 }
 
 async function locateServer(options: LocateOptions): Promise<Located> {
-  const { settings, fetch, signal } = options
+  const { settings } = options
   if (settings.authorizeUrl !== undefined && settings.tokenUrl !== undefined) {
     return {
       server: typedServer(settings.authorizeUrl, settings.tokenUrl),
@@ -85,7 +88,7 @@ async function locateServer(options: LocateOptions): Promise<Located> {
     }
   }
   if (settings.issuer !== undefined) {
-    const server = await discoverServer(settings.issuer, { fetch, signal, need: 'registration_endpoint' })
+    const server = await firstUsable([settings.issuer], options)
     requirePkce(server, settings)
     return {
       server,
@@ -157,6 +160,12 @@ async function firstUsable(
       failure = error
     }
   }
+  if (failure instanceof OAuthClientError && failure.kind === 'absent')
+    throw new OAuthClientError(
+      'absent',
+      `the authorization server has no metadata document. Give its endpoints with ${endpointFlags}, and a client with --remote-auth-client-id`,
+      { cause: failure },
+    )
   throw failure
 }
 
@@ -188,8 +197,7 @@ function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void 
       : `code_challenge_methods_supported lists ${shownMethods(listed)}`
   throw new OAuthClientError(
     'protocol',
-    `the authorization server does not announce PKCE with S256 (${found}). If it supports it all the same, give its ` +
-      'endpoints: --remote-auth-authorize-url and --remote-auth-token-url',
+    `the authorization server does not announce PKCE with S256 (${found}). If it supports it all the same, give its endpoints: ${endpointFlags}`,
   )
 }
 

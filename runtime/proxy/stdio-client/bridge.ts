@@ -159,7 +159,7 @@ export class RawBridge {
       await this.#request(message, era, cancel.signal)
     }
     const done = run()
-    this.#inFlight.request(message, { era, cancel }, done)
+    this.#inFlight.request(message, { era, cancel, isCancelled: false }, done)
     if (message.method === 'initialize') this.#barrier = done
   }
 
@@ -179,6 +179,7 @@ export class RawBridge {
     if (message.method !== 'notifications/cancelled') return false
     const id = paramsOf(message).raw('requestId')?.toString()
     const found = id === undefined ? undefined : this.#inFlight.find(id)
+    if (found) found.isCancelled = true
     if (found?.era === 'stateless') found.cancel.abort()
     return (found?.era ?? this.#era) === 'stateless'
   }

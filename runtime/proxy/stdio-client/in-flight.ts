@@ -16,6 +16,8 @@ const answerMs = 1_000
 export interface InFlightRequest {
   readonly era: Era
   readonly cancel: AbortController
+  /** Set when the client has cancelled the request, which gets no answer from then on. */
+  isCancelled: boolean
 }
 
 interface Entry extends InFlightRequest {
@@ -64,9 +66,10 @@ export class BridgedRequests {
     await Promise.all([...this.#others, ...[...this.#requests.values()].map(({ done }) => done)])
   }
 
-  /** Aborts all requests with `reason`. Resolves when they have been answered, or after a moment. */
+  /** Aborts all requests, with `reason` unless the client has cancelled them. Resolves when they have been answered, or after a moment. */
   async cutOff(reason: Error): Promise<void> {
-    for (const { cancel } of this.#requests.values()) cancel.abort(reason)
+    for (const { cancel, isCancelled } of this.#requests.values())
+      cancel.abort(isCancelled ? undefined : reason)
     await Promise.race([this.settled(), sleep(answerMs, undefined, { ref: false })])
   }
 }

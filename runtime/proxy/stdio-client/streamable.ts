@@ -44,6 +44,8 @@ import {
 const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
+/** Refusals of the GET stream below 500 that a later attempt may not meet. 409: the previous stream still counts as open. */
+const temporaryRefusals: ReadonlySet<number> = new Set([401, 408, 409, 425, 429])
 const endMs = 2_000
 
 export class StreamableTransport implements BridgeTransport {
@@ -215,8 +217,10 @@ export class StreamableTransport implements BridgeTransport {
     signal.addEventListener('abort', () => pace.close(), { once: true })
     for (;;) {
       const from = position.lastEventId
-      const response = await this.#get(from, signal)
-      if (response.statusCode === 200 && isEventStream(response)) {
+      const response = await this.#getReachable(from, signal)
+      if (response === undefined) {
+        // Away for a moment: the session may have outlived it.
+      } else if (response.statusCode === 200 && isEventStream(response)) {
         hadStream = true
         pace.opened()
         await this.#http.readEvents(response, position, signal, async (event) => {
@@ -231,14 +235,27 @@ export class StreamableTransport implements BridgeTransport {
           sessionRefusal(response.statusCode, { headers: response.headers }, body) === 'lost'
         )
           return this.#events.onLost()
-        if (response.statusCode < 500 && response.statusCode !== 429) {
+        if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
           // No such stream here; but a server that only does not know the event any more is asked once more.
           if (from === undefined) return
           position = newPosition()
         }
       }
-      const retryAfterMs = retryAfterOf(firstOf(response.headers['retry-after']))
+      const retryAfterMs = retryAfterOf(firstOf(response?.headers['retry-after']))
       await pause(pace.ended({ retryMs: position.retryMs, retryAfterMs }), signal)
+    }
+  }
+
+  /** Undefined when the server cannot be reached. */
+  async #getReachable(
+    lastEventId: string | undefined,
+    signal: AbortSignal,
+  ): Promise<RawResponse | undefined> {
+    try {
+      return await this.#get(lastEventId, signal)
+    } catch (error) {
+      if (error instanceof GatehouseError && error.code === 'BACKEND_UNREACHABLE') return undefined
+      throw error
     }
   }
 
@@ -276,10 +293,6 @@ function errorIn(body: Buffer): Message | undefined {
   } catch {
     return undefined
   }
-}
-
-function isChallenge({ headers }: RawResponse): boolean {
-  return headers['www-authenticate'] !== undefined
 }
 
 function firstOf(header: string | string[] | undefined): string | undefined {

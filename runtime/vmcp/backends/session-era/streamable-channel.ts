@@ -253,8 +253,11 @@ export class StreamableChannel implements BackendChannel {
           this.#events.onLost(new BackendSessionLost())
           return
         }
+        // The server still counts the previous stream as open. Until it accepts another one, the lists are read instead.
+        const isTaken = response.status === 409
+        if (isTaken) catchUp()
         // It has no stream, or none any more.
-        if (!response.stream && !isTemporary(response.status)) return catchUp()
+        else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
         // An error of the stream is no error of a call: try again below.

@@ -89,6 +89,45 @@ t.test('cimd: the baseline is added, and scopes outside the supported ones are n
   t.equal((await tokensOf(await redeem(rig, done))).scope, 'openid offline_access')
 })
 
+t.test('cimd: the documents of known clients are accepted as they are published', async (t) => {
+  const loopback = ['http://127.0.0.1:33418/', 'http://127.0.0.1/', 'http://localhost/']
+  const self = await setup(t)
+  const { rig, clientId } = self
+  const begin = async (redirect: string): Promise<number> => {
+    const url = authorizeUrl(rig, {
+      client_id: clientId,
+      redirect_uri: redirect,
+      code_challenge: pkce().challenge,
+      scope: 'openid offline_access',
+    })
+    return (await fetch(url, { redirect: 'manual', headers: { accept: 'application/json' } })).status
+  }
+  const grants = ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code']
+  const published: readonly (readonly [object, readonly string[], readonly string[]])[] = [
+    [
+      { redirect_uris: [...loopback, 'https://vscode.dev/redirect'], grant_types: grants, scope: 'openid' },
+      ['http://127.0.0.1:33418/', 'http://127.0.0.1:59656/', 'https://vscode.dev/redirect'],
+      ['https://vscode.dev/other', 'https://vscode.dev:8443/redirect'],
+    ],
+    [
+      { redirect_uris: ['http://localhost/callback', 'http://127.0.0.1/callback'] },
+      ['http://localhost:58135/callback', 'http://127.0.0.1:58135/callback'],
+      ['http://127.0.0.1:19876/mcp/oauth/callback'],
+    ],
+    [
+      { redirect_uris: ['http://127.0.0.1:33418/'], application_type: 'native' },
+      ['http://127.0.0.1:61876/'],
+      ['http://localhost:61876/'],
+    ],
+  ]
+  for (const [members, accepted, refused] of published) {
+    self.response = () => ({ body: document(clientId, members) })
+    rig.pass(5 * minute)
+    for (const uri of accepted) t.equal(await begin(uri), 303, uri)
+    for (const uri of refused) t.equal(await begin(uri), 400, uri)
+  }
+})
+
 t.test('cimd: documents that break a rule make the client unknown', async (t) => {
   const bad: readonly (readonly [string, (url: string) => PeerResponse])[] = [
     ['another client_id', () => ({ body: document('https://other.example/c') })],

@@ -77,6 +77,35 @@ for (const [what, change, found] of [
   })
 }
 
+for (const named of ['by the target', 'by a flag'] as const) {
+  await t.test(
+    `a server named ${named} that has no metadata: the error names the flags that help`,
+    async (t) => {
+      const world = await startWorld({
+        intercept(req, res) {
+          if (!req.url?.includes('/.well-known/')) return false
+          res.writeHead(404).end('Not Found')
+          return true
+        },
+      })
+      t.teardown(() => world.close())
+      const issuer = named === 'by a flag' ? ['--remote-auth-issuer', world.idp.issuer] : []
+      const { code, stderr } = await runGatehouse(
+        [
+          'proxy',
+          ...['--target-uri', world.target.url, '--remote-auth', ...issuer],
+          ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', 'demo'],
+        ],
+        '',
+        { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) },
+      )
+      t.equal(code, 3)
+      t.match(stderr, /has no metadata document/)
+      t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/)
+    },
+  )
+}
+
 await t.test('PKCE: endpoints that were typed have no metadata to compare with', async (t) => {
   const world = await startChanged(t, (metadata) => ({
     ...metadata,

@@ -141,3 +141,31 @@ await t.test('a request that its client has cancelled gets no answer', async (t)
   await bridge.end()
   t.strictSame(seen, [])
 })
+
+await t.test('a cancelled request of a session gets no answer when the input ends', async (t) => {
+  const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>()
+  const target = await startUpstream((seen, res) => {
+    if (seen.method !== 'POST') return void res.writeHead(405).end()
+    if (seen.body.includes('"initialize"')) {
+      const result = {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        serverInfo: { name: 's', version: '1' },
+      }
+      res.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's' })
+      res.end(JSON.stringify({ jsonrpc: '2.0', id: initialize.id, result }))
+    } else if (seen.body.includes('"tools/call"')) arrive()
+    else res.writeHead(202).end()
+  })
+  t.teardown(() => target.close())
+  const bridge = startStdio(t, `${target.url}/mcp`, { drainMs: 1 })
+  bridge.send(initialize)
+  await bridge.next()
+  const seen: string[] = []
+  bridge.output.on('data', (chunk: Buffer) => seen.push(chunk.toString()))
+  bridge.send(rpc(3))
+  await arrived
+  bridge.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}')
+  await bridge.end()
+  t.strictSame(seen, [])
+})

@@ -187,6 +187,35 @@ await t.test(
   },
 )
 
+for (const [what, refuse] of Object.entries<(res: ServerResponse) => void>({
+  'as taken (409)': (res) => void res.writeHead(409).end(),
+  'with 408': (res) => void res.writeHead(408).end(),
+  'by a cut connection': (res) => void res.destroy(),
+}))
+  await t.test(`streams: the standing stream comes back after a refusal ${what}`, async (t) => {
+    let gets = 0
+    const target = await startUpstream((seen, res) => {
+      const { id, method } = messageOf(seen)
+      if (method === 'initialize') response(res, id, opened, { 'Mcp-Session-Id': 's' })
+      else if (seen.method === 'GET') {
+        if (++gets === 2) return refuse(res)
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+        // Without event ids: the stream is opened again all the same.
+        res.write(
+          `retry: 20\ndata: {"jsonrpc":"2.0","method":"notifications/message","params":{"n":${gets}}}\n\n`,
+        )
+        if (gets === 1) res.end()
+      } else res.writeHead(202).end()
+    })
+    t.teardown(() => target.close())
+    const bridge = startStdio(t, `${target.url}/mcp`)
+    bridge.send(initialize)
+    await bridge.message()
+    bridge.send(initialized)
+    for (const n of [1, 3])
+      t.match(await bridge.message(), { method: 'notifications/message', params: { n } })
+  })
+
 await t.test('streams: a response that comes in many instalments is followed to its end', async (t) => {
   let gets = 0
   const target = await startUpstream((seen, res) => {

@@ -39,6 +39,43 @@ for (const status of [503, 429, 405]) {
   })
 }
 
+t.test('a stream that is refused as taken (409) is opened again, and announces changes', async (t) => {
+  const tools = ['{"name":"one","inputSchema":{"type":"object"}}']
+  // Behind a proxy that cut the connection, a server takes the old stream for an open one for a while.
+  const line = { refusals: 0, reopened: () => {} }
+  const backend = await startRawBackend({
+    tools: () => tools,
+    before(req, res) {
+      if (req.method !== 'GET') return false
+      if (line.refusals === 0) {
+        // The stream is registered once this handler has returned.
+        setImmediate(line.reopened)
+        return false
+      }
+      line.refusals--
+      res.writeHead(409, { 'content-type': 'application/json' })
+      res.end('{"jsonrpc":"2.0","error":{"code":-32000,"message":"Conflict"},"id":null}')
+      return true
+    },
+  })
+  const vmcp = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })
+  t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
+  const session = await openSession(vmcp.url)
+  const told = await session.listen()
+  const isChange = ({ method }: { method?: string }) => method === 'notifications/tools/list_changed'
+  await session.request('tools/list')
+  line.refusals = 1
+  const reopened = new Promise<void>((resolve) => (line.reopened = resolve))
+  for (const stream of backend.streams) stream.destroy()
+  await reopened
+  t.equal(line.refusals, 0)
+  tools.push('{"name":"two","inputSchema":{"type":"object"}}')
+  backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+  await told.next(isChange)
+  t.match((await session.request('tools/list')).text, /"two"/)
+  told.close()
+})
+
 t.test('a stream that comes and goes does not have lists read again and again', async (t) => {
   const gets = { opened: 0 }
   const backend = await startRawBackend({
