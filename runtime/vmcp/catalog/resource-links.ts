@@ -76,7 +76,8 @@ export class ResourceLinks {
     this.#owners.set(owner, owned)
     const known = linksWith(owned, uri)
     // One anonymous caller must not be able to lead the others to another backend.
-    const isAmbiguous = known !== undefined && isShared(client.caller) && !client.session && known[0] !== backend
+    const isAmbiguous =
+      known !== undefined && isShared(client.caller) && !client.session && known[0] !== backend
     const giver = isAmbiguous ? undefined : backend
     if (known) this.#resize(known[1], (links) => links.delete(uri))
     const links = owned.get(giver) ?? new LinkSet()
