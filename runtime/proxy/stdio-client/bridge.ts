@@ -39,6 +39,9 @@ import { type LineWriter, readLines } from './lines.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
 
+/** A session that is open for this long does not count as lost at once. */
+const keptMs = 5_000
+
 export interface ClientBridgeOptions {
   readonly input: Readable
   readonly writer: LineWriter
@@ -74,6 +77,9 @@ export class RawBridge {
   #lost = false
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
+  /** Losses of sessions that had been open for a moment only, in a row. */
+  #quickLosses = 0
+  #openedAt = 0
   #nextOwnId = 1
   /** The server gave a response. */
   #reached = false
@@ -377,6 +383,7 @@ export class RawBridge {
     }
     this.#generation++
     this.#lost = false
+    this.#openedAt = performance.now()
     this.#options.log.info('the session was opened again')
     return true
   }
@@ -385,6 +392,11 @@ export class RawBridge {
   async #keepReopening(): Promise<void> {
     const generation = this.#generation
     const { signal } = this.#stop
+    this.#quickLosses = performance.now() - this.#openedAt < keptMs ? this.#quickLosses + 1 : 0
+    if (this.#quickLosses > 1) {
+      const pauseMs = Math.min(500 * 2 ** (this.#quickLosses - 2), longestRetryMs)
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
     for (
       let waitMs = 500;
       !signal.aborted && this.#initialize;
