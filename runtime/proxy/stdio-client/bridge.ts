@@ -35,12 +35,10 @@ import {
 import type { EraTranslation } from './era-translation.ts'
 import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { BridgedRequests } from './in-flight.ts'
+import { LossPace } from './loss-pace.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
-
-/** A session that is open for this long does not count as lost at once. */
-const keptMs = 5_000
 
 export interface ClientBridgeOptions {
   readonly input: Readable
@@ -77,9 +75,7 @@ export class RawBridge {
   #lost = false
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
-  /** Losses of sessions that had been open for a moment only, in a row. */
-  #quickLosses = 0
-  #openedAt = 0
+  readonly #pace = new LossPace()
   #nextOwnId = 1
   /** The server gave a response. */
   #reached = false
@@ -383,7 +379,7 @@ export class RawBridge {
     }
     this.#generation++
     this.#lost = false
-    this.#openedAt = performance.now()
+    this.#pace.opened()
     this.#options.log.info('the session was opened again')
     return true
   }
@@ -392,11 +388,7 @@ export class RawBridge {
   async #keepReopening(): Promise<void> {
     const generation = this.#generation
     const { signal } = this.#stop
-    this.#quickLosses = performance.now() - this.#openedAt < keptMs ? this.#quickLosses + 1 : 0
-    if (this.#quickLosses > 1) {
-      const pauseMs = Math.min(500 * 2 ** (this.#quickLosses - 2), longestRetryMs)
-      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
-    }
+    await sleep(this.#pace.lost(), undefined, { signal }).catch(() => undefined)
     for (
       let waitMs = 500;
       !signal.aborted && this.#initialize;
