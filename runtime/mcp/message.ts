@@ -126,7 +126,7 @@ function readCall(object: JsonObject, id: string | undefined, usable: string | u
   }
   return {
     kind: isNotification ? 'notification' : 'request',
-    bytes: withoutNulls(object, nullInCalls),
+    bytes: withoutNulls(object),
     id: usable,
     method,
     params,
@@ -135,13 +135,11 @@ function readCall(object: JsonObject, id: string | undefined, usable: string | u
   }
 }
 
-/** Members that may be null. The receiver may be stricter, so they are left out. An error may have no id. */
-const nullInResponses = ['params', 'result', 'error'] as const
-const nullInCalls = ['id', ...nullInResponses] as const
+/** Members of a call that may be null. The receiver may be stricter, so they are left out. */
+const nullable = ['id', 'params', 'result', 'error'] as const
 
-/** The same bytes when none of the members is null. */
-function withoutNulls(object: JsonObject, names: readonly string[]): Buffer {
-  const nulls = names.filter((name) => object.raw(name)?.[0] === nullByte)
+function withoutNulls(object: JsonObject): Buffer {
+  const nulls = nullable.filter((name) => object.raw(name)?.[0] === nullByte)
   if (nulls.length === 0) return object.bytes
   return object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
 }
@@ -157,7 +155,7 @@ function readResponse(object: JsonObject, id: string | undefined, usable: string
   if (result !== undefined && usable === undefined) throw invalid(undefined, 'a result needs an id')
   return {
     kind: result === undefined ? 'error' : 'result',
-    bytes: withoutNulls(object, nullInResponses),
+    bytes: object.bytes,
     id: id === 'null' ? undefined : usable,
     method: '',
     params: undefined,
