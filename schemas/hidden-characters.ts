@@ -31,3 +31,20 @@ export const hiddenInText = new RegExp(`(?!${needed}|\\r\\n)[[${unseen}]--[\\t\\
  * private characters).
  */
 export const hiddenAnywhere = new RegExp(`[${unseen}\\p{Cs}\\p{Co}\\p{Cn}]`, 'gv')
+
+/** Printable ASCII and the white space of JSON need no look at single characters. */
+const mayHide = /[^\t\n\x20-\x7e]/
+
+/** Escapes hidden characters in valid JSON, where they occur only in strings. A lone carriage return becomes a space. */
+export function visibleJson(json: string): string {
+  if (!mayHide.test(json)) return json
+  return json.replaceAll(hiddenInText, (character) => (character === '\r' ? ' ' : unicodeEscape(character)))
+}
+
+/** Escapes each UTF-16 code unit of `character` as JSON does. */
+export function unicodeEscape(character: string): string {
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
+}

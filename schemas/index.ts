@@ -44,7 +44,7 @@ export {
   maxHeaderValueLength,
   restrictedHeaders,
 } from './headers.ts'
-export { hiddenAnywhere, hiddenInLine, hiddenInText } from './hidden-characters.ts'
+export { hiddenAnywhere, hiddenInLine, hiddenInText, visibleJson } from './hidden-characters.ts'
 export {
   isColoured,
   isLogged,

@@ -2,7 +2,7 @@
  * How lines of a log look, in both halves: which formats and levels there are, which format is the default, and a JSON
  * line as text for a terminal.
  */
-import { hiddenInLine } from './hidden-characters.ts'
+import { hiddenInLine, unicodeEscape } from './hidden-characters.ts'
 
 export const logFormats = ['json', 'text'] as const
 export type LogFormat = (typeof logFormats)[number]
@@ -69,10 +69,5 @@ function shown(value: unknown): string {
 
 /** Hidden characters as the escapes of JSON. */
 function printable(text: string): string {
-  return text.replaceAll(hiddenInLine, (character) =>
-    character
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
+  return text.replaceAll(hiddenInLine, unicodeEscape)
 }

@@ -34,16 +34,36 @@ export function mergePodTemplate(
   if (user === undefined || user === null) return { template: normalizeTemplate(fieldsOf(generated)) }
   const shape = podTemplateErrors(user)
   if (shape.length > 0) return { violations: shape }
-  const merged = strategicMerge(fieldsOf(withoutReplaced(generated, user)), fieldsOf(user))
+  const merged = merge(generated, user)
   const metadata = fieldsOf(merged['metadata'])
   const template = {
     ...merged,
     metadata: { ...metadata, labels: { ...fieldsOf(metadata['labels']), ...selector } },
   }
-  const shapes = podTemplateErrors(template)
-  const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', undefined, claims)
-  const violations = [...rules, ...missingParts(generated, template, container)]
+  const violations = mergeErrors({ generated, user, template }, container, claims)
   return violations.length > 0 ? { violations } : { template: normalizeTemplate(template) }
+}
+
+function merge(generated: PodTemplateSpec, user: unknown): Fields {
+  return strategicMerge(fieldsOf(withoutReplaced(generated, user)), fieldsOf(user))
+}
+
+interface Merged {
+  readonly generated: PodTemplateSpec
+  readonly user: unknown
+  readonly template: Fields
+}
+
+/** What is wrong with a merged template. Without `claims` it is not complete: volumes may be added. */
+function mergeErrors(
+  { generated, user, template }: Merged,
+  container: string,
+  claims?: readonly string[],
+): readonly string[] {
+  const shapes = podTemplateErrors(template)
+  const scope = { merged: { base: generated, user }, claims }
+  const rules = shapes.length > 0 ? shapes : podRuleErrors(template, 'podTemplateSpec', scope)
+  return [...rules, ...missingParts(generated, template, container)]
 }
 
 /**
@@ -96,16 +116,39 @@ function named(list: unknown, name: string): Fields | undefined {
  * Errors of a user's podTemplateSpec by itself, as violations of a manifest. `generated` are the containers that it is put
  * over; `owner` is the path of the object that has it.
  */
-export function podTemplateViolations(
-  user: unknown,
-  generated: readonly string[],
-  owner = 'spec',
-): Violation[] {
+function podTemplateViolations(user: unknown, generated: readonly string[], owner = 'spec'): Violation[] {
   if (user === undefined || user === null) return []
   const shapes = podTemplateErrors(user)
-  const errors = shapes.length > 0 ? shapes : podRuleErrors(user, 'podTemplateSpec', generated)
+  const errors = shapes.length > 0 ? shapes : podRuleErrors(user, 'podTemplateSpec', { generated })
+  return asViolations(errors, owner)
+}
+
+function asViolations(errors: readonly string[], owner: string): Violation[] {
   return errors.map((failure) => {
     const [path = '', ...rest] = failure.split(' ')
     return { path: `${owner}.${path}`, message: rest.join(' ') }
   })
+}
+
+/** The template of a user, and the generated one that it is put over as far as the object alone decides about it. */
+export interface TemplateCheck {
+  readonly user: unknown
+  /** Called when the user's template is valid by itself. */
+  readonly generated: () => PodTemplateSpec
+  /** Name of the main container. */
+  readonly container: string
+  /** Path of the object that has the template. Default spec. */
+  readonly owner?: string
+}
+
+/**
+ * Like `podTemplateViolations`, and errors of the merge with what is generated whatever the references of the object say.
+ * What only a reference adds to the pod is checked at reconcile.
+ */
+export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {
+  const own = podTemplateViolations(user, [container], owner)
+  if (user === undefined || user === null || own.length > 0) return own
+  const plain = literalTemplate(generated())
+  const errors = mergeErrors({ generated: plain, user, template: merge(plain, user) }, container)
+  return asViolations(errors, owner ?? 'spec')
 }

@@ -5,6 +5,7 @@
  * removed and defaulted to 1 by the API server, so after a count has been applied the observed one is given back.
  */
 import { canonicalJson } from '../../schemas/index.ts'
+import { conditionOf } from '../sync/conditions.ts'
 import { appliedByAnnotation, lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../kube.ts'
 import type { Count } from './serving/availability.ts'
@@ -87,20 +88,24 @@ export interface WorkloadState {
 
 /**
  * State of a Deployment or StatefulSet; undefined while it does not exist. `desired` is what is to be applied: while
- * something else was applied last, the status is of an older template.
+ * something else was applied last, the status is of an older template. While its controller has not seen its present
+ * generation, the pods of its status keep `parent` ready but do not make it ready. Without `parent` they count.
  */
 export function workloadState(
   object: KubeObject | undefined,
   desired: KubeObject | undefined,
+  parent?: KubeObject,
 ): WorkloadState | undefined {
   if (!object) return undefined
   const status = fieldsOf(object['status'])
+  const wasReady = parent === undefined || conditionOf(parent, 'Ready')?.['status'] === 'True'
+  const areCounted = wasReady || isObserved(object) || status['observedGeneration'] === undefined
   const replicas = count(fieldsOf(object['spec'])['replicas'], 1)
   const isCurrent = isObserved(object) && (desired === undefined || isApplied(object, desired))
   return {
     replicas,
-    readyReplicas: count(status['readyReplicas'], 0),
-    availableReplicas: count(status['availableReplicas'], 0),
+    readyReplicas: areCounted ? count(status['readyReplicas'], 0) : 0,
+    availableReplicas: areCounted ? count(status['availableReplicas'], 0) : 0,
     failure: isCurrent ? failureOf(status['conditions']) : undefined,
     isComplete: isCurrent && isRolledOut(status, replicas),
     hint: isCurrent && object.kind === 'StatefulSet' ? hintOf(object, replicas) : undefined,

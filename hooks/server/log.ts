@@ -2,7 +2,7 @@
  * The server's log: one JSON line per event on standard error, or text for a terminal. Never a request body, for bodies
  * carry Secrets. Members are named as in the log of the runtime.
  */
-import { isLogged, type LogFormat, type LogLevelName, textLine } from '../../schemas/index.ts'
+import { isLogged, type LogFormat, type LogLevelName, textLine, visibleJson } from '../../schemas/index.ts'
 
 export type HookLog = (
   level: LogLevelName,
@@ -27,7 +27,7 @@ export function makeLog(
   return (level, message, fields = {}) => {
     if (!isLogged(level, least)) return
     const line = `${JSON.stringify({ level, time: now().toISOString(), name: 'hooks', ...fields, message })}\n`
-    stream.write(format === 'text' ? textLine(line, { colour }) : line)
+    stream.write(format === 'text' ? textLine(line, { colour }) : visibleJson(line))
   }
 }
 

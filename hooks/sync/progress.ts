@@ -23,6 +23,7 @@ const ownReasons: ReadonlySet<string> = new Set([
   'EnterpriseRequired',
   'InvalidConfig',
   'InvalidPodTemplateSpec',
+  'LocalCommandMissing',
   conflictReason,
 ])
 

@@ -7,13 +7,12 @@
  * that are rotated count without a restart.
  * Source: docs/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer; docs/specification/virtual-server.md, spec.authServerConfig.
  */
-import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
-import { type AuthServerConfig, authServerViolations, type AuthServerSecrets } from '../config/index.ts'
+import { type AuthServerConfig, authServerViolations } from '../config/index.ts'
 import { type Caller, type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../net/index.ts'
 import type { EmbeddedAuthServer } from '../incoming/index.ts'
 import { fetchClientDocument, localKeys } from '../oauth/index.ts'
-import type { Store } from '../store/index.ts'
+import { makeMemoryStore, type Store } from '../store/index.ts'
 import { sessionHash } from '../observe/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from './clients/cimd.ts'
@@ -25,7 +24,8 @@ import { makeRoutes } from './routes.ts'
 import { watchRotation } from './storage/rotation.ts'
 import { makeState } from './storage/state.ts'
 import { Grants } from './tokens/grants.ts'
-import { type KeyRing, makeKeyRing } from './tokens/key-ring.ts'
+import type { KeyRing } from './tokens/key-ring.ts'
+import { RingHolder, type RingHolderParts } from './tokens/ring-holder.ts'
 import { sessionClaims, Sessions } from './tokens/sessions.ts'
 import { OAuth2Upstream } from './upstream/oauth2.ts'
 import { OidcUpstream } from './upstream/oidc.ts'
@@ -52,7 +52,7 @@ export interface AuthServerParts {
   readonly reloadEveryMs?: number
   /** How often to look for records that an older secret seals. Default a minute; 0 never. */
   readonly resealEveryMs?: number
-  /** How long after a change of the secrets to begin. Default two minutes: other replicas must have the new one. */
+  /** How long after a change of the secrets the new one is used. Default two minutes: other replicas must have it. */
   readonly resealAfterMs?: number
 }
 
@@ -71,8 +71,9 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
 export async function makeAuthServer(config: AuthServerConfig, parts: AuthServerParts): Promise<AuthServer> {
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
-  const ringHolder = await startRing(config, now, parts.lent)
-  const settled = (): boolean => now() - ringHolder.changedAtMs >= (parts.resealAfterMs ?? 120_000)
+  const { store, lent, resealAfterMs: promoteAfterMs = 120_000 } = parts
+  const ringHolder = await startRing(config, { store, lent, now, promoteAfterMs })
+  const settled = (): boolean => ringHolder.isSettled
   warnAboutEphemeral(ringHolder.ring, config, parts.store, log)
 
   const fetches = makeFetches(config, parts, log)
@@ -174,55 +175,24 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   }
 }
 
-class RingHolder {
-  readonly #config: AuthServerConfig
-  readonly #now: () => number
-  #print: string
-  ring: KeyRing
-  /** When the ring in use was put together. */
-  changedAtMs: number
-
-  constructor(config: AuthServerConfig, secrets: AuthServerSecrets, ring: KeyRing, now: () => number) {
-    this.#config = config
-    this.#now = now
-    this.changedAtMs = now()
-    this.#print = fingerprint(secrets)
-    this.ring = ring
-  }
-
-  async reload(): Promise<void> {
-    const secrets = this.#config.secrets()
-    const print = fingerprint(secrets)
-    if (print === this.#print) return
-    this.ring = await makeKeyRing(secrets, this.ring)
-    this.changedAtMs = this.#now()
-    this.#print = print
-  }
-}
-
 /** Keys and secrets, and every error of them and of the settings in one INVALID_CONFIG. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
-  await startRing(config, Date.now)
+  await startRing(config, { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 })
 }
 
-async function startRing(config: AuthServerConfig, now: () => number, lent?: KeyRing): Promise<RingHolder> {
+async function startRing(
+  config: AuthServerConfig,
+  parts: Omit<RingHolderParts, 'config'>,
+): Promise<RingHolder> {
   const violations = [...authServerViolations(config)]
   try {
-    const secrets = config.secrets()
-    const ring = await makeKeyRing(secrets, lent)
-    if (violations.length === 0) return new RingHolder(config, secrets, ring, now)
+    const holder = await RingHolder.start({ ...parts, config })
+    if (violations.length === 0) return holder
   } catch (error) {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
     violations.push(error.message)
   }
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
-}
-
-function fingerprint(secrets: AuthServerSecrets): string {
-  const hash = createHash('sha256')
-  for (const pem of secrets.signingKeys) hash.update(`key ${pem.length} `).update(pem)
-  for (const secret of secrets.hmacSecrets) hash.update(`hmac ${secret.length} `).update(secret)
-  return hash.digest('base64')
 }
 
 function watch(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {

@@ -24,7 +24,24 @@ export class CliCommand extends Command {
   }
 
   override parseOptions(args: string[]): ReturnType<Command['parseOptions']> {
-    return super.parseOptions(this.#withPlainSwitches(this.#withHelpAsOption(args)))
+    const words = this.#withPlainSwitches(this.#withHelpAsOption(args))
+    const parsed = super.parseOptions(words)
+    if (this.#areLiteral(parsed, words)) (this.commands as CliCommand[]).length = 0
+    return parsed
+  }
+
+  /**
+   * True when this command takes operands and all that were given stand behind `--`. None of them names a subcommand then,
+   * although commander looks for one.
+   */
+  #areLiteral({ operands, unknown }: ReturnType<Command['parseOptions']>, words: readonly string[]): boolean {
+    const at = words.indexOf('--')
+    return (
+      this.registeredArguments.length > 0 &&
+      at >= 0 &&
+      unknown.length === 0 &&
+      operands.length === words.length - at - 1
+    )
   }
 
   /**

@@ -1,4 +1,5 @@
 /** The frame of JUnit XML reports for CI, the same for every command that writes one. */
+import { hiddenInText } from '../../schemas/index.ts'
 
 /** `cases` are lines of XML, one for each test case. */
 export function junitReport(suite: string, cases: readonly string[], failures: number, skipped = 0): string {
@@ -14,10 +15,11 @@ export function junitReport(suite: string, cases: readonly string[], failures: n
   ].join('\n')
 }
 
-/** Text for XML 1.0: markup escaped, characters that it cannot hold replaced. */
+/** Text for XML 1.0: markup and hidden characters escaped, characters that it cannot hold replaced. */
 export function xml(text: string): string {
   const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
   return text
     .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '\uFFFD')
     .replace(/[&<>"]/g, (char) => named[char] ?? char)
+    .replaceAll(hiddenInText, (char) => `&#x${(char.codePointAt(0) ?? 0).toString(16)};`)
 }

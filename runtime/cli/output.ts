@@ -2,11 +2,18 @@
  * What commands print: results to standard output, everything else to standard error, colour only where it is wanted.
  */
 
+import { visibleJson } from '../../schemas/index.ts'
+
 /** Exit codes of every command. */
 export const exitCode = { ok: 0, failed: 1, usage: 2, authentication: 3 } as const
 
 export function print(text: string): void {
   process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+}
+
+/** Prints a value as indented JSON in which a terminal has nothing to act on. */
+export function printJson(value: unknown): void {
+  print(visibleJson(JSON.stringify(value, undefined, 2)))
 }
 
 export function printError(text: string): void {

@@ -1,8 +1,12 @@
 /** How a command is asked to stop: by a signal, or, where it runs in a thread of `gatehouse dev`, by a message. */
+import { constants } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { exitCode } from './output.ts'
 
 export const stopMessage = 'stop'
+
+/** The signal that stopped a command, by its abort signal. */
+const received = new WeakMap<AbortSignal, NodeJS.Signals>()
 
 /** Resolves when the command is asked to stop for the first time; the second time ends it at once. */
 export function stopSignal(
@@ -10,8 +14,9 @@ export function stopSignal(
   signals: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM'],
 ): Promise<void> {
   return new Promise((resolve) => {
-    const onStop = (): void => {
+    const onStop = (signal?: NodeJS.Signals): void => {
       if (stop.signal.aborted) process.exit(exitCode.failed)
+      if (signal !== undefined) received.set(stop.signal, signal)
       stop.abort(new Error('stopped by a signal'))
       resolve()
     }
@@ -22,4 +27,10 @@ export function stopSignal(
     // Listening alone keeps no thread alive.
     parentPort?.unref()
   })
+}
+
+/** Exit code of a command that a signal stopped before its work was done: 128 plus the signal's number, as shells report it. */
+export function stoppedExitCode(stop: AbortSignal): number {
+  const signal = received.get(stop)
+  return signal === undefined ? exitCode.failed : 128 + constants.signals[signal]
 }

@@ -30,7 +30,7 @@ import { type IncomingConfig, type OidcConfig, oidcViolations } from './config.t
 import { protectedResourceRoute } from './document.ts'
 import { anonymousCaller, localCaller } from './identity.ts'
 import { OpenStreams } from './open-streams.ts'
-import { TokenVerifier } from './verifier.ts'
+import { maxTokenLength, TokenVerifier } from './verifier.ts'
 
 export interface Authenticator {
   /** For `Stages.authenticate`. */
@@ -247,6 +247,12 @@ function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
   }
 }
 
+/** What a client can act on. The other reasons stay in the log: they would help whoever forges tokens. */
+const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {
+  expired: 'the access token has expired',
+  too_long: `the access token is longer than ${maxTokenLength.toLocaleString('en-US')} characters, the limit of this server`,
+}
+
 /** Turns a verifier's failure into what leaves the module. */
 function translator(
   config: OidcConfig,
@@ -255,8 +261,7 @@ function translator(
   return (error) => {
     if (error instanceof TokenRefused) {
       observe({ kind: 'refused', reason: error.reason })
-      const detail = error.reason === 'expired' ? 'the access token has expired' : undefined
-      return withChallenge('INVALID_TOKEN', config, detail, error)
+      return withChallenge('INVALID_TOKEN', config, refusalTexts[error.reason], error)
     }
     if (error instanceof OAuthClientError) {
       observe({ kind: 'unavailable', reason: error.kind, error })

@@ -32,7 +32,8 @@ export interface VerifierParts {
   readonly now: () => number
 }
 
-const maxTokenLength = 16_384
+/** Characters. docs/limits.md names it. */
+export const maxTokenLength = 16_384
 /** Tokens being checked at once; beyond, a slow issuer would let untrusted clients fill the memory. */
 const maxInFlight = 1_000
 
@@ -52,7 +53,7 @@ export class TokenVerifier {
 
   /** Synchronous when the token is known. Two requests with the same new token share one check. */
   verify(token: string): Caller | Promise<Caller> {
-    if (token.length > maxTokenLength) throw new TokenRefused('malformed')
+    if (token.length > maxTokenLength) throw new TokenRefused('too_long')
     const key = VerifiedTokens.key(token)
     const known = this.#verified.get(key, this.#keys?.version ?? 0)
     if (known) return known
@@ -114,7 +115,13 @@ export class TokenVerifier {
   /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
   #checkClaims(claims: JsonRecord): void {
     const nowSec = this.#parts.now() / 1000
-    const { exp, nbf, iss, aud } = claims
+    // Null counts as absent: a response may omit all of these but the audience (RFC 7662 section 2.2).
+    const { aud } = claims
+    const [exp, nbf, iss] = [
+      claims['exp'] ?? undefined,
+      claims['nbf'] ?? undefined,
+      claims['iss'] ?? undefined,
+    ]
     if (exp !== undefined && !(typeof exp === 'number' && exp + skewSec > nowSec)) {
       throw new TokenRefused('expired')
     }

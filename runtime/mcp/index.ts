@@ -32,7 +32,15 @@ export type { EnvelopeRepair, OnRepair } from './json/envelope-repair.ts'
 export type { PassedMembers } from './passed-members.ts'
 export { largeMemberBytes, type ResultPassage, ResultSplitter } from './result-splitter.ts'
 export { isBatch, startsAsJson } from './json/start.ts'
-export { isSessionLost, maxRefusalBytes, mayEnterNextSession, sessionVerdict } from './lost-session.ts'
+export {
+  maxRefusalBytes,
+  mayEnterNextSession,
+  mayResend,
+  refusalHeaders,
+  sessionRefusal,
+  type SessionRefusal,
+  sessionVerdict,
+} from './lost-session.ts'
 export { type Message, MessageError, scanClientMessage, scanMessage } from './message.ts'
 export {
   argumentHeaders,

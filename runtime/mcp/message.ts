@@ -4,8 +4,8 @@
  * Nothing is decoded that need not be: the id stays the JSON text it was (numbers beyond 2^53 survive) and params,
  * result and error are slices of the message. Batches are refused (removed in MCP 2025-06-18). Member names that
  * differ only in case are refused in the message and in its params, because some JSON readers match names without
- * regard to case and would act on another member than the one that was checked here. A member that may be absent may also
- * be null.
+ * regard to case and would act on another member than the one that was checked here. Optional members that are null count as
+ * absent: scanClientMessage removes them, and the reader of servers' messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
@@ -52,9 +52,36 @@ export class MessageError extends GatehouseError {
  */
 export const maxClientValues = 250_000
 
-/** Reads a message of a client, as scanMessage does. INVALID_REQUEST, too, when it holds too many values. */
-export function scanClientMessage(body: Buffer): Message {
-  return scanMessage(body, maxClientValues)
+/**
+ * Reads a message of a client. Throws as scanMessage does, and INVALID_REQUEST when a member holds more than `maxValues`
+ * values.
+ */
+export function scanClientMessage(body: Buffer, maxValues = maxClientValues): Message {
+  requireSingleUtf8(body)
+  const object = readObject(body, maxValues)
+  const nulls = nullMembers(object)
+  if (nulls.length === 0) return readMessage(object)
+  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+  return readMessage(readObject(rest, maxValues))
+}
+
+const nullByte = 0x6e
+
+/** Optional members that are null. The text is valid JSON, so its first byte says whether a value is null. */
+function nullMembers(object: JsonObject): readonly string[] {
+  const method = object.text('method')
+  const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
+  const nulls = ['params', 'error'].filter(isNull)
+  // A result may be null only next to something else; without an id, a request would get no response.
+  if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
+    nulls.push('result')
+  if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
+  return nulls
+}
+
+function requireSingleUtf8(body: Buffer): void {
+  if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
+  if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/
@@ -65,10 +92,9 @@ const maxMethodBytes = 1_024
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
  * no message of JSON-RPC 2.0).
  */
-export function scanMessage(body: Buffer, maxValues?: number): Message {
-  if (isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
-  if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
-  return readMessage(readObject(body, maxValues))
+export function scanMessage(body: Buffer): Message {
+  requireSingleUtf8(body)
+  return readMessage(readObject(body))
 }
 
 /** What scanMessage does once the text is known to be UTF-8. */
@@ -102,32 +128,21 @@ export function whyUnread(cause: unknown): string | undefined {
   return cause instanceof TooManyMembers ? `an object has more than ${maxMembers} members` : undefined
 }
 
-/** The raw text of an optional member; undefined when it is absent or null. */
-function optional(object: JsonObject, name: string): Buffer | undefined {
-  const raw = object.raw(name)
-  return raw?.[0] === nullByte ? undefined : raw
-}
-
-/** The text is valid JSON, so its first byte says that it is null. */
-const nullByte = 0x6e
-
 function readCall(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
   if ((object.raw('method')?.length ?? 0) > maxMethodBytes)
     throw invalid(usable, `method has more than ${maxMethodBytes} bytes`)
   const method = object.text('method')
   if (method === undefined || method === '') throw invalid(usable, 'method must be a string')
-  // A request without an id would get no response: a null is one only where none is expected.
-  const isNotification = id === undefined || (id === 'null' && method.startsWith('notifications/'))
-  if (!isNotification && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
-  const params = optional(object, 'params')
+  if (id !== undefined && usable === undefined) throw invalid(undefined, 'id must be a string or an integer')
+  const params = object.raw('params')
   if (params !== undefined && params[0] !== 0x7b) throw invalid(usable, 'params must be an object')
-  if (optional(object, 'result') ?? optional(object, 'error')) {
+  if (object.raw('result') ?? object.raw('error')) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }
   return {
-    kind: isNotification ? 'notification' : 'request',
-    bytes: withoutNulls(object),
-    id: usable,
+    kind: id === undefined ? 'notification' : 'request',
+    bytes: object.bytes,
+    id,
     method,
     params,
     result: undefined,
@@ -135,18 +150,9 @@ function readCall(object: JsonObject, id: string | undefined, usable: string | u
   }
 }
 
-/** Members of a call that may be null. The receiver may be stricter, so they are left out. */
-const nullable = ['id', 'params', 'result', 'error'] as const
-
-function withoutNulls(object: JsonObject): Buffer {
-  const nulls = nullable.filter((name) => object.raw(name)?.[0] === nullByte)
-  if (nulls.length === 0) return object.bytes
-  return object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
-}
-
 function readResponse(object: JsonObject, id: string | undefined, usable: string | undefined): Message {
-  const result = optional(object, 'result')
-  const error = optional(object, 'error')
+  const result = object.raw('result')
+  const error = object.raw('error')
   if ((result === undefined) === (error === undefined)) {
     throw invalid(usable, 'a message has a method, a result or an error')
   }

@@ -3,7 +3,12 @@
  *
  * Built by `incoming/` (JWT, introspection, anonymous, local). `token` is the credential that was presented; it is
  * never logged, and serialises to nothing.
+ *
+ * Two keys come from a caller. `key` names the user: sessions of clients are bound to it, and a refreshed token keeps
+ * them. `identityOf` also covers what the user may do: everything that is shared towards backends is keyed by it.
  */
+import { hash } from 'node:crypto'
+
 /** Issuer of identities that nobody checked: no real issuer can claim it, because a real issuer is a URL. */
 export const localIssuer = 'gatehouse-local'
 
@@ -17,7 +22,7 @@ export interface Caller {
   readonly displayName: string
   /** The bearer token that was presented; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined
-  /** Stable key for caches and session binding: issuer NUL subject. */
+  /** Key of the user, for session binding: issuer NUL subject. */
   readonly key: string
 }
 
@@ -38,4 +43,65 @@ export function makeCaller(from: {
   }
   Object.defineProperty(caller, 'token', { value: from.token, enumerable: false })
   return caller
+}
+
+/**
+ * Claims that differ between two tokens of one login, and grant nothing. Every other claim counts, because any claim may
+ * decide what a backend grants: scopes, roles, groups, the client (`azp`, `client_id`), the login (`sid`, `tsid`).
+ */
+const perTokenClaims: ReadonlySet<string> = new Set([
+  'iat',
+  'exp',
+  'nbf',
+  'jti',
+  'auth_time',
+  'nonce',
+  'at_hash',
+  'c_hash',
+  's_hash',
+  'expires_in',
+  'aio',
+  'rh',
+  'uti',
+  'pwd_exp',
+])
+
+/** Claims that hold a list as one text, separated by blanks. */
+const listClaims: ReadonlySet<string> = new Set(['scope', 'scp'])
+
+const identities = new WeakMap<Caller, string>()
+
+/**
+ * The digest of who calls and of what the caller may do: issuer, subject, and all claims that do not change from token to
+ * token. Tokens of one login have one identity; tokens of one user with other scopes, roles or clients do not. Contains no
+ * token. Computed once for each caller.
+ */
+export function identityOf(caller: Caller): string {
+  const known = identities.get(caller)
+  if (known !== undefined) return known
+  const { issuer, subject, claims } = caller
+  const granted = Object.entries(claims).filter(([name]) => !perTokenClaims.has(name))
+  const parts = [
+    issuer,
+    subject,
+    ...granted.map(([name, value]) => `${name}=${claimText(name, value)}`).sort(),
+  ]
+  const identity = hash('sha256', JSON.stringify(parts), 'base64url')
+  identities.set(caller, identity)
+  return identity
+}
+
+/** Equal for values that grant the same: the order of members and of lists does not count. */
+function claimText(name: string, value: unknown): string {
+  if (typeof value === 'string' && listClaims.has(name)) return claimText('', value.split(' '))
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? ''
+  if (Array.isArray(value))
+    return `[${value
+      .map((item) => claimText('', item))
+      .sort()
+      .join()}]`
+  const members = Object.entries(value).map(
+    ([key, member]) => `${JSON.stringify(key)}:${claimText('', member)}`,
+  )
+  return `{${members.sort().join()}}`
 }

@@ -2,7 +2,7 @@
 export { isLoopbackHost, unbracket } from './addresses.ts'
 export { Breaker, type CircuitState } from './breaker.ts'
 export { readBody, refuseBodyByHead } from './listener/body.ts'
-export { type Caller, localIssuer, makeCaller } from './caller.ts'
+export { type Caller, identityOf, localIssuer, makeCaller } from './caller.ts'
 export { codedAnswer } from './content-coding.ts'
 export {
   type DispatchController,

@@ -7,6 +7,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { randomBuffer } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
+import { peerWords } from './refusals/peer-words.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** Random values of one login; keep them until the redirect comes back. */
@@ -130,10 +131,7 @@ export function readAuthorizationCode(
       `the authorization server refused the login${legal === undefined ? '' : `: ${legal}`}`,
       {
         error: legal,
-        description: params
-          .get('error_description')
-          ?.replace(/[^\x20-\x7e]/g, ' ')
-          .slice(0, 300),
+        description: peerWords(params.get('error_description') ?? ''),
       },
     )
   }

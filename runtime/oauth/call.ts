@@ -7,6 +7,7 @@
 import { jsonFields } from '../../schemas/index.ts'
 import type { Fetch, FetchInit } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
+import { wordsOf } from './refusals/peer-words.ts'
 
 export type { Fetch }
 
@@ -54,27 +55,32 @@ export async function readJson(
   response: Response,
   expected: readonly number[] = [200],
 ): Promise<JsonRecord> {
+  // The content type decides nothing: servers send JSON as text/plain or application/octet-stream.
   const text = await response.text()
-  const body = parseObject(response, text)
-  if (!expected.includes(response.status)) throw refusal(what, response, body)
-  if (body === undefined) throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`)
+  const body = jsonFields(text)
+  const words = (): string | undefined => wordsOf(text, body)
+  if (!expected.includes(response.status)) throw refusal(what, response, body, words())
+  if (body === undefined) {
+    throw new OAuthClientError('protocol', `${what} did not respond with a JSON object`, {
+      description: words(),
+    })
+  }
   // Some servers report an error with status 200.
-  if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body)
+  if (typeof body['error'] === 'string' && body['error'] !== '') throw refusal(what, response, body, words())
   return body
 }
 
-function parseObject(response: Response, text: string): JsonRecord | undefined {
-  const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) return undefined
-  return jsonFields(text)
-}
-
-function refusal(what: string, response: Response, body: JsonRecord | undefined): OAuthClientError {
+function refusal(
+  what: string,
+  response: Response,
+  body: JsonRecord | undefined,
+  description: string | undefined,
+): OAuthClientError {
   const { status } = response
   const error = errorCode(body?.['error'])
   const details = {
     error,
-    description: printable(body?.['error_description']),
+    description,
     status,
     retryAfterSec: retryAfter(response),
   }
@@ -96,23 +102,17 @@ function errorCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
 }
 
-/** Text of a peer made fit for one log line. */
-function printable(value: unknown): string | undefined {
-  if (typeof value !== 'string') return undefined
-  return value.replace(/[^\x20-\x7e\xa0-\uffff]/g, ' ').slice(0, 300)
-}
-
 function retryAfter(response: Response): number | undefined {
   const value = response.headers.get('retry-after')
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
 }
 
-/** A member that must be a non-empty string when present. */
+/** A member that must be a string when present. Servers send null and '' for what they do not have. */
 export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
-  if (value === undefined || value === null) return undefined
-  if (typeof value === 'string' && value !== '') return value
-  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a non-empty string`)
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value === 'string') return value
+  throw new OAuthClientError('protocol', `${what} sent a ${name} that is not a string`)
 }
 
 export function requiredString(what: string, body: JsonRecord, name: string): string {

@@ -24,7 +24,7 @@ const codes = {
 export interface OAuthErrorDetails {
   /** OAuth error code as the server sent it, when it is a legal one. */
   readonly error?: string | undefined
-  /** The server's error_description, shortened and without control characters. For logs only. */
+  /** The server's own words (refusals/peer-words.ts). For logs and the operator's terminal only. */
   readonly description?: string | undefined
   /** HTTP status of the response. */
   readonly status?: number | undefined
@@ -47,7 +47,7 @@ export class OAuthClientError extends GatehouseError {
       ...(details.retryAfterSec === undefined
         ? {}
         : { headers: { 'retry-after': String(details.retryAfterSec) } }),
-      ...(details.cause === undefined ? {} : { cause: details.cause }),
+      ...causeOf(details),
     })
     this.name = 'OAuthClientError'
     this.kind = kind
@@ -58,13 +58,23 @@ export class OAuthClientError extends GatehouseError {
   }
 }
 
-/** True when the error says that the presented grant or token is no good, so that only a new login helps. */
-export function isGrantRefused(error: unknown): boolean {
-  return (
-    error instanceof OAuthClientError &&
-    error.kind === 'refused' &&
-    (error.error === 'invalid_grant' || error.error === 'invalid_token')
-  )
+/** The peer's words become a cause, which logs show and clients never see. */
+function causeOf({ cause, description }: OAuthErrorDetails): { readonly cause?: unknown } {
+  if (description !== undefined) {
+    const options = cause === undefined ? {} : { cause }
+    return { cause: new Error(`the server says: ${description}`, options) }
+  }
+  return cause === undefined ? {} : { cause }
+}
+
+/** The server's own words behind an error, for the operator's terminal; undefined when it said nothing. */
+export function serverWords(error: unknown): string | undefined {
+  let failure: unknown = error
+  for (let depth = 0; depth < 5 && failure instanceof Error; depth++) {
+    if (failure instanceof OAuthClientError && failure.description !== undefined) return failure.description
+    failure = failure.cause
+  }
+  return undefined
 }
 
 /** True when the same call may succeed later without anybody changing anything. */

@@ -21,11 +21,15 @@ export { type Fetch, type JsonRecord, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
-export { isGrantRefused, isTransient, OAuthClientError } from './client-error.ts'
+export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
+export {
+  endsRefreshToken,
+  tokenRefusal,
+} from './refusals/token-refusal.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect } from './login/callback.ts'
-export { isRefusedClient, refusesClient } from './login/refusal.ts'
+export { isRefusedClient, refusesClientAtLogin } from './login/refusal.ts'
 export { withOffline } from './login/scopes.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'
@@ -45,6 +49,7 @@ export {
   conventionalServer,
   discoverServer,
   fetchServerMetadata,
+  missingEndpoint,
   type ServerMetadata,
   supportsS256,
   typedServer,

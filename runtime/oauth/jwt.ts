@@ -34,6 +34,7 @@ export type RefusalReason =
   | 'signature'
   | 'expired'
   | 'not_yet_valid'
+  | 'too_long'
   | 'issuer'
   | 'audience'
   | 'claims'

@@ -17,7 +17,7 @@ import {
 } from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
 import { OAuthClientError } from './client-error.ts'
-import type { ServerMetadata } from './metadata/server-metadata.ts'
+import { missingEndpoint, type ServerMetadata } from './metadata/server-metadata.ts'
 
 /** What a token endpoint gave. Holds secrets: never log it. */
 export interface TokenSet {
@@ -153,6 +153,7 @@ async function tokenRequest(
   parameters: Readonly<Record<string, string | undefined>>,
 ): Promise<TokenSet> {
   const { server, client } = options
+  if (server.token_endpoint === undefined) throw missingEndpoint(server, 'token_endpoint')
   const form = new URLSearchParams(options.extra)
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
   const method = client ? chooseAuthMethod(client, server.token_endpoint_auth_methods_supported) : 'none'

@@ -1,6 +1,6 @@
 /** Public API of the observe module: log, audit, metrics and traces. */
 export { type LineFile, makeLineFile, standardErrorLines } from './line-file.ts'
-export { type AuditTrail, type ConsoleRecord, makeAudit } from './audit/audit.ts'
+export { type AuditTrail, auditViolations, type ConsoleRecord, makeAudit } from './audit/audit.ts'
 export { tellLoss } from './audit/loss.ts'
 export {
   type AttachmentEnd,

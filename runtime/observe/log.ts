@@ -7,7 +7,7 @@
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
-import { type LogFormat, textLine } from '../../schemas/index.ts'
+import { type LogFormat, textLine, visibleJson } from '../../schemas/index.ts'
 import type { Log, LogFields } from '../net/index.ts'
 import { makeLineFile, standardErrorLines } from './line-file.ts'
 import { redactFields, redactText } from './redact.ts'
@@ -41,7 +41,8 @@ export interface RootLog extends Log {
 /** Makes the log of a process. Throws the system's error when a file destination cannot be opened. */
 export function makeLog(options: LogOptions = {}): RootLog {
   const lines = linesOf(options.destination ?? 2)
-  const stream = options.format === 'text' ? asText(lines, options.colour ?? false) : lines
+  const { format, colour = false } = options
+  const stream = withFormat(lines, format === 'text' ? (line) => textLine(line, { colour }) : visibleJson)
   const logger = pino(
     {
       level: options.level ?? 'info',
@@ -65,9 +66,9 @@ function linesOf(to: string | number | LineStream): LineStream {
   return makeLineFile(typeof to === 'number' ? to : openSync(to, 'a'))
 }
 
-function asText(lines: LineStream, colour: boolean): LineStream {
+function withFormat(lines: LineStream, form: (line: string) => string): LineStream {
   return {
-    write: (line) => lines.write(textLine(line, { colour })),
+    write: (line) => lines.write(form(line)),
     flushSync: () => lines.flushSync?.(),
   }
 }

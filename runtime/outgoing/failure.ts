@@ -5,15 +5,16 @@
  * in the cause. Source: proxy and virtual server failure rules; RFC 6749 section 5.2, RFC 8693 section 2.2.2.
  */
 import { GatehouseError } from '../../schemas/index.ts'
-import { isGrantRefused, OAuthClientError } from '../oauth/index.ts'
+import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 
 const defaultRetryAfterSec = 5
 
 /** `subject`: the refused grant is the caller's token, so that a new login helps. */
 export function credentialFailure(error: unknown, { subject }: { readonly subject: boolean }): unknown {
   if (!(error instanceof OAuthClientError)) return error
-  if (subject && isGrantRefused(error)) return new GatehouseError('SUBJECT_REFUSED', { cause: error })
-  if (error.kind === 'unreachable') return unavailable(error, error.retryAfterSec)
+  const refusal = tokenRefusal(error)
+  if (subject && refusal === 'grant') return new GatehouseError('SUBJECT_REFUSED', { cause: error })
+  if (refusal === 'temporary') return unavailable(error, error.retryAfterSec)
   return new GatehouseError('BACKEND_AUTH_FAILED', {
     detail: `authentication to the backend failed: ${error.message}`,
     cause: error,

@@ -59,6 +59,11 @@ export interface UpstreamTokens {
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   /**
+   * Whoever received this access token refused it before its end. True when it is worth asking for another one: the next
+   * `get` renews it, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
+   */
+  refused?(caller: Caller, provider: string, accessToken: string): boolean
+  /**
    * As `get`, for a token without which the caller is refused whatever is asked for: when it cannot be renewed, the
    * caller's grant ends, so that the client signs in again instead of refreshing for ever. Absent: as `get`.
    */

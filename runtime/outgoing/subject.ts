@@ -63,6 +63,34 @@ export async function subjectToken(
   })
 }
 
+/**
+ * Uses the subject token. When it is refused and an upstream provider gave it, uses a renewed one once. Rejects with what
+ * `subjectToken` or `use` rejects with.
+ */
+export async function withSubjectToken<T>(
+  caller: Caller,
+  subject: SubjectToken,
+  {
+    upstream,
+    signal,
+  }: { readonly upstream: UpstreamTokens | undefined; readonly signal?: AbortSignal | undefined },
+  use: (token: string) => Promise<T>,
+): Promise<T> {
+  const token = await subjectToken(caller, subject, upstream, signal)
+  try {
+    return await use(token)
+  } catch (error) {
+    const isRefused = error instanceof GatehouseError && error.code === 'SUBJECT_REFUSED'
+    const { provider } = subject
+    if (!isRefused || !provider) throw error
+    // An ID token is renewed together with the access token.
+    const isIdToken = subject.tokenType === tokenTypes.id_token
+    const accessToken = isIdToken ? (await upstream?.get(caller, provider, signal))?.accessToken : token
+    if (accessToken === undefined || !upstream?.refused?.(caller, provider, accessToken)) throw error
+    return use(await subjectToken(caller, subject, upstream, signal))
+  }
+}
+
 /** What the user can do about a provider. The text reaches models, which pass it on. */
 export function accountAdvice(
   action: 'connect' | 'renew',

@@ -8,7 +8,7 @@ import { CredentialCache, type Obtained, type Used } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
 import { dropCallerToken, type OutgoingRequest, type CredentialStrategy, setBearer } from './strategy.ts'
-import { type SubjectToken, subjectToken } from './subject.ts'
+import { type SubjectToken, withSubjectToken } from './subject.ts'
 
 /** Before expiry. */
 const defaultMarginMs = 30_000
@@ -45,9 +45,11 @@ export class TokenStrategy implements CredentialStrategy {
   async apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): Promise<void> {
     if (caller === undefined) return this.#applyOwn(request, signal)
     const { subject, obtain, headerName } = this.#rules
-    const token = await subjectToken(caller, subject, this.#parts.upstream, signal)
-    const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
-    await this.#put(request, key, () => obtained(obtain(token), { subject: true }), signal)
+    const { upstream } = this.#parts
+    await withSubjectToken(caller, subject, { upstream, signal }, (token) => {
+      const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
+      return this.#put(request, key, () => obtained(obtain(token), { subject: true }), signal)
+    })
     if (headerName !== undefined && headerName !== 'authorization') dropCallerToken(request.headers, caller)
   }
 

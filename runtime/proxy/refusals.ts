@@ -3,7 +3,7 @@
  */
 
 import type { Authenticator } from '../incoming/index.ts'
-import { errorMessage, MessageError } from '../mcp/index.ts'
+import { errorMessage, MessageError, refusalHeaders } from '../mcp/index.ts'
 import { type Log, sendBody, sendProblem, toGatehouseError } from '../net/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
@@ -31,9 +31,21 @@ export function makeRecover(
     if (failure.code === 'INTERNAL')
       log.error('a request failed', { err: failure.cause, path: exchange.path })
     else if (failure.status >= 500 && failure.code !== 'OVERLOADED')
-      log.warn('the target could not be used', { failure: failure.code, err: failure.cause })
+      log.warn(whatFailed(failure.code), { failure: failure.code, err: failure.cause })
     if (exchange.message === undefined && !always.has(failure.code)) return sendProblem(exchange.res, failure)
     const id = failure instanceof MessageError ? failure.id : exchange.rpcId
-    sendBody(exchange.res, failure.status, 'application/json', errorMessage(id, failure), failure.headers)
+    const body = errorMessage(id, failure)
+    sendBody(exchange.res, failure.status, 'application/json', body, {
+      ...failure.headers,
+      ...refusalHeaders(failure),
+    })
   }
+}
+
+function whatFailed(code: string): string {
+  if (code === 'AUTH_UNAVAILABLE') return 'the caller’s access token could not be checked'
+  if (code.startsWith('OAUTH_') || code.startsWith('BACKEND_AUTH_') || code === 'ENTERPRISE_REQUIRED')
+    return 'no credential for the target could be obtained'
+  if (code.startsWith('STORE_') || code === 'SESSION_STORE_DOWN') return 'the store could not be used'
+  return 'the target could not be used'
 }

@@ -49,8 +49,15 @@ export function parseAddr(addr: string): { host: string; port: number } {
   return split
 }
 
-/** Refuses a combination that the documents exclude. Throws INVALID_CONFIG naming every error. */
+/** Refuses what `redisViolations` finds. Throws INVALID_CONFIG naming every error. */
 export function checkRedisConfig(config: RedisConfig): void {
+  const violations = redisViolations(config)
+  if (violations.length > 0)
+    throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
+}
+
+/** Addresses that cannot be parsed and combinations that the documents exclude, one line each. */
+export function redisViolations(config: RedisConfig): readonly string[] {
   const violations: string[] = []
   if ((config.addr === undefined) === (config.sentinel === undefined)) {
     violations.push('exactly one of addr and sentinelConfig is required')
@@ -68,6 +75,5 @@ export function checkRedisConfig(config: RedisConfig): void {
   ]) {
     if (!splitAddr(addr)) violations.push(addrError(addr))
   }
-  if (violations.length > 0)
-    throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
+  return violations
 }

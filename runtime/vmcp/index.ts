@@ -1,5 +1,12 @@
 /** Public API of the virtual server. */
-export { checkAll, checkStart, checkToolLocks, startWarnings } from './server/start-check.ts'
+export {
+  allWarnings,
+  checkAll,
+  checkStart,
+  checkToolLocks,
+  type StartParts,
+  startWarnings,
+} from './server/start-check.ts'
 export {
   defaults as vmcpDefaults,
   type ServingWorker,

@@ -74,8 +74,9 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
     type: 'object',
     required: envelope.required?.filter((field) => field === 'spec'),
     properties: {
-      apiVersion: { type: 'string' },
-      kind: { type: 'string' },
+      apiVersion: { description: 'API group and version of the object.', type: 'string' },
+      kind: { description: 'Kind of the object.', type: 'string' },
+      // The API server refuses a description here.
       metadata: { type: 'object' },
       spec: structural(spec ?? {}, bundle),
       status: { ...structural(status ?? {}, bundle), ...unseen },

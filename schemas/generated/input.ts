@@ -786,9 +786,10 @@ export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectT
   readonly subjectTokenType?: string
 }
 
-export type TokenLifespans = Omit<filled.TokenLifespans, "accessTokenLifespan" | "refreshTokenLifespan" | "authCodeLifespan"> & {
+export type TokenLifespans = Omit<filled.TokenLifespans, "accessTokenLifespan" | "refreshTokenLifespan" | "refreshTokenGracePeriod" | "authCodeLifespan"> & {
   readonly accessTokenLifespan?: string
   readonly refreshTokenLifespan?: string
+  readonly refreshTokenGracePeriod?: string
   readonly authCodeLifespan?: string
 }
 
@@ -867,7 +868,7 @@ export type VirtualMCPServerStatus = Omit<filled.VirtualMCPServerStatus, "phase"
 }
 
 export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends" | "codeMode" | "compositeTools" | "console" | "guardrails" | "incomingAuth" | "outgoingAuth" | "operational" | "optimizer" | "pinning" | "quotas" | "sessionStorage" | "telemetry" | "webhooks" | "toolLocks"> & {
-  readonly aggregation: Aggregation
+  readonly aggregation?: Aggregation
   readonly audit?: Audit
   readonly backends?: readonly RuntimeBackend[]
   readonly codeMode?: CodeMode

@@ -52,8 +52,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "autoscaling")), () => less(select(select(self, "autoscaling"), "maxReplicas"), 2n), () => not(has(self, "sessionStorage")), () => notEqual(select(select(self, "sessionStorage"), "provider"), "memory")),
   "!has(self.autoscaling) || self.transport != 'stdio'": (self) =>
     or(() => not(has(self, "autoscaling")), () => notEqual(select(self, "transport"), "stdio")),
-  "!has(self.baselineClientScopes) || self.baselineClientScopes.all(s, s in self.scopesSupported)": (self) =>
-    or(() => not(has(self, "baselineClientScopes")), () => all(select(self, "baselineClientScopes"), (s) => isIn(s, select(self, "scopesSupported")))),
   "!has(self.caBundlePath) || (has(self.type) && self.type == 'entry')": (self) =>
     or(() => not(has(self, "caBundlePath")), () => and(() => has(self, "type"), () => equal(select(self, "type"), "entry"))),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
@@ -220,6 +218,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "authCodeLifespan")), duration("30s")), () => lessOrEqual(duration(select(self, "authCodeLifespan")), duration("10m"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
+  "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("0s")), () => lessOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("10m"))),
   "duration(self.refreshTokenLifespan) >= duration('1h') && duration(self.refreshTokenLifespan) <= duration('720h')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "refreshTokenLifespan")), duration("1h")), () => lessOrEqual(duration(select(self, "refreshTokenLifespan")), duration("720h"))),
   "duration(self.timeout) >= duration('1s')": (self) =>

@@ -60,7 +60,7 @@ export type Audit = {
 /** Kind of audit event. */
 export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_pin_approved" | "console_tool_tried" | "console_decision_explained"
 
-/** Audit logging. */
+/** Audit log: one record per request. Off unless enabled. */
 export type AuditSwitch = {
   /** Turns audit logging on. */
   readonly enabled: boolean
@@ -80,7 +80,7 @@ export type AuthServerFile = {
   readonly scopesSupported: readonly string[]
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
-  /** Client-id metadata documents. */
+  /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
   /** Strips the credentials of the client after validation, and adds none of an upstream. */
   readonly disableUpstreamTokenInjection: boolean
@@ -112,11 +112,11 @@ export type AuthServerRedis = {
   readonly tls?: RedisTls
   /** Presence turns on TLS to the Sentinels; only with sentinelConfig. */
   readonly sentinelTls?: RedisTls
-  /** Connection timeout. */
+  /** Longest time to open a connection to Redis. */
   readonly dialTimeout: string
-  /** Socket read timeout. */
+  /** Longest time to wait for a response of Redis. */
   readonly readTimeout: string
-  /** Socket write timeout. */
+  /** Longest time to write a command to Redis. */
   readonly writeTimeout: string
 }
 
@@ -200,7 +200,7 @@ export type AuthzConfigMap = {
 
 /** Used when type is inline. */
 export type AuthzInline = {
-  /** Cedar policies. */
+  /** Cedar policies, evaluated together: a call needs a permit and no forbid. */
   readonly policies: readonly string[]
   /** Cedar policies that are evaluated and recorded beside the enforced ones, and decide nothing. */
   readonly shadowPolicies?: readonly string[]
@@ -295,7 +295,7 @@ export type CABundleSource = {
   readonly configMapRef: ConfigMapKeyRef
 }
 
-/** Client-id metadata documents. */
+/** Clients that are identified by the URL of a client-id metadata document. */
 export type CimdConfig = {
   /** Accepts client ids that are URLs of metadata documents; else only dynamically registered clients. */
   readonly enabled: boolean
@@ -305,7 +305,7 @@ export type CimdConfig = {
   readonly cacheMaxSize: number
 }
 
-/** Circuit breaker. */
+/** Stops calls to a backend that keeps failing, and tries it again after a pause. */
 export type CircuitBreaker = {
   /** Turns the breaker on. */
   readonly enabled: boolean
@@ -353,11 +353,11 @@ export type CodeMode = {
 export type CompositeTool = {
   /** Unique workflow name. */
   readonly name: string
-  /** Purpose. */
+  /** What the workflow is for; clients see it as the description of the tool. */
   readonly description?: string
   /** JSON Schema of the parameters: type object with properties and optional required. */
   readonly parameters?: { readonly [name: string]: unknown }
-  /** Steps. */
+  /** Steps of the workflow. A step runs as soon as the steps that it depends on are done; steps without dependencies run at the same time. */
   readonly steps: readonly WorkflowStep[]
   /** Longest time the workflow may take; 0s means the default of 30m. */
   readonly timeout?: string
@@ -397,7 +397,7 @@ export type ConfigMapKeyRef = {
 
 /** Observed state. */
 export type ConfigStatus = {
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
   /** Latest generation observed. */
   readonly observedGeneration?: number
@@ -473,7 +473,7 @@ export type ConsoleAuth = {
 
 /** Who may see and do what in the console, by Cedar policies of its own: those of incomingAuth have no say in it. The principal is Client::"<sub>" with its groups as parents, the resource Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. What no policy permits, or one forbids, is not granted. */
 export type ConsoleAuthz = {
-  /** Cedar policies. */
+  /** Cedar policies, evaluated together: a call needs a permit and no forbid. */
   readonly policies: readonly string[]
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
@@ -501,7 +501,7 @@ export type DcrConfig = {
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
-  /** RFC 7591 software_id. */
+  /** software_id of the registration (RFC 7591). */
   readonly softwareId?: string
   /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
@@ -515,7 +515,7 @@ export type DcrFile = {
   readonly discoveryUrl?: string
   /** Registration endpoint; excludes discoveryUrl. Needs explicit scopes. */
   readonly registrationEndpoint?: string
-  /** RFC 7591 software_id. */
+  /** software_id of the registration (RFC 7591). */
   readonly softwareId?: string
   /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
@@ -626,7 +626,7 @@ export type EmbeddedAuthServerConfig = {
   readonly authorizationEndpointBaseUrl?: string
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
-  /** Client-id metadata documents. */
+  /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
   readonly disableUpstreamTokenInjection: boolean
@@ -706,7 +706,7 @@ export type EmbeddingServerStatus = {
   readonly readyReplicas?: number
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -724,7 +724,7 @@ export type Exposure = {
   readonly hostname: string
   /** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
   readonly gateway?: ExposureGateway
-  /** Makes an Ingress. */
+  /** Ingress that is made for the server. */
   readonly ingress?: ExposureIngress
 }
 
@@ -738,7 +738,7 @@ export type ExposureGateway = {
   readonly sectionName?: string
 }
 
-/** Makes an Ingress. */
+/** Ingress that is made for the server. */
 export type ExposureIngress = {
   /** Its IngressClass; default: that of the cluster. */
   readonly className?: string
@@ -760,7 +760,7 @@ export type FailureHandling = {
   readonly partialFailureMode: "fail" | "best_effort"
   /** How often health and phase are reported. */
   readonly statusReportingInterval: string
-  /** Circuit breaker. */
+  /** Stops calls to a backend that keeps failing, and tries it again after a pause. */
   readonly circuitBreaker: CircuitBreaker
 }
 
@@ -884,11 +884,11 @@ export type InlineOidc = {
 
 /** The step that forEach repeats. */
 export type InnerStep = {
-  /** Step id. */
+  /** Id of the step, for templates and messages. */
   readonly id?: string
   /** Only tool steps can be repeated. */
   readonly type: "tool"
-  /** workload.tool_name. */
+  /** Tool to call, as workload.tool_name. */
   readonly tool: string
   /** Arguments; strings of the first level are templates that may use .forEach.<itemVar> and .forEach.index. */
   readonly arguments?: { readonly [name: string]: unknown }
@@ -1049,7 +1049,7 @@ export type MCPGroupStatus = {
   readonly entryCount?: number
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -1131,7 +1131,7 @@ export type MCPRemoteProxySpec = {
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; excludes authzConfig. */
   readonly authzConfigRef?: ObjectRef
-  /** Audit logging. */
+  /** Audit log: one record per request. Off unless enabled. */
   readonly audit?: AuditSwitch
   /** Compute resources of the proxy container. */
   readonly resources?: ResourceRequirements
@@ -1189,7 +1189,7 @@ export type MCPRemoteProxyStatus = {
   readonly oidcConfigHash?: string
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -1241,7 +1241,7 @@ export type MCPServerEntryStatus = {
   readonly phase: "Valid" | "Pending" | "Failed"
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -1290,7 +1290,7 @@ export type MCPServerSpec = {
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; excludes authzConfig. */
   readonly authzConfigRef?: ObjectRef
-  /** Audit logging. */
+  /** Audit log: one record per request. Off unless enabled. */
   readonly audit?: AuditSwitch
   /** MCPToolConfig that filters and renames tools. */
   readonly toolConfigRef?: ObjectRef
@@ -1308,7 +1308,7 @@ export type MCPServerSpec = {
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** Session affinity of the proxy Service. */
+  /** Session affinity of the Services of the proxy and of the server. With None, requests of one client reach any replica: for stateless servers. */
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
   readonly replicas?: number
@@ -1358,7 +1358,7 @@ export type MCPServerStatus = {
   readonly webhookConfigHash?: string
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -1384,7 +1384,7 @@ export type MCPTelemetryConfigReference = {
 
 /** Where traces and metrics go, written once and named by telemetryConfigRef. */
 export type MCPTelemetryConfigSpec = {
-  /** OpenTelemetry. */
+  /** OpenTelemetry export of traces and metrics. */
   readonly openTelemetry?: OpenTelemetryConfig
   /** Metrics at /metrics of the port that serves MCP. */
   readonly prometheus?: PrometheusConfig
@@ -1432,7 +1432,7 @@ export type MCPToolLockSpec = ToolLockSpec
 export type MCPToolLockStatus = {
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
   /** Items by state. */
   readonly counts?: ToolLockCounts
@@ -1478,7 +1478,9 @@ export type MarkRule = {
 
 /** Extra labels and annotations. */
 export type MetadataOverrides = {
+  /** Annotations that are added to the object; generated annotations of the same key stay. */
   readonly annotations?: { readonly [name: string]: string }
+  /** Labels that are added to the object; generated labels of the same key stay. */
   readonly labels?: { readonly [name: string]: string }
 }
 
@@ -1496,9 +1498,9 @@ export type ModelCache = {
 
 /** A plain OAuth 2.0 provider. */
 export type OAuth2UpstreamConfig = {
-  /** Authorization endpoint. */
+  /** URL of the authorization endpoint, where the browser of the user is sent to sign in. */
   readonly authorizationEndpoint: string
-  /** Token endpoint. */
+  /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
   /** Client id at the upstream; excludes dcrConfig. */
   readonly clientId?: string
@@ -1524,9 +1526,9 @@ export type OAuth2UpstreamConfig = {
 
 /** A plain OAuth 2.0 provider. */
 export type OAuth2UpstreamFile = {
-  /** Authorization endpoint. */
+  /** URL of the authorization endpoint, where the browser of the user is sent to sign in. */
   readonly authorizationEndpoint: string
-  /** Token endpoint. */
+  /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
   /** Client id at the upstream; excludes dcrConfig. */
   readonly clientId?: string
@@ -1633,7 +1635,7 @@ export type OboConfig = {
   readonly tenantId?: string
   /** Application id of the confidential client. */
   readonly clientId?: string
-  /** Client secret. */
+  /** Secret key that holds the client secret. */
   readonly clientSecretRef?: SecretRef
   /** Duration before expiry at which a cached token counts as expired, for example 30s. */
   readonly cacheSkew?: string
@@ -1645,7 +1647,7 @@ export type OboConfig = {
 export type OboStrategy = {
   /** Token endpoint. */
   readonly tokenUrl: string
-  /** Confidential client's id. */
+  /** Id of the confidential client that requests the token for the backend. */
   readonly clientId?: string
   /** Literal secret; prefer clientSecretEnv. */
   readonly clientSecret?: string
@@ -1653,7 +1655,7 @@ export type OboStrategy = {
   readonly clientSecretEnv?: string
   /** Target used when scopes is empty. */
   readonly audience?: string
-  /** Delegated scopes. */
+  /** Scopes that the token for the backend is requested with. */
   readonly scopes?: readonly string[]
   /** Upstream whose token is the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
@@ -1662,13 +1664,13 @@ export type OboStrategy = {
 }
 
 export type OnAnswer = {
-  /** Reaction. */
+  /** abort: the workflow fails. continue: it goes on, with the defaultResults of the step if it has any. retry: the step is tried again. */
   readonly action: "skip_remaining" | "abort" | "continue"
 }
 
 /** What to do when the step fails. */
 export type OnError = {
-  /** Reaction. */
+  /** abort: the workflow fails. continue: it goes on, with the defaultResults of the step if it has any. retry: the step is tried again. */
   readonly action: "abort" | "continue" | "retry"
   /** Retries, for action retry. */
   readonly retryCount?: number
@@ -1676,7 +1678,7 @@ export type OnError = {
   readonly retryDelay?: string
 }
 
-/** OpenTelemetry. */
+/** OpenTelemetry export of traces and metrics. */
 export type OpenTelemetryConfig = {
   /** Turns OpenTelemetry on. */
   readonly enabled: boolean
@@ -1784,6 +1786,7 @@ export type OutgoingStrategy = {
 export type OutputProperty = {
   /** Type of the value. */
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
+  /** What the property means, for clients: part of the output schema of the tool. */
   readonly description?: string
   /** Template; for objects it may give a JSON string. */
   readonly value?: string
@@ -1823,7 +1826,9 @@ export type PrometheusConfig = {
 
 /** Labels, annotations, environment and pull secrets of the proxy. */
 export type ProxyDeploymentOverrides = {
+  /** Annotations that are added to the Deployment; generated annotations of the same key stay. */
   readonly annotations?: { readonly [name: string]: string }
+  /** Labels that are added to the Deployment; generated labels of the same key stay. */
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
   readonly podTemplateMetadataOverrides?: MetadataOverrides
@@ -1869,7 +1874,7 @@ export type ProxyFile = {
   readonly endpointPrefix?: string
   /** How clients are authenticated; absent means they are not. */
   readonly oidc?: ProxyOidc
-  /** Authorization. */
+  /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Off unless enabled. */
   readonly audit?: Audit
@@ -1905,7 +1910,7 @@ export type ProxyHeaderForward = {
 export type ProxyOidc = {
   /** Issuer whose tokens are accepted. */
   readonly issuer?: string
-  /** Expected audience. */
+  /** Audience that a token must name. */
   readonly audience?: string
   /** Client id, for introspection. */
   readonly clientId?: string
@@ -1923,7 +1928,7 @@ export type ProxyOidc = {
   readonly protectedResourceAllowPrivateIp: boolean
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
-  /** Scopes announced. */
+  /** Scopes announced in the protected-resource metadata. */
   readonly scopes?: readonly string[]
   /** PEM file with the trust anchors of the issuer. */
   readonly caBundlePath?: string
@@ -2017,7 +2022,7 @@ export type RedactRule = {
 
 /** Credentials of the Redis user. */
 export type RedisAclUserConfig = {
-  /** Password. */
+  /** Secret key that holds the password. */
   readonly passwordSecretRef: SecretRef
   /** User name. Omitted: legacy password-only AUTH. */
   readonly usernameSecretRef?: SecretRef
@@ -2122,9 +2127,9 @@ export type ResourceOverrides = {
 
 /** Compute resources of a container. */
 export type ResourceRequirements = {
-  /** Upper limits. */
+  /** Most of each resource that the container may use. */
   readonly limits?: ResourceList
-  /** Guaranteed amounts. */
+  /** Amount of each resource that is reserved for the container. */
   readonly requests?: ResourceList
 }
 
@@ -2140,7 +2145,7 @@ export type RoleMapping = {
   readonly priority?: number
 }
 
-/** Authorization. */
+/** Rules that decide which calls a client may make. */
 export type RuntimeAuthz = {
   /** cedar: policies; httpv1: an external decision point; authzenv1: one that speaks OpenID AuthZEN; none. */
   readonly type: "cedar" | "none" | "httpv1" | "authzenv1"
@@ -2238,7 +2243,7 @@ export type RuntimeIncomingAuth = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Authorization. */
+  /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
 }
 
@@ -2256,7 +2261,7 @@ export type RuntimeLockedItem = {
 export type RuntimeOidc = {
   /** Issuer whose tokens are accepted. */
   readonly issuer: string
-  /** Expected audience. */
+  /** Audience that a token must name. */
   readonly audience: string
   /** Client id, for introspection. */
   readonly clientId?: string
@@ -2274,7 +2279,7 @@ export type RuntimeOidc = {
   readonly protectedResourceAllowPrivateIp: boolean
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
-  /** Scopes announced. */
+  /** Scopes announced in the protected-resource metadata. */
   readonly scopes?: readonly string[]
   /** PEM file with the trust anchors of the issuer. */
   readonly caBundlePath?: string
@@ -2296,7 +2301,7 @@ export type RuntimeOutgoingAuth = {
 
 /** Where sessions are stored. The Redis password comes from an environment variable. */
 export type RuntimeSessionStorage = {
-  /** Session store. */
+  /** Where sessions are stored: in memory of the process, or in Redis. */
   readonly provider: "memory" | "redis"
   /** host:port of the Redis server; required when provider is redis. */
   readonly address?: string
@@ -2442,7 +2447,9 @@ export type SizeRule = {
 
 /** Labels and annotations of the StatefulSet and its pods. */
 export type StatefulSetOverrides = {
+  /** Annotations that are added to the StatefulSet; generated annotations of the same key stay. */
   readonly annotations?: { readonly [name: string]: string }
+  /** Labels that are added to the StatefulSet; generated labels of the same key stay. */
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
   readonly podTemplateMetadataOverrides?: MetadataOverrides
@@ -2464,7 +2471,7 @@ export type Telemetry = {
   readonly customAttributes?: { readonly [name: string]: string }
   /** Serves /metrics on the main port. */
   readonly enablePrometheusMetricsPath: boolean
-  /** OTLP endpoint. */
+  /** URL of the OTLP collector that receives traces and metrics. */
   readonly endpoint?: string
   /** Environment variables read into span attributes. */
   readonly environmentVariables?: readonly string[]
@@ -2488,7 +2495,7 @@ export type Telemetry = {
 
 /** Timeouts of backend requests. */
 export type Timeouts = {
-  /** For every backend. */
+  /** Longest time for one request to a backend that has no entry in perWorkload. */
   readonly default: string
   /** By backend name. */
   readonly perWorkload?: { readonly [name: string]: string }
@@ -2520,6 +2527,7 @@ export type TokenExchangeStrategy = {
   readonly tokenUrl: string
   /** Target audience. */
   readonly audience?: string
+  /** Client id at the token endpoint. Without it the request has no client authentication. */
   readonly clientId?: string
   /** Literal secret; prefer clientSecretEnv. */
   readonly clientSecret?: string
@@ -2541,6 +2549,8 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
+  /** How long a rotated refresh token returns the same successor again while the successor is unused, at most 10m; 0s means never. Later reuse revokes the login. */
+  readonly refreshTokenGracePeriod: string
   /** Validity of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string
 }
@@ -2597,7 +2607,7 @@ export type ToolLockDrift = {
   readonly kind: string
   /** Name that the backend gives it; hidden characters are written out. */
   readonly name: string
-  /** How it differs. */
+  /** How the item differs from the lock: new, changed or removed. */
   readonly state: "new" | "changed" | "removed"
   /** Parts that differ: text, input, output, hints, execution, icons, meta, other. */
   readonly parts?: readonly string[]
@@ -2679,11 +2689,11 @@ export type UpstreamProviderFile = {
 
 /** Userinfo request. */
 export type UserInfoConfig = {
-  /** Userinfo endpoint. */
+  /** URL of the userinfo endpoint, which returns the claims of the signed-in user. */
   readonly endpointUrl: string
-  /** HTTP method. */
+  /** HTTP method of the userinfo request. */
   readonly httpMethod: "GET" | "POST"
-  /** Extra request headers. */
+  /** Headers that are added to the userinfo request. */
   readonly additionalHeaders?: { readonly [name: string]: string }
   /** Names of the fields; the first non-empty value wins. */
   readonly fieldMapping?: UserInfoFieldMapping
@@ -2726,7 +2736,7 @@ export type VirtualMCPCompositeToolDefinitionStatus = {
   readonly referenceCount?: number
   /** Latest generation observed. */
   readonly observedGeneration?: number
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
@@ -2848,7 +2858,7 @@ export type VirtualMCPServerStatus = {
   readonly replicas?: number
   /** Label selector of the pods, for the scale subresource. */
   readonly selector?: string
-  /** Latest observations. */
+  /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
   /** The backends of the group, as the running server last saw them. */
   readonly discoveredBackends?: readonly DiscoveredBackend[]
@@ -2976,7 +2986,7 @@ export type WebhookTls = {
   readonly caSecretRef?: SecretRef
   /** PEM certificate of mutual TLS. */
   readonly clientCertSecretRef?: SecretRef
-  /** Its PEM key. */
+  /** Secret key that holds the private key of the client certificate, PEM. */
   readonly clientKeySecretRef?: SecretRef
   /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
   readonly insecureSkipVerify: boolean
@@ -2992,9 +3002,9 @@ export type WorkflowOutput = {
 
 /** One step. */
 export type WorkflowStep = {
-  /** Unique step id. */
+  /** Id of the step, unique in the workflow. Templates refer to its output by this id. */
   readonly id: string
-  /** Kind of step. */
+  /** What the step does: call a tool, ask the user, or repeat a step for each item of a list. */
   readonly type: "tool" | "elicitation" | "forEach"
   /** workload.tool_name, for type tool. */
   readonly tool?: string
@@ -3032,6 +3042,7 @@ export type WorkflowStep = {
 
 /** A workload that references this object. */
 export type WorkloadReference = {
+  /** Kind of the workload. */
   readonly kind: "MCPServer" | "VirtualMCPServer" | "MCPRemoteProxy"
   /** Name of the workload. */
   readonly name: string
@@ -3083,17 +3094,21 @@ export type XaaConfig = {
 export type XaaStrategy = {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string
+  /** Client id at the identity provider. */
   readonly idpClientId?: string
   /** Literal secret; prefer idpClientSecretEnv. */
   readonly idpClientSecret?: string
+  /** Environment variable that holds the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
   /** Permits an http targetTokenUrl; development only. */
   readonly insecureTargetTokenUrl: boolean
+  /** Client id at the target. */
   readonly targetClientId?: string
   /** Literal secret; prefer targetClientSecretEnv. */
   readonly targetClientSecret?: string
+  /** Environment variable that holds the client secret for the target. */
   readonly targetClientSecretEnv?: string
   /** Issuer of the target. */
   readonly targetAudience: string

@@ -184,7 +184,7 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the requests through a proxy fail',
     meaning: 'The MCP server behind the proxy fails or cannot be reached.',
     steps: [
-      'The log of the proxy names the cause: "the target could not be used".',
+      'The log of the proxy names the cause: "the target could not be used" or "no credential for the target could be obtained".',
       '`/readyz` of the proxy says whether the target answers and whether the login is good.',
     ],
   },

@@ -124,6 +124,11 @@ export const ownReasons: readonly ReasonRow[] = [
     step: 'see [redis.md](redis.md)',
   },
   {
+    reasons: ['LocalCommandMissing'],
+    means: 'a stdio server runs without a cluster, as in `gatehouse dev`, and no local command is given',
+    step: 'annotate it with `gatehouse.dev/local-command: COMMAND`',
+  },
+  {
     reasons: ['AttachDisabled'],
     means: 'a stdio server has no command, and this installation attaches to no container',
     step: 'give a `command` to the container `mcp` of `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',

@@ -12,6 +12,8 @@ export interface ExcludedBackend {
   readonly name: string
   /** `field: rule` lines, without values that could be secret. */
   readonly problems: readonly string[]
+  /** True when the document has no such backend, and only settings for it. */
+  readonly isUnknown?: true
 }
 
 export interface Remaining<T> {
@@ -29,6 +31,7 @@ interface Place {
 /** The document without the backends that have problems; undefined when a problem is about something else. */
 export function withoutBroken<T>(document: T, violations: readonly Violation[]): Remaining<T> | undefined {
   const places = placesOf(document)
+  const declared = new Set(partsOf(document).backends.map(nameOf))
   const found = new Map<string, string[]>()
   for (const { path, message } of violations) {
     const place = places.find((one) => isWithin(path, one.path))
@@ -37,7 +40,10 @@ export function withoutBroken<T>(document: T, violations: readonly Violation[]):
     lines.push(`${path}: ${message}`)
     found.set(place.backend, lines)
   }
-  const excluded = [...found].map(([name, lines]) => ({ name, problems: lines }))
+  const excluded = [...found].map(
+    ([name, problems]): ExcludedBackend =>
+      declared.has(name) ? { name, problems } : { name, problems, isUnknown: true },
+  )
   return { document: without(document, new Set(found.keys())), excluded }
 }
 

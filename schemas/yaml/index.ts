@@ -2,7 +2,8 @@
  * YAML that every reader takes alike: what kubectl, which reads by the rules of YAML 1.1, would take for another type (`yes`,
  * `on`, `0777`) is quoted.
  */
-import { Schema, type ScalarTag, stringify } from 'yaml'
+import { Document, Scalar, Schema, type ScalarTag, stringify, visit } from 'yaml'
+import { hiddenInText } from '../hidden-characters.ts'
 
 const radixes: Readonly<Record<string, number>> = { o: 8, X: 16, B: 2 }
 
@@ -20,7 +21,27 @@ export const otherIntegers: ScalarTag = {
 /** For a document that is made node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }
 
-/** One document, with a line end. */
+/** One document, with a line end. Hidden characters, which a terminal may act on, are written as escapes. */
 export function writeYaml(value: unknown): string {
-  return stringify(value, { lineWidth: 0, ...quotedForKubectl })
+  const text = stringify(value, { lineWidth: 0, ...quotedForKubectl })
+  return hides(text) ? withEscapes(new Document(value, quotedForKubectl)) : text
+}
+
+function hides(text: string): boolean {
+  return text.search(hiddenInText) >= 0
+}
+
+/** YAML has escapes in double-quoted scalars only, so every text with a hidden character becomes one. */
+function withEscapes(document: Document): string {
+  visit(document, {
+    Scalar(_key, node) {
+      if (typeof node.value === 'string' && hides(node.value)) node.type = Scalar.QUOTE_DOUBLE
+    },
+  })
+  // The library loses spaces at the start of a line when it writes a quoted text over several lines.
+  const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Infinity })
+  return text.replaceAll(
+    hiddenInText,
+    (character) => `\\U${(character.codePointAt(0) ?? 0).toString(16).padStart(8, '0')}`,
+  )
 }

@@ -91,6 +91,7 @@ t.test(
           const lives = {
             accessTokenMs: hour,
             refreshTokenMs: 24 * hour,
+            refreshGraceMs: 60_000,
             authCodeMs: 600_000,
             grantMs: 720 * hour,
           }
@@ -142,7 +143,7 @@ t.test(
         await scheduler.waitFor(work)
         const successors = new Set((await work).map((one) => one.refreshToken))
         if (successors.size !== 1) throw new Error(`${successors.size} successors`)
-        nowMs += 11_000
+        nowMs += 61_000
         const reuse = await plain.grants.refresh(token, { clientId: 'client' }, wanted).catch(() => undefined)
         const [successor = ''] = successors
         const after = await plain.grants
@@ -167,6 +168,7 @@ t.test(
         const lives = {
           accessTokenMs: hour,
           refreshTokenMs: 24 * hour,
+          refreshGraceMs: 60_000,
           authCodeMs: 600_000,
           grantMs: 720 * hour,
         }

@@ -12,39 +12,61 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
 /** Members of a volume that are no source. */
 const volumeName = new Set(['name'])
 
-/**
- * One line per broken rule, `path message`. `generated` are the containers that are added later: of a template that is to
- * be put over another one, where a volume, too, may be in the other. Undefined for a whole template, which may mount the
- * `claims` of its StatefulSet as well.
- */
-export function podRuleErrors(
-  template: unknown,
-  path: string,
-  generated: readonly string[] | undefined,
-  claims: readonly string[] = [],
-): readonly string[] {
-  const spec = fieldsOf(fieldsOf(template)['spec'])
+/** Which template is checked. */
+export interface RuleScope {
+  /** Containers that are added later: the template is to be put over another one, which may have its volumes, too. */
+  readonly generated?: readonly string[]
+  /** For a merged template: the generated one, and the user's that was put over it. Errors have the indexes of the latter. */
+  readonly merged?: { readonly base: unknown; readonly user: unknown }
+  /** Volume claims of the StatefulSet, for a template that is complete: no volume will be added. */
+  readonly claims?: readonly string[] | undefined
+}
+
+/** One line per broken rule, `path message`. */
+export function podRuleErrors(template: unknown, path: string, scope: RuleScope): readonly string[] {
+  const spec = specOf(template)
   const at = `${path}.spec`
   const own = itemsOf(spec['volumes']).map(({ item }) => item['name'])
-  const volumes = generated ? undefined : new Set<unknown>([...own, ...claims])
+  const volumes = scope.claims && new Set<unknown>([...own, ...scope.claims])
+  const base = specOf(scope.merged?.base)
+  const user = specOf(scope.merged?.user)
   return [
     ...restartPolicyErrors(spec['restartPolicy'], at),
     ...(['initContainers', 'containers'] as const).flatMap((list) =>
-      itemsOf(spec[list]).flatMap(({ item, index }) =>
-        containerErrors(item, `${at}.${list}[${index}]`, { generated, volumes }),
-      ),
+      itemsOf(spec[list], user[list]).flatMap(({ item, index }) => {
+        const before = namedIn(base[list], item['name'])
+        const given = namedIn(user[list], item['name'])
+        const where = `${at}.${list}[${index}]`
+        return [
+          ...containerErrors(item, where, { scope, volumes, before, given }),
+          ...(scope.merged ? rootErrors(item, where, spec['securityContext'], at) : []),
+        ]
+      }),
     ),
-    ...itemsOf(spec['volumes']).flatMap(({ item, index }) =>
-      volumeErrors(item, `${at}.volumes[${index}]`, generated === undefined),
+    ...itemsOf(spec['volumes'], user['volumes']).flatMap(({ item, index }) =>
+      volumeErrors(item, `${at}.volumes[${index}]`, {
+        isComplete: volumes !== undefined,
+        before: namedIn(base['volumes'], item['name']),
+      }),
     ),
   ]
 }
 
-/** The objects of a list, without those that only remove something. */
-function itemsOf(list: unknown): { readonly item: Fields; readonly index: number }[] {
-  return listOf(list).flatMap((item, index) =>
-    isFields(item) && item['$patch'] === undefined ? [{ item, index }] : [],
-  )
+function specOf(template: unknown): Fields {
+  return fieldsOf(fieldsOf(template)['spec'])
+}
+
+function namedIn(list: unknown, name: unknown): Fields {
+  return fieldsOf(listOf(list).find((item) => isFields(item) && item['name'] === name))
+}
+
+/** The objects of a list, without those that only remove something, each with its index in `user` where it has one. */
+function itemsOf(list: unknown, user?: unknown): { readonly item: Fields; readonly index: number }[] {
+  return listOf(list).flatMap((item, index) => {
+    if (!isFields(item) || item['$patch'] !== undefined) return []
+    const own = listOf(user).findIndex((one) => isFields(one) && one['name'] === item['name'])
+    return [{ item, index: own < 0 ? index : own }]
+  })
 }
 
 function restartPolicyErrors(policy: unknown, path: string): string[] {
@@ -54,17 +76,24 @@ function restartPolicyErrors(policy: unknown, path: string): string[] {
 }
 
 interface Around {
-  readonly generated: readonly string[] | undefined
+  readonly scope: RuleScope
   readonly volumes: ReadonlySet<unknown> | undefined
+  /** The generated container of this name. */
+  readonly before: Fields
+  /** The user's container of this name. */
+  readonly given: Fields
 }
 
-function containerErrors(container: Fields, path: string, { generated, volumes }: Around): string[] {
+function containerErrors(container: Fields, path: string, around: Around): string[] {
+  const { scope, volumes, before, given } = around
   const { name, image } = container
-  const isOwn = !generated?.includes(String(name))
+  const hasImage = scope.generated?.includes(String(name)) || !(isAbsent(image) || image === '')
   return [
-    ...(isOwn && (isAbsent(image) || image === '') ? [`${path}.image Required value`] : []),
-    ...probes.flatMap((probe) => probeErrors(container[probe], `${path}.${probe}`)),
-    ...itemsOf(container['env']).flatMap(({ item, index }) => envErrors(item, `${path}.env[${index}]`)),
+    ...(hasImage ? [] : [`${path}.image Required value`]),
+    ...probes.flatMap((probe) => probeErrors(container[probe], `${path}.${probe}`, before[probe])),
+    ...itemsOf(container['env'], given['env']).flatMap(({ item, index }) =>
+      envErrors(item, `${path}.env[${index}]`, namedIn(before['env'], item['name'])),
+    ),
     ...(volumes
       ? itemsOf(container['volumeMounts']).flatMap(({ item, index }) =>
           volumes.has(item['name'])
@@ -75,41 +104,65 @@ function containerErrors(container: Fields, path: string, { generated, volumes }
   ]
 }
 
-function probeErrors(probe: unknown, path: string): string[] {
-  const [first, ...more] = handlers.filter((handler) => !isAbsent(fieldsOf(probe)[handler]))
-  return more.map(
-    (handler) =>
-      `${path}.${handler} Forbidden: may not specify more than 1 handler type (set ${first} to null to replace it)`,
+/** Members of which an object may have one; errors name those that were added to a generated one. */
+function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {
+  const before = present.filter((key) => !isAbsent(fieldsOf(generated)[key]))
+  const added = present.filter((key) => !before.includes(key))
+  const [kept] = before
+  if (kept === undefined) return { added: added.slice(1), hint: '' }
+  return { added, hint: ` (set ${kept} to null to replace it)` }
+}
+
+function probeErrors(probe: unknown, path: string, generated: unknown): string[] {
+  const present = handlers.filter((handler) => !isAbsent(fieldsOf(probe)[handler]))
+  const { added, hint } = moreThanOne(present, generated)
+  return added.map(
+    (handler) => `${path}.${handler} Forbidden: may not specify more than 1 handler type${hint}`,
   )
 }
 
-function envErrors(variable: Fields, path: string): string[] {
+function envErrors(variable: Fields, path: string, generated: Fields): string[] {
   const { value, valueFrom } = variable
-  const sources = Object.values(fieldsOf(valueFrom)).filter((source) => !isAbsent(source))
-  const both = !isAbsent(value) && value !== '' && sources.length > 0
+  const sources = Object.keys(fieldsOf(valueFrom)).filter((key) => !isAbsent(fieldsOf(valueFrom)[key]))
+  const hasBoth = !isAbsent(value) && value !== '' && sources.length > 0
+  const { hint: both } = moreThanOne(['value', 'valueFrom'], generated)
+  const { added, hint } = moreThanOne(sources, generated['valueFrom'])
   return [
-    ...(both
-      ? [`${path}.valueFrom Invalid value: "": may not be specified when \`value\` is not empty`]
+    ...(hasBoth
+      ? [`${path}.valueFrom Invalid value: "": may not be specified when \`value\` is not empty${both}`]
       : []),
-    ...(sources.length > 1
-      ? [`${path}.valueFrom Invalid value: "": may not have more than one field specified at a time`]
+    ...(added.length > 0
+      ? [`${path}.valueFrom Invalid value: "": may not have more than one field specified at a time${hint}`]
       : []),
   ]
 }
 
-function volumeErrors(volume: Fields, path: string, isWhole: boolean): string[] {
+function volumeErrors(
+  volume: Fields,
+  path: string,
+  { isComplete, before }: { readonly isComplete: boolean; readonly before: Fields },
+): string[] {
   const sources = Object.keys(volume).filter((key) => !volumeName.has(key) && !isAbsent(volume[key]))
-  const [first, ...more] = sources
+  const { added, hint } = moreThanOne(sources, before)
   const { path: host } = fieldsOf(volume['hostPath'])
   return [
-    ...(isWhole && first === undefined ? [`${path} Required value: must specify a volume type`] : []),
-    ...more.map(
-      (source) =>
-        `${path}.${source} Forbidden: may not specify more than 1 volume type (set ${first} to null to replace it)`,
-    ),
+    ...(isComplete && sources.length === 0 ? [`${path} Required value: must specify a volume type`] : []),
+    ...added.map((source) => `${path}.${source} Forbidden: may not specify more than 1 volume type${hint}`),
     ...(typeof host === 'string' && host.split('/').includes('..')
       ? [`${path}.hostPath.path Invalid value: ${JSON.stringify(host)}: must not contain '..'`]
       : []),
+  ]
+}
+
+/** The kubelet does not start a container that must not run as root but does. */
+function rootErrors(container: Fields, path: string, podContext: unknown, podPath: string): string[] {
+  const pod = fieldsOf(podContext)
+  const own = fieldsOf(container['securityContext'])
+  const isNonRoot = (own['runAsNonRoot'] ?? pod['runAsNonRoot']) === true
+  if (!isNonRoot || (own['runAsUser'] ?? pod['runAsUser']) !== 0) return []
+  const where = own['runAsUser'] === 0 ? path : podPath
+  return [
+    `${where}.securityContext.runAsUser Invalid value: 0: container ${String(container['name'])} has runAsNonRoot true: set another user, or runAsNonRoot to false as well`,
   ]
 }
 

@@ -120,15 +120,20 @@ function withTls(container: ContainerSpec): ContainerSpec {
   const { args = [], startupProbe = {}, livenessProbe = {}, readinessProbe = {} } = container
   return {
     ...container,
-    args: [
-      ...args,
+    args: withFlags(args, [
       `--tls-cert-file=${directory}/${certificate}`,
       `--tls-key-file=${directory}/${privateKey}`,
-    ],
+    ]),
     startupProbe: httpsProbe(startupProbe),
     livenessProbe: httpsProbe(livenessProbe),
     readinessProbe: httpsProbe(readinessProbe),
   }
+}
+
+/** Adds flags in front of `--`, behind which only operands may stand. */
+function withFlags(args: readonly string[], flags: readonly string[]): string[] {
+  const end = args.indexOf('--')
+  return end < 0 ? [...args, ...flags] : [...args.slice(0, end), ...flags, ...args.slice(end)]
 }
 
 /** What a Gateway does not find out by itself. `service`: name of the Service. */

@@ -24,7 +24,7 @@ const dataDirectory = '/data'
 /** The volume of the claim, and so part of its name. */
 const modelCache = 'model-cache'
 
-export function podTemplate(context: Context): PodTemplateResult {
+export function generatedTemplate(context: Context): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
   const selector = selectorLabels(app, name, component)
@@ -32,7 +32,7 @@ export function podTemplate(context: Context): PodTemplateResult {
   const metadata = overrides?.podTemplateMetadataOverrides
   const cached = claimTemplates(context).length > 0
   const revision = spec.hfTokenSecretRef && context.secretRevision([spec.hfTokenSecretRef])
-  const generated: PodTemplateSpec = {
+  return {
     metadata: {
       labels: { ...metadata?.labels, ...selector },
       annotations: {
@@ -69,7 +69,13 @@ export function podTemplate(context: Context): PodTemplateResult {
       volumes: [...(cached ? [] : [{ name: 'model', emptyDir: {} }]), { name: 'tmp', emptyDir: {} }],
     },
   }
-  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector, cached ? [modelCache] : [])
+}
+
+export function podTemplate(context: Context): PodTemplateResult {
+  const { podTemplateSpec } = context.parent.spec
+  const selector = selectorLabels(app, context.name, component)
+  const claims = claimTemplates(context).length > 0 ? [modelCache] : []
+  return mergePodTemplate(generatedTemplate(context), podTemplateSpec, container, selector, claims)
 }
 
 function environment({ spec }: EmbeddingServer, cached: boolean): ContainerEnvVar[] {

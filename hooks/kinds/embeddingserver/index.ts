@@ -86,6 +86,7 @@ function respond(
   const state = workloadState(
     context.child('StatefulSet', server),
     desiredWorkload(desired, 'StatefulSet', server),
+    context.stored,
   )
   const failures = conflict ? [conflict] : found
   const { phase, message } = phaseOf(context, state, failures)

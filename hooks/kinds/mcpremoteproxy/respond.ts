@@ -26,6 +26,7 @@ export function respond(context: Context, built: BuiltRemoteProxy): SyncResponse
   const proxy = workloadState(
     context.child('Deployment', name),
     desiredWorkload(built.children, 'Deployment', name),
+    context.stored,
   )
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)

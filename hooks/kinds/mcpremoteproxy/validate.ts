@@ -11,16 +11,22 @@ import { authzViolations } from '../common/checks/policies.ts'
 import { headerForwardViolations } from '../common/checks/headers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
-import { podTemplateViolations } from '../../children/pod-template.ts'
+import { mergedTemplateViolations } from '../../children/pod-template.ts'
+import { remoteProxyNames } from '../../children/names.ts'
+import type { CheckSettings } from '../../settings.ts'
+import { checkContext } from '../common/check-context.ts'
+import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
+import { app } from './build.ts'
 import { proxyContainer } from '../common/proxy/paths.ts'
 import { proxyOverrideViolations, resourcesViolations } from '../../children/checks/spec-checks.ts'
 
-export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
+export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
+  const { spec } = proxy
   const failure = addressViolation(spec.remoteUrl, endpointPolicy(spec.allowPrivateEndpoint))
   return [
     ...(failure === undefined ? [] : [{ path: 'spec.remoteUrl', message: failure }]),
     ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
-    ...podTemplateViolations(spec.podTemplateSpec, [proxyContainer]),
+    ...templateViolations(proxy, settings),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
     ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
@@ -36,4 +42,13 @@ export function remoteProxyViolations({ spec }: MCPRemoteProxy): Violation[] {
           },
         ]),
   ]
+}
+
+function templateViolations(proxy: MCPRemoteProxy, settings: CheckSettings): Violation[] {
+  const generated = () => {
+    const context = checkContext(proxy, 'MCPRemoteProxy', settings)
+    const options = { ...proxyOptions(context, app, remoteProxyNames(context.name)), annotations: {} }
+    return proxyTemplate(context, options)
+  }
+  return mergedTemplateViolations({ user: proxy.spec.podTemplateSpec, generated, container: proxyContainer })
 }

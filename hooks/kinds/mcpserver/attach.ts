@@ -100,7 +100,14 @@ function sidecarOf(
     name: attachContainer,
     image: settings.runtimeImage,
     imagePullPolicy: 'IfNotPresent',
-    args: ['proxy', `--config=${configDirectory}/${proxyFile}`, '--host=127.0.0.1', `--port=${bridge}`, name],
+    args: [
+      'proxy',
+      `--config=${configDirectory}/${proxyFile}`,
+      '--host=127.0.0.1',
+      `--port=${bridge}`,
+      '--',
+      name,
+    ],
     env: [
       { name: 'GATEHOUSE_POD_NAME', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
       { name: 'GATEHOUSE_SHUTDOWN_GRACE', value: shutdownGrace },

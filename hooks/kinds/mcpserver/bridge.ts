@@ -98,7 +98,14 @@ function wrapped(container: Fields, name: string, port: number): Fields {
   return {
     ...container,
     command: runtimeCommand,
-    args: ['proxy', `--config=${configDirectory}/${proxyFile}`, '--host=0.0.0.0', `--port=${port}`, name],
+    args: [
+      'proxy',
+      `--config=${configDirectory}/${proxyFile}`,
+      '--host=0.0.0.0',
+      `--port=${port}`,
+      '--',
+      name,
+    ],
     volumeMounts: [
       ...listOf(container['volumeMounts']),
       { name: runtimeVolume, mountPath: runtimeDirectory, readOnly: true },

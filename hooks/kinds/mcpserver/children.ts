@@ -41,12 +41,8 @@ export function restartAnnotations(context: Context): StringMap {
   return value === undefined ? {} : { [restartedAt]: value }
 }
 
-/** The generated server pod under the user's podTemplateSpec, with the bridge put in when there is one. */
-export function serverTemplate(
-  context: Context,
-  { bridge, attach }: Stdio,
-  revision: string,
-): PodTemplateResult {
+/** The server pod without the user's podTemplateSpec. */
+export function generatedTemplate(context: Context, { attach }: Stdio, revision: string): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
   const selector = selectorLabels(app, name, 'server')
@@ -65,7 +61,7 @@ export function serverTemplate(
     ...(!attach && { readinessProbe: { tcpSocket: { port: 'http' }, periodSeconds: 5 } }),
     securityContext: serverContainerSecurity(settings),
   }
-  const generated: PodTemplateSpec = {
+  return {
     metadata: {
       labels: selector,
       annotations: { ...restartAnnotations(context), 'gatehouse.dev/runconfig-checksum': revision },
@@ -84,7 +80,15 @@ export function serverTemplate(
       ),
     },
   }
-  const merged = mergePodTemplate(generated, spec.podTemplateSpec, serverContainer, selector)
+}
+
+/** The generated server pod under the user's podTemplateSpec, with the bridge put in when there is one. */
+export function serverTemplate(context: Context, stdio: Stdio, revision: string): PodTemplateResult {
+  const { bridge, attach } = stdio
+  const { podTemplateSpec } = context.parent.spec
+  const selector = selectorLabels(app, context.name, 'server')
+  const generated = generatedTemplate(context, stdio, revision)
+  const merged = mergePodTemplate(generated, podTemplateSpec, serverContainer, selector)
   const applied = bridge ?? attach
   return merged.template && applied ? { template: applied.apply(merged.template) } : merged
 }
@@ -130,7 +134,10 @@ export function serverChildren(
       ? []
       : [
           service({ name: names.headless, namespace, labels }, { ...target, headless: true }),
-          service({ name: names.server, namespace, labels }, { ...target, sessionAffinity: 'ClientIP' }),
+          service(
+            { name: names.server, namespace, labels },
+            { ...target, sessionAffinity: parent.spec.sessionAffinity },
+          ),
         ]),
     statefulSet(
       { name: names.server, namespace, labels },

@@ -59,8 +59,16 @@ type Workloads = readonly [proxy: WorkloadState | undefined, server: WorkloadSta
 function workloadsOf(context: Context, { children }: BuiltServer): Workloads {
   const { proxy, server } = serverNames(context.name)
   return [
-    workloadState(context.child('Deployment', proxy), desiredWorkload(children, 'Deployment', proxy)),
-    workloadState(context.child('StatefulSet', server), desiredWorkload(children, 'StatefulSet', server)),
+    workloadState(
+      context.child('Deployment', proxy),
+      desiredWorkload(children, 'Deployment', proxy),
+      context.stored,
+    ),
+    workloadState(
+      context.child('StatefulSet', server),
+      desiredWorkload(children, 'StatefulSet', server),
+      context.stored,
+    ),
   ]
 }
 

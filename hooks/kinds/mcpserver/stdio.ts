@@ -2,6 +2,7 @@
  * How a stdio server is reached in a cluster: with a command, behind a bridge in its own container; without one, by attaching
  * to the container that its image's own entrypoint runs in.
  */
+import { localCommandAnnotation } from '../../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { HookSettings } from '../../settings.ts'
@@ -28,7 +29,7 @@ export interface Stdio {
 export function stdioOf(context: Context): Stdio {
   const { parent, settings, conditions } = context
   if (parent.spec.transport !== 'stdio') return {}
-  const stdio = settings.localCommands ? {} : chosen(context)
+  const stdio: Stdio = settings.localCommands ? withLocalCommand(context) : chosen(context)
   const reason = stdio.attach ? 'AttachedToEntrypoint' : 'CommandGiven'
   const message = stdio.attach
     ? "The image's own entrypoint is run, and its streams are attached to"
@@ -44,6 +45,17 @@ export function stdioOf(context: Context): Stdio {
     )
   }
   return stdio
+}
+
+/** On a machine without a cluster only a command of this machine can run; no container can be attached to. */
+function withLocalCommand({ stored }: Context): Stdio {
+  if (stored.metadata.annotations?.[localCommandAnnotation]) return {}
+  return {
+    failure: {
+      reason: 'LocalCommandMissing',
+      message: `transport stdio without a cluster needs a command of this machine: annotate it with ${localCommandAnnotation}`,
+    },
+  }
 }
 
 function chosen(context: Context): Stdio {

@@ -5,7 +5,13 @@ import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
-import { podTemplateViolations } from '../../children/pod-template.ts'
+import { mergedTemplateViolations } from '../../children/pod-template.ts'
+import { serverNames } from '../../children/names.ts'
+import type { CheckSettings } from '../../settings.ts'
+import { checkContext } from '../common/check-context.ts'
+import { proxyOptions, proxyTemplate } from '../common/proxy/children.ts'
+import { app, generatedTemplate } from './children.ts'
+import { stdioOf } from './stdio.ts'
 import { proxyContainer } from '../common/proxy/paths.ts'
 import { serverContainer } from './container.ts'
 import {
@@ -14,9 +20,10 @@ import {
   resourcesViolations,
 } from '../../children/checks/spec-checks.ts'
 
-export function serverViolations({ spec }: MCPServer): Violation[] {
+export function serverViolations(server: MCPServer, settings: CheckSettings): Violation[] {
+  const { spec } = server
   return [
-    ...podTemplateViolations(spec.podTemplateSpec, [serverContainer]),
+    ...templateViolations(server, settings),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
     ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
@@ -25,16 +32,37 @@ export function serverViolations({ spec }: MCPServer): Violation[] {
     ...resourcesViolations(spec.resources, 'spec.resources'),
     ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...proxyOverrideViolations(spec.resourceOverrides, 'spec.resourceOverrides'),
-    ...proxyTemplateViolations(spec),
+    ...proxyTemplateViolations(server, settings),
     ...volumeViolations(spec),
   ]
 }
 
-function proxyTemplateViolations({ resourceOverrides }: MCPServer['spec']): Violation[] {
-  const template = resourceOverrides?.proxyDeployment?.podTemplateSpec
+function templateViolations(server: MCPServer, settings: CheckSettings): Violation[] {
+  const generated = () => {
+    const context = checkContext(server, 'MCPServer', settings)
+    return generatedTemplate(context, stdioOf(context), '')
+  }
+  return mergedTemplateViolations({
+    user: server.spec.podTemplateSpec,
+    generated,
+    container: serverContainer,
+  })
+}
+
+function proxyTemplateViolations(server: MCPServer, settings: CheckSettings): Violation[] {
+  const template = server.spec.resourceOverrides?.proxyDeployment?.podTemplateSpec
   const owner = 'spec.resourceOverrides.proxyDeployment'
+  const generated = () => {
+    const context = checkContext(server, 'MCPServer', settings)
+    const { attach } = stdioOf(context)
+    return proxyTemplate(context, {
+      ...proxyOptions(context, app, serverNames(context.name), 'proxy'),
+      beside: attach && { containers: [attach.sidecar], volumes: attach.volumes },
+      annotations: {},
+    })
+  }
   return [
-    ...podTemplateViolations(template, [proxyContainer], owner),
+    ...mergedTemplateViolations({ user: template, generated, container: proxyContainer, owner }),
     ...sizeViolations(`${owner}.podTemplateSpec`, 'a workload', template),
   ]
 }

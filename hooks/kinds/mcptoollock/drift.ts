@@ -2,7 +2,7 @@
 import { byText } from '../../../schemas/index.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../kube.ts'
-import { presentReports } from '../virtualmcpserver/status/report.ts'
+import { podReports } from '../virtualmcpserver/status/report.ts'
 
 export interface ObservedDrift {
   readonly lock: string
@@ -14,15 +14,13 @@ export interface ObservedDrift {
 
 const states = ['pinned', 'new', 'changed', 'removed'] as const
 const maxDrift = 50
-/** What is so much older than the newest report of its server is that of a pod that is gone. */
-const maxAgeMs = 5 * 60_000
 
 /** The report with the most differences; undefined when nobody has listed the backend. */
 export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrift | undefined {
   const { parent } = context
   const found = [...(context.request.related.get('ConfigMap.v1') ?? [])]
     .sort((a, b) => byText(a.metadata.name, b.metadata.name))
-    .flatMap((map) => presentReports(map, undefined, maxAgeMs))
+    .flatMap((map) => podReports(map))
     .flatMap((report) => listOf(report['pinning']).filter(isFields))
     .filter((entry) => isAbout(entry, parent) && entry['lock'] !== 'missing')
     .filter((entry) => entry['observed'] === true || entry['lock'] === 'invalid')

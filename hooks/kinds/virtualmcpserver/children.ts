@@ -31,15 +31,15 @@ type Context = SyncContext<'VirtualMCPServer'>
 const checksumAnnotation = 'gatehouse.dev/content-checksum'
 const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 
-/** The pod, under the user's podTemplateSpec. `restartHash` changes when the running server must be started again. */
-export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
+/** `restartHash` changes when the running server must be started again. */
+export function generatedTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
   const names = virtualServerNames(name)
   const selector = selectorLabels(app, name)
   const served = serving(context)
   const debug = spec.config?.operational?.logLevel === 'debug'
-  const generated: PodTemplateSpec = {
+  return {
     metadata: { labels: selector, annotations: { ...served.annotations, [restartAnnotation]: restartHash } },
     spec: {
       serviceAccountName: spec.serviceAccount ?? names.account,
@@ -82,7 +82,13 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
       volumes: needs.volumes,
     },
   }
-  return mergePodTemplate(generated, spec.podTemplateSpec, container, selector)
+}
+
+/** The pod, under the user's podTemplateSpec. */
+export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
+  const { podTemplateSpec } = context.parent.spec
+  const generated = generatedTemplate(context, needs, restartHash)
+  return mergePodTemplate(generated, podTemplateSpec, container, selectorLabels(app, context.name))
 }
 
 /** Environment and volumes that every virtual server has. */

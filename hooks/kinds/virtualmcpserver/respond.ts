@@ -1,7 +1,7 @@
 /**
  * The response of a virtual server's sync: status from what was built and from what the pods report.
  */
-import { type DiscoveredBackend, parseDuration } from '../../../schemas/index.ts'
+import type { DiscoveredBackend } from '../../../schemas/index.ts'
 import { checkAutoscaler } from '../../children/serving/availability.ts'
 import { selectorLabels } from '../../children/labels.ts'
 import { desiredWorkload, type WorkloadState, workloadState } from '../../children/workload.ts'
@@ -35,13 +35,14 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const pods = workloadState(
     context.child('Deployment', names.server),
     desiredWorkload(built.children, 'Deployment', names.server),
+    context.stored,
   )
   const previous = fieldsOf(context.stored['status'])
   const conflict = unmanagedObjectError(context.request, built.children ?? [])
   if (conflict) context.conditions.set(conflictCondition, 'False', conflict.reason, conflict.message)
   const failures = conflict ? [conflict] : built.failures
   const report = context.child('ConfigMap', names.report)
-  const reports = readReports(report, built.checksum ?? '', reportInterval(context))
+  const reports = readReports(report, built.checksum ?? '')
   const backends: readonly DiscoveredBackend[] =
     built.checksum === undefined
       ? // As this function wrote it.
@@ -94,11 +95,6 @@ function checkReport(
     'NoReport',
     `No pod has reported the health of backends: ServiceAccount ${serviceAccount} needs get and patch on ConfigMap ${virtualServerNames(name).report}`,
   )
-}
-
-function reportInterval({ parent }: Context): number {
-  const interval = parent.spec.config?.operational?.failureHandling?.statusReportingInterval
-  return parseDuration(interval ?? '30s')
 }
 
 function blocked(failures: readonly SyncFailure[]): Phase {

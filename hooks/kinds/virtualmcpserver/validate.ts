@@ -19,15 +19,20 @@ import { definedFields } from '../../children/defined.ts'
 import { maxBytes, sizeViolations } from '../../children/size.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
-import { podTemplateViolations } from '../../children/pod-template.ts'
+import { mergedTemplateViolations } from '../../children/pod-template.ts'
+import { PodNeeds } from '../../runtime-config/needs.ts'
+import type { CheckSettings } from '../../settings.ts'
+import { checkContext } from '../common/check-context.ts'
+import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 import { reservedNames } from './reserved.ts'
 
-export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[] {
+export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
+  const { spec } = server
   return [
-    ...podTemplateViolations(spec.podTemplateSpec, [container]),
+    ...templateViolations(server, settings),
     ...authzViolations(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
     ...(spec.authServerConfig ? authServerViolations(spec.authServerConfig, 'spec.authServerConfig') : []),
     ...pairingViolations(spec),
@@ -40,6 +45,16 @@ export function virtualServerViolations({ spec }: VirtualMCPServer): Violation[]
     ...metadataViolations(spec.exposure?.ingress, 'spec.exposure.ingress'),
     ...tooLarge(spec),
   ]
+}
+
+function templateViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
+  const generated = () => {
+    const context = checkContext(server, 'VirtualMCPServer', settings)
+    const needs = new PodNeeds()
+    commonNeeds(context, needs)
+    return generatedTemplate(context, needs, '')
+  }
+  return mergedTemplateViolations({ user: server.spec.podTemplateSpec, generated, container })
 }
 
 /** The parts that go into the running server's file as they are. */

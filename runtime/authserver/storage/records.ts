@@ -165,7 +165,14 @@ export const session = record({
   name: maybe(text),
   email: maybe(text),
   providers: list(text),
-  grants: list(record({ id: text, endsAtMs: count })),
+  grants: list(
+    record({
+      id: text,
+      endsAtMs: count,
+      /** False until the code is redeemed. Absent in records of older versions: treated as true. */
+      redeemed: maybe(flag),
+    }),
+  ),
   endsAtMs: count,
 })
 export type LoginSession = NonNullable<ReturnType<typeof session>>

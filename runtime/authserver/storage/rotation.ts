@@ -64,11 +64,11 @@ export function watchRotation(parts: RotationParts): Rotation {
       ids = held
       known = undefined
     }
-    if (ids.length < 2) return
+    if (ids.length < 2 || !parts.settled()) return
     const found = decode(result, await store.get(resultKey))
     if (found && found.secrets.join() === ids.join() && now() - found.atMs < againMs) adopt(found)
     const due = known === undefined || now() - known.atMs >= againMs
-    if (!due || !parts.settled()) return
+    if (!due) return
     const token = randomUUID()
     if (!(await store.set(lockKey, token, { ttlMs: lockMs, onlyIf: 'absent' }))) return
     try {
@@ -116,6 +116,8 @@ export function watchRotation(parts: RotationParts): Rotation {
     uses() {
       const held = idsOf(secrets)
       if (held.length < 2) return []
+      // Positions are those of the configuration only once the first secret is in use.
+      if (!parts.settled()) return undefined
       return known?.secrets.join() === held.join() ? usesOf(known) : undefined
     },
     close() {

@@ -3,8 +3,8 @@
  *
  * Every decision is one compare-and-set on one record, so of two simultaneous requests exactly one wins, on whatever
  * replica. Reuse of a code or of an old refresh token ends the grant, because one of the two holders has stolen it.
- * A refresh token that was rotated within the last ten seconds gets the same successor again, because clients refresh
- * in parallel and lose responses.
+ * A rotated refresh token yields the same successor again for a grace period, while the successor is unused, because
+ * clients refresh in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -18,8 +18,6 @@ import type { Sessions } from './sessions.ts'
 
 /** How long a redeemed code is remembered, so that its reuse is noticed. */
 const usedCodeMs = 30 * 60_000
-/** In this time a rotated refresh token yields its successor again. */
-const rotationGraceMs = 10_000
 /** Clocks differ: a session outlives its last access token a little. */
 const slackMs = 60_000
 const maxTries = 5
@@ -32,6 +30,8 @@ export interface GrantsParts {
   readonly lives: {
     readonly accessTokenMs: number
     readonly refreshTokenMs: number
+    /** How long a rotated refresh token yields its unused successor again. */
+    readonly refreshGraceMs: number
     readonly authCodeMs: number
     readonly grantMs: number
   }
@@ -186,7 +186,7 @@ export class Grants {
     return grant.refreshable ? makeRefreshToken(ring, grant.grantId, 0) : undefined
   }
 
-  /** The generation to hand out; undefined when another request changed the family meanwhile. */
+  /** The generation of the token to return; undefined when another request changed the family meanwhile. */
   async #nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
@@ -197,17 +197,19 @@ export class Grants {
     const family = seen.value
     const nowMs = now()
     const current = family.generation
-    if (token.generation === current - 1 && nowMs - family.rotatedAtMs <= rotationGraceMs) return current
-    if (token.generation !== current) {
+    if (token.generation === current - 1 && nowMs - family.rotatedAtMs < lives.refreshGraceMs) return current
+    if (token.generation < current) {
       this.#parts.onReuse('refresh', family, source)
       await sessions.endGrant(family.sessionId, family.grantId)
       throw badRefresh()
     }
     if (!(await this.#isListed(family))) throw badRefresh()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    const next: Family = { ...family, generation: current + 1, rotatedAtMs: nowMs, signedBy, expiresAtMs }
+    // A token newer than the record was issued by a rotation that the store has lost, for instance in a failover.
+    const generation = token.generation + 1
+    const next: Family = { ...family, generation, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
-    return won ? current + 1 : undefined
+    return won ? generation : undefined
   }
 
   /** A family whose session was ended is dead, even if its own record survived. */

@@ -4,8 +4,8 @@
  * The first key signs, all verify and all are published, so that a token outlives its key's promotion. The first HMAC
  * secret makes codes, refresh tokens, cookies and seals; all verify. Every use has its own key by HKDF, so a value made
  * for one can never pass for another. Without configured keys they are made here and die with the process.
- * Rotation: add the new key second, roll out; move it first, roll out; drop an old signing key after one token lifetime,
- * an old HMAC secret when nothing needs it any more (storage/rotation.ts).
+ * Rotation: add the new signing key second, roll out; move it first, roll out; drop the old one after one token lifetime.
+ * Put a new HMAC secret first (ring-holder.ts); drop the old one when nothing needs it any more (storage/rotation.ts).
  * Source: docs/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
  */
 import {

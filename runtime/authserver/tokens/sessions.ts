@@ -15,7 +15,10 @@ import { key, type Repository, rowKey, type Seen, type State } from '../storage/
 import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
 
-/** Logins of one user with one client that live side by side, for instance one per machine. */
+/**
+ * Logins of one user with one client that live side by side, for instance one per machine. Logins whose code was not
+ * redeemed yet are counted apart, so that abandoned logins end no established one.
+ */
 const maxGrants = 20
 /** Of several writers at once each try lets one through; then a short pause apart. */
 const maxTries = 32
@@ -88,7 +91,7 @@ export class Sessions {
     obtained: readonly UpstreamTokensRecord[],
     endsAtMs: number,
   ): Promise<{ sessionId: string; grantId: string }> {
-    const grant = { id: randomId(), endsAtMs }
+    const grant = { id: randomId(), endsAtMs, redeemed: false }
     const personal = {
       ...(user.name === undefined ? {} : { name: user.name }),
       ...(user.email === undefined ? {} : { email: user.email }),
@@ -104,7 +107,7 @@ export class Sessions {
           ...old,
           ...personal,
           providers: [...new Set([...old.providers, ...providers])],
-          grants: [...old.grants.filter((one) => one.endsAtMs > this.#now()), grant].slice(-maxGrants),
+          grants: newest([...old.grants.filter((one) => one.endsAtMs > this.#now()), grant]),
           endsAtMs: Math.max(old.endsAtMs, endsAtMs),
         })))
       if (joined) {
@@ -234,11 +237,13 @@ export class Sessions {
     throw new GatehouseError('STORE_DOWN', { cause: new Error(`${what} is changed too often`) })
   }
 
-  /** Gives a grant a later end. False when it was ended meanwhile; then nothing may be issued for it. */
+  /** Marks a grant as redeemed and gives it a later end. False when it was ended meanwhile; then nothing may be issued for it. */
   async prolong(sessionId: string, grantId: string, endsAtMs: number): Promise<boolean> {
     const session = await this.#change(sessionId, (old) => {
-      if (!old.grants.some((grant) => grant.id === grantId)) return undefined
-      const grants = old.grants.map((grant) => (grant.id === grantId ? { ...grant, endsAtMs } : grant))
+      const grant = old.grants.find(({ id }) => id === grantId)
+      if (!grant) return undefined
+      const others = old.grants.filter((one) => one !== grant)
+      const grants = newest([...others, { ...grant, endsAtMs, redeemed: true }])
       return { ...old, grants, endsAtMs: Math.max(old.endsAtMs, endsAtMs) }
     })
     if (!session) return false
@@ -344,6 +349,17 @@ export class Sessions {
   async #forget(before: LoginSession, after: LoginSession): Promise<void> {
     const remaining = new Set(after.grants.map((grant) => grant.id))
     const gone = before.grants.filter((grant) => !remaining.has(grant.id))
+    if (gone.length > 0) this.#forgetLive()
     await Promise.all(gone.map((grant) => this.#state.families.delete(grant.id)))
   }
+}
+
+/** The newest grants that were redeemed, and the newest that were not: at most `maxGrants` of each. */
+function newest(grants: LoginSession['grants']): LoginSession['grants'] {
+  const isPending = (grant: LoginSession['grants'][number]): boolean => grant.redeemed === false
+  const kept = new Set([
+    ...grants.filter((grant) => !isPending(grant)).slice(-maxGrants),
+    ...grants.filter(isPending).slice(-maxGrants),
+  ])
+  return grants.filter((grant) => kept.has(grant))
 }

@@ -22,6 +22,7 @@ import {
   hintedParams,
   hintedScopes,
   hintFor,
+  missingEndpoint,
   type JsonRecord,
   type OAuthClient,
   OAuthClientError,
@@ -292,13 +293,16 @@ async function findEndpoints(config: OAuth2UpstreamSettings, parts: Registration
   const discovered = config.dcr ? await discoverForRegistration(config.dcr, parts) : undefined
   const authorization = config.authorizationEndpoint ?? discovered?.authorization_endpoint
   const token = config.tokenEndpoint ?? discovered?.token_endpoint
-  if (authorization === undefined || token === undefined) {
-    throw new OAuthClientError('protocol', 'the discovery document lacks an authorization or token endpoint')
-  }
-  const server = { ...typedServer(authorization, token), ...discovered }
+  if (authorization === undefined) throw missingEndpoint(discovered ?? {}, 'authorization_endpoint')
+  if (token === undefined) throw missingEndpoint(discovered ?? {}, 'token_endpoint')
   return {
     discovered,
-    server: { ...server, authorization_endpoint: authorization, token_endpoint: token },
+    server: {
+      ...typedServer(authorization, token),
+      ...discovered,
+      authorization_endpoint: authorization,
+      token_endpoint: token,
+    },
   }
 }
 

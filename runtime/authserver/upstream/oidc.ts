@@ -17,6 +17,7 @@ import {
   hintedParams,
   hintedScopes,
   hintFor,
+  missingEndpoint,
   type OAuthClient,
   OAuthClientError,
   readAuthorizationCode,
@@ -240,12 +241,9 @@ export class OidcUpstream implements Upstream {
 
 function complete(server: ServerMetadata): OidcMetadata {
   const { authorization_endpoint, token_endpoint, jwks_uri } = server
-  if (authorization_endpoint === undefined || token_endpoint === undefined || jwks_uri === undefined) {
-    throw new OAuthClientError(
-      'protocol',
-      'the discovery document lacks an authorization, token or key set endpoint',
-    )
-  }
+  if (authorization_endpoint === undefined) throw missingEndpoint(server, 'authorization_endpoint')
+  if (token_endpoint === undefined) throw missingEndpoint(server, 'token_endpoint')
+  if (jwks_uri === undefined) throw missingEndpoint(server, 'jwks_uri')
   return { ...server, authorization_endpoint, token_endpoint, jwks_uri }
 }
 

@@ -2,14 +2,14 @@
  * Renews the stored tokens of a provider ahead of their end: one refresh for each row at a time in this process, and one
  * for each user and provider over all replicas.
  *
- * A refused refresh (`invalid_grant`) ends the tokens; silence of the provider does not: a token that is still valid is
- * used until it ends.
+ * A refused refresh ends the tokens (oauth/refusals/token-refusal.ts); silence of the provider does not: a token that is still
+ * valid is used until it ends.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import type { Log } from '../../net/index.ts'
-import { isTransient, OAuthClientError } from '../../oauth/index.ts'
+import { endsRefreshToken, tokenRefusal } from '../../oauth/index.ts'
 import type { AuthServerEvent } from '../events.ts'
 import type { StoredRow, UpstreamTokensRecord } from '../storage/records.ts'
 import { rowKey, type Seen, type State } from '../storage/state.ts'
@@ -27,7 +27,7 @@ export interface RenewalParts {
 
 /** Tokens are renewed this long before they end, but never in the first half of their life. */
 const aheadMs = 60_000
-/** After a provider was silent, it is not asked again for the same row. */
+/** After a provider was silent, or refused us rather than the token, it is not asked again for the same row. */
 const pauseMs = 10_000
 const saveTries = 3
 
@@ -35,7 +35,7 @@ const saveTries = 3
 export class Gone extends ModuleError {
   readonly sure: boolean
 
-  constructor(cause?: unknown, sure = true) {
+  constructor(cause?: unknown, { sure = true }: { readonly sure?: boolean } = {}) {
     super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
     this.sure = sure
   }
@@ -44,54 +44,75 @@ export class Gone extends ModuleError {
 export class Renewals {
   readonly #parts: RenewalParts
   readonly #running = new Map<string, Promise<StoredRow>>()
-  readonly #paused = new LRUCache<string, number>({ max: 10_000 })
+  readonly #paused = new LRUCache<string, { readonly untilMs: number; readonly error: unknown }>({
+    max: 10_000,
+  })
 
   constructor(parts: RenewalParts) {
     this.#parts = parts
   }
 
-  /** The row as it is, or renewed when its end is near. Rejects with Gone, or with AUTH_UNAVAILABLE. */
-  async fresh(sessionId: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+  /**
+   * The row as it is, or renewed when its end is near or its access token was refused. Rejects with Gone, or with
+   * AUTH_UNAVAILABLE.
+   */
+  async fresh(
+    sessionId: string,
+    row: StoredRow,
+    upstream: Upstream,
+    { isRefused }: { readonly isRefused: boolean },
+  ): Promise<StoredRow> {
     const { now } = this.#parts
     const id = rowKey(sessionId, upstream.name)
-    if (!isDue(row, now())) return row
-    const usable = isUsable(row, now())
-    if (usable && (row.refreshToken === undefined || now() < (this.#paused.get(id) ?? 0))) return row
+    if (!isDue(row, now()) && !isRefused) return row
+    const usable = isUsable(row, now()) && !isRefused
+    const paused = this.#paused.get(id)
+    const isPaused = paused !== undefined && now() < paused.untilMs
+    if (usable && (row.refreshToken === undefined || isPaused)) return row
+    // Without a usable token a provider that is back must be asked at once; one that refuses us says the same again.
+    if (isPaused && isRefusalOfUs(paused.error)) throw paused.error
     try {
-      return await this.#flight(id, row, upstream)
+      return await this.#flight(id, row, upstream, isRefused ? row.accessToken : undefined)
     } catch (error) {
-      if (usable && isPassing(error)) {
-        this.#paused.set(id, now() + pauseMs)
-        return row
-      }
+      if (!isPassing(error)) throw error
+      this.#paused.set(id, { untilMs: now() + pauseMs, error })
+      if (usable) return row
       throw error
     }
   }
 
   /** One refresh per row in this process; the lock makes it one per user and provider over all replicas. */
-  #flight(id: string, row: StoredRow, upstream: Upstream): Promise<StoredRow> {
+  #flight(
+    id: string,
+    row: StoredRow,
+    upstream: Upstream,
+    refusedToken: string | undefined,
+  ): Promise<StoredRow> {
     const known = this.#running.get(id)
     if (known) return known
-    const mine = exclusively(this.#parts.state, row, () => this.#renew(id, upstream)).finally(() =>
-      this.#running.delete(id),
+    const mine = exclusively(this.#parts.state, row, () => this.#renew(id, upstream, refusedToken)).finally(
+      () => this.#running.delete(id),
     )
     this.#running.set(id, mine)
     return mine
   }
 
-  async #renew(id: string, upstream: Upstream): Promise<StoredRow> {
+  async #renew(id: string, upstream: Upstream, refusedToken: string | undefined): Promise<StoredRow> {
     const { state, log, emit, now } = this.#parts
     const seen = await state.rows.read(id)
     if (!seen) throw new Gone()
     // Another replica was faster.
-    if (!isDue(seen.value, now())) return seen.value
+    const isRefused = seen.value.accessToken === refusedToken
+    if (!isDue(seen.value, now()) && !isRefused) return seen.value
     const { userId, clientId } = seen.value
     let tokens: UpstreamTokensRecord
     try {
       tokens = await this.#refreshed(seen.value, upstream)
     } catch (error) {
       log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
-      if (!isFinal(error)) throw unavailable(error)
+      if (!endsRefreshToken(error)) throw unavailable(error)
+      // A backend that refuses a token before its end may be wrong: without a refresh token nothing is lost by keeping it.
+      if (isRefused && seen.value.refreshToken === undefined) throw new Gone(error, { sure: false })
       return this.#lost(id, seen, error)
     }
     const next: StoredRow = { ...tokens, userId, clientId }
@@ -107,7 +128,7 @@ export class Renewals {
     try {
       return await upstream.refresh(row)
     } catch (error) {
-      const refreshToken = isFinal(error) ? await others() : undefined
+      const refreshToken = endsRefreshToken(error) ? await others() : undefined
       if (refreshToken === undefined) throw error
       return await upstream.refresh({ ...row, refreshToken })
     }
@@ -172,27 +193,14 @@ function isDue(row: StoredRow, nowMs: number): boolean {
   return row.expiresAtMs - nowMs <= Math.min(aheadMs, lifeMs / 2)
 }
 
-/** Refusals that blame this server rather than the tokens: signing in again would not help. */
-const ours: ReadonlySet<string> = new Set([
-  'invalid_client',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_request',
-  'invalid_scope',
-])
-
-/** The provider says that the grant is gone, in whatever words. */
-function isFinal(error: unknown): boolean {
-  return (
-    error instanceof OAuthClientError &&
-    error.kind === 'refused' &&
-    error.error !== undefined &&
-    !ours.has(error.error)
-  )
+function isPassing(error: unknown): boolean {
+  return error instanceof GatehouseError
 }
 
-function isPassing(error: unknown): boolean {
-  return isTransient(error) || error instanceof GatehouseError
+/** A refusal by the provider that does not blame the token, such as that of our secret. */
+function isRefusalOfUs(error: unknown): boolean {
+  const refusal = error instanceof Error ? tokenRefusal(error.cause) : undefined
+  return refusal !== undefined && refusal !== 'temporary'
 }
 
 function unavailable(cause: unknown): GatehouseError {

@@ -19,6 +19,7 @@ import { sessionHash } from '../../observe/index.ts'
 import { shownClient } from '../events.ts'
 import type { StoredRow } from '../storage/records.ts'
 import { rowKey } from '../storage/state.ts'
+import { hashed } from '../tokens/opaque.ts'
 import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
 import { Gone, type RenewalParts, Renewals } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
@@ -44,6 +45,11 @@ export interface UpstreamTokenParts extends RenewalParts {
   readonly accountsUrl: string
 }
 
+/** A token of one provider is renewed on refusal at most this often, so that a backend that refuses all cannot cause more. */
+const refusalPauseMs = 30_000
+/** A refused token that cannot be renewed is tried again after this: the backend may have been wrong. */
+const refusedMs = 300_000
+
 /** A login that is being completed names its providers a moment before their tokens are there. */
 const completingMs = 5_000
 
@@ -53,6 +59,10 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   readonly accountsUrl: string
   readonly #parts: UpstreamTokenParts
   readonly #renewals: Renewals
+  /** Digests of refused access tokens, by row. */
+  readonly #refused = new LRUCache<string, { readonly digest: string; readonly atMs: number }>({
+    max: 10_000,
+  })
   readonly #missingSince = new LRUCache<string, number>({ max: 10_000 })
 
   constructor(parts: UpstreamTokenParts) {
@@ -75,6 +85,25 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     return this.#get(caller, provider, signal, { isRequired: true })
   }
 
+  refused(caller: Caller, provider: string, accessToken: string): boolean {
+    const claims = sessionClaims(caller)
+    if (!claims) return false
+    const id = rowKey(claims.tsid, provider)
+    const { now } = this.#parts
+    const digest = hashed(accessToken)
+    const last = this.#refused.get(id)
+    if (last && now() - last.atMs < refusalPauseMs) return last.digest === digest
+    this.#refused.set(id, { digest, atMs: now() })
+    return true
+  }
+
+  /** True when the row still has the token that was refused. */
+  #isRefused(id: string, { accessToken }: StoredRow): boolean {
+    const refused = this.#refused.get(id)
+    if (!refused || this.#parts.now() - refused.atMs >= refusedMs) return false
+    return refused.digest === hashed(accessToken)
+  }
+
   async #get(
     caller: Caller,
     provider: string,
@@ -82,7 +111,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     { isRequired }: { readonly isRequired: boolean },
   ): Promise<UpstreamToken | undefined> {
     signal?.throwIfAborted()
-    const { state, sessions, upstreams } = this.#parts
+    const { state, sessions, upstreams, now } = this.#parts
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `there is no upstream provider "${provider}"` })
@@ -96,7 +125,13 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     try {
       if (!row) return await this.#absent(claims.tsid, provider)
       // One requester may give up; the refresh goes on for the others, and because the provider has rotated already.
-      return view(await abortable(this.#renewals.fresh(claims.tsid, row, upstream), signal))
+      const id = rowKey(claims.tsid, provider)
+      const isRefused = this.#isRefused(id, row)
+      const fresh = this.#renewals.fresh(claims.tsid, row, upstream, { isRefused })
+      const renewed = await abortable(fresh, signal)
+      // Some providers return the same token again. It is not renewed a second time.
+      if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
+      return view(renewed)
     } catch (error) {
       if (!(error instanceof Gone)) throw error
       throw await this.#signInAgain(error, claims.tsid, provider, { isRequired })
@@ -111,7 +146,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const id = rowKey(sessionId, provider)
     const since = this.#missingSince.get(id) ?? now()
     this.#missingSince.set(id, since)
-    throw new Gone(undefined, now() - since >= completingMs)
+    throw new Gone(undefined, { sure: now() - since >= completingMs })
   }
 
   /** What the caller is told; where nothing works without the token, the grant has ended then. */
@@ -122,11 +157,12 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     { isRequired }: { readonly isRequired: boolean },
   ): Promise<GatehouseError> {
     const { cause } = gone
-    if (!isRequired) {
+    // Where the login may still be good, it is not ended: the user renews the provider alone.
+    if (!isRequired || !gone.sure) {
       const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
       return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
     }
-    const ended = gone.sure ? await this.#parts.sessions.endBecause(sessionId, provider) : undefined
+    const ended = await this.#parts.sessions.endBecause(sessionId, provider)
     if (ended) {
       this.#parts.emit({
         type: 'grant_ended',

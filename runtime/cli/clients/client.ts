@@ -17,7 +17,7 @@ import {
   secretInUrl,
   snippetOf,
 } from '../../clients/index.ts'
-import { exitCode, painter, print, printError } from '../output.ts'
+import { exitCode, painter, print, printError, printJson } from '../output.ts'
 import { answerOf } from './check.ts'
 import { clientNamed, locationFor } from './choose.ts'
 import { recordsFolder, shortPath, thisHost } from './host.ts'
@@ -218,14 +218,7 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   for (const { url } of options.check ? rows : []) {
     if (url !== undefined && !responses.has(url)) responses.set(url, await answerOf(url))
   }
-  if (options.output === 'json')
-    print(
-      JSON.stringify(
-        rows.map((row) => asJson(row, responses)),
-        undefined,
-        2,
-      ),
-    )
+  if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
   else if (rows.length === 0)
     print('No file of an MCP client was found here; gatehouse client list --all says where they would be.')
   else for (const row of rows) print(line(row, responses, host, rows))

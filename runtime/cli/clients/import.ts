@@ -14,7 +14,7 @@ import {
   type Reference,
   referencesOf,
 } from '../../clients/index.ts'
-import { exitCode, painter, print, printError } from '../output.ts'
+import { exitCode, painter, print, printError, printJson } from '../output.ts'
 import { askHidden, canAsk } from './ask.ts'
 import { clientNamed } from './choose.ts'
 import { thisHost } from './host.ts'
@@ -59,8 +59,7 @@ export async function importServers(words: readonly string[], options: ImportOpt
   const conversion = convertEntries(entries, { ...convert, resolve: known })
   refuseUnmatched(options, conversion)
   const saved = options.save === undefined ? undefined : save(options.save, conversion, options.force)
-  if (options.output === 'json')
-    print(JSON.stringify(reportObject(sources, conversion, saved?.written ?? []), undefined, 2))
+  if (options.output === 'json') printJson(reportObject(sources, conversion, saved?.written ?? []))
   else show(sources, conversion, { host, saved, folder: options.save })
   return codeOf(sources, conversion)
 }

@@ -2,6 +2,7 @@
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { listAt, textAt } from '../../doctor/index.ts'
 import { exitCode, printError } from '../output.ts'
+import { outputWriter } from '../plain-text.ts'
 import { ownWorkloads, selectorOf, type Workload } from './facts.ts'
 import { kubectlFlags, startKubectl } from './kubectl.ts'
 import { type ClusterFlags, openCluster, parseNamed, readNamed } from './reader.ts'
@@ -32,8 +33,9 @@ export async function clusterLogs(word: string, flags: LogsFlags): Promise<numbe
     })
   }
   const options = optionsOf(flags)
-  const run = (workload: Workload): Promise<number> =>
-    startKubectl(
+  const run = (workload: Workload): Promise<number> => {
+    const isTerminal = process.stdout.isTTY
+    const { child, ended } = startKubectl(
       [
         'logs',
         ...kubectlFlags(flags, cluster.namespace),
@@ -41,8 +43,11 @@ export async function clusterLogs(word: string, flags: LogsFlags): Promise<numbe
         ...options,
         ...atOnce(workload),
       ],
-      ['ignore', 'inherit', 'inherit'],
-    ).ended
+      ['ignore', isTerminal ? 'pipe' : 'inherit', 'inherit'],
+    )
+    child.stdout?.on('data', outputWriter(process.stdout))
+    return ended
+  }
   // One after the other, unless they are followed: lines of different pods would be mixed for nothing.
   const codes: number[] = []
   if (flags.follow) codes.push(...(await Promise.all(wanted.map(run))))

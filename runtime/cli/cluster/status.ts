@@ -5,7 +5,15 @@
 import { once } from 'node:events'
 import { environment } from '../../config/index.ts'
 import { textAt } from '../../doctor/index.ts'
-import { type Fields, invalidConfig, isColoured, type Kind, kindOf, kinds } from '../../../schemas/index.ts'
+import {
+  type Fields,
+  invalidConfig,
+  isColoured,
+  type Kind,
+  kindOf,
+  kinds,
+  visibleJson,
+} from '../../../schemas/index.ts'
 import { exitCode, painter, printError } from '../output.ts'
 import {
   type ClusterView,
@@ -217,14 +225,16 @@ function jsonWriter(): Writer {
     async rows(rows) {
       for (const row of rows) {
         await write(
-          `${isFirst ? '{"schema":"gatehouse.dev/cluster-status/v1","objects":[\n' : ',\n'}${JSON.stringify(row)}`,
+          `${isFirst ? '{"schema":"gatehouse.dev/cluster-status/v1","objects":[\n' : ',\n'}${visibleJson(JSON.stringify(row))}`,
         )
         isFirst = false
       }
     },
     async end(counts, unread) {
       const head = isFirst ? '{"schema":"gatehouse.dev/cluster-status/v1","objects":[' : ''
-      await write(`${head}\n],"counts":${JSON.stringify(counts)},"unread":${JSON.stringify(unread)}}\n`)
+      await write(
+        `${head}\n],"counts":${JSON.stringify(counts)},"unread":${visibleJson(JSON.stringify(unread))}}\n`,
+      )
     },
   }
 }

@@ -1,7 +1,7 @@
 /** `gatehouse cluster why`: what was found about one object, one cause, and the next step. */
 import { environment } from '../../config/index.ts'
 import { isColoured } from '../../../schemas/index.ts'
-import { exitCode, painter, print } from '../output.ts'
+import { exitCode, painter, print, printJson } from '../output.ts'
 import { oneLine } from '../plain-text.ts'
 import { readFacts } from './facts.ts'
 import type { WhyFinding } from './finding.ts'
@@ -30,13 +30,7 @@ export async function clusterWhy(word: string, flags: WhyFlags, command: string)
   const { kind, name, namespace } = facts
   if (flags.output === 'json') {
     const object = { kind: kind.kind, namespace, name }
-    print(
-      JSON.stringify(
-        { schema: 'gatehouse.dev/cluster-why/v1', object, state, findings, conclusion },
-        undefined,
-        2,
-      ),
-    )
+    printJson({ schema: 'gatehouse.dev/cluster-why/v1', object, state, findings, conclusion })
   } else {
     const paint = painter({ colour: isColoured(process.stdout, environment()) })
     const head = `${kind.kind} ${namespace}/${name}: ${readyText(state)}`

@@ -8,10 +8,11 @@ import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
 import type { LocalObject } from '../local/objects.ts'
 import { settledCluster } from '../dev/settled.ts'
-import { exitCode, print, printError } from '../output.ts'
+import { exitCode, print, printError, printJson } from '../output.ts'
 import { runtimeImage } from '../version.ts'
 import { collect } from './validate.ts'
-import { lastAppliedAnnotation } from '../../../schemas/index.ts'
+import { forTerminal } from '../plain-text.ts'
+import { fieldsOf, isFields, lastAppliedAnnotation, listOf } from '../../../schemas/index.ts'
 
 interface Options {
   readonly filename: string[]
@@ -35,7 +36,7 @@ export function addRenderCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse render -f manifests/examples/quickstart | kubectl apply --dry-run=client -f -\n' +
-        '\nExit codes: 0 rendered, 1 a manifest is invalid, 2 wrong usage or unreadable input.',
+        '\nExit codes: 0 rendered, 1 a manifest is invalid or could not be rendered, 2 wrong usage or unreadable input.',
     )
     .action(async (options: Options) => {
       process.exitCode = await render(options)
@@ -52,12 +53,23 @@ async function render(options: Options): Promise<number> {
     (object) => (cluster.parentOf(object) === undefined) === options.status,
   )
   const clean = options.status ? shown.map(declared) : shown.map(desired)
-  print(
-    options.output === 'json'
-      ? JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clean }, undefined, 2)
-      : clean.map((object) => `---\n${writeYaml(object)}`).join(''),
+  if (options.output === 'json') printJson({ apiVersion: 'v1', kind: 'List', items: clean })
+  else print(clean.map((object) => `---\n${writeYaml(object)}`).join(''))
+  const failed = cluster.objects.filter((object) => cluster.hasChildren(object)).flatMap(failureOf)
+  for (const text of failed) printError(text)
+  return failed.length > 0 ? exitCode.failed : exitCode.ok
+}
+
+/** Why the hooks make no children of a resource; empty when they do. */
+function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
+  const conditions = listOf(fieldsOf(status)['conditions']).filter(isFields)
+  const failed = conditions.find(
+    ({ type, status: is, reason }) =>
+      is === 'True' && (type === 'Stalled' || (type === 'Reconciling' && reason !== 'RolloutInProgress')),
   )
-  return exitCode.ok
+  if (!failed) return []
+  const name = [metadata.namespace ?? 'default', metadata.name].join('/')
+  return [forTerminal(`${kind} ${name}: not rendered: ${String(failed['message'])}`)]
 }
 
 /** What the hook asked for: without what only the cluster in memory added. */

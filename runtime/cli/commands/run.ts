@@ -33,6 +33,12 @@ export function addRunCommand(program: Command): void {
     )
     .option('--server <name=command>', 'a further command; repeatable', collect, [])
     .option('--from <client|file>', 'the servers of a client’s configuration; repeatable', collect, [])
+    .option(
+      '--env-file <file>',
+      'variables for references of --from, for -e and --header; the environment wins; repeatable',
+      collect,
+      [],
+    )
     .option('--http', 'the commands listen by themselves, on {port} in their arguments or PORT', false)
     .option('-p, --port <number>', 'port of the address (default: 4483, or a free one)', parsePort)
     .option('--connect <client>', 'put the address into a client while this runs; repeatable', collect, [])
@@ -52,7 +58,11 @@ export function addRunCommand(program: Command): void {
         '\nExit codes: 0 stopped by a signal, 1 no server answers, 2 wrong usage; that of the command when it ends at once.',
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
-      refuseIdle(command, [['force', options.save !== undefined, 'is for --save']])
+      const { from, env, header } = options
+      refuseIdle(command, [
+        ['force', options.save !== undefined, 'is for --save'],
+        ['envFile', [...from, ...env, ...header].length > 0, 'is for --from, -e and --header'],
+      ])
       const { runServers } = await import('../run/run.ts')
       process.exitCode = await runServers(words, { ...options, ...processLogs(command) })
     })

@@ -1,6 +1,6 @@
 /** `gatehouse version`: what this build is, for people and for scripts. */
 import { type Command, Option } from 'commander'
-import { print } from '../output.ts'
+import { print, printJson } from '../output.ts'
 import { version } from '../version.ts'
 
 export function addVersionCommand(program: Command): void {
@@ -12,7 +12,7 @@ export function addVersionCommand(program: Command): void {
     .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 wrong usage.')
     .action(async ({ output }: { readonly output: 'text' | 'json' }) => {
       const facts = await factsOf()
-      if (output === 'json') return print(JSON.stringify(facts, undefined, 2))
+      if (output === 'json') return printJson(facts)
       print(
         `gatehouse ${facts.version}\nnode      ${facts.node}\nplatform  ${facts.platform}\n` +
           `mcp       ${facts.protocolVersions.join(', ')}`,

@@ -6,10 +6,9 @@ import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCode } from '../output.ts'
-import { forTerminal } from '../plain-text.ts'
+import { outputWriter } from '../plain-text.ts'
 import { sessionFolders } from './running.ts'
 
 const followEveryMs = 200
@@ -20,7 +19,7 @@ export async function showLogs(
   options: { follow: boolean; stop: AbortSignal },
 ): Promise<number> {
   const file = logFileOf(name)
-  const write = writerFor(process.stdout)
+  const write = outputWriter(process.stdout)
   let offset = await copyFrom(file, 0, write)
   while (options.follow && !options.stop.aborted) {
     await sleep(followEveryMs, undefined, { signal: options.stop }).catch(() => undefined)
@@ -50,19 +49,6 @@ function logFolders(): string[] {
   return sessionFolders(['gatehouse-dev-'])
     .map(({ folder }) => join(folder, 'logs'))
     .filter((logs) => existsSync(logs))
-}
-
-/** A file or pipe gets the bytes; a terminal gets whole lines without what it would act on. */
-function writerFor(stream: NodeJS.WriteStream): (chunk: Buffer) => void {
-  if (!stream.isTTY) return (chunk) => void stream.write(chunk)
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  return (chunk) => {
-    const text = rest + decoder.write(chunk)
-    const end = text.lastIndexOf('\n') + 1
-    rest = text.slice(end)
-    if (end > 0) stream.write(forTerminal(text.slice(0, end)))
-  }
 }
 
 /** Copies a file from an offset to standard output; resolves with the offset of its end. */

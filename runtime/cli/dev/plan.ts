@@ -150,6 +150,8 @@ interface CommandInput {
 
 /** Replaces the pod's listening address by the local one. */
 function listenLocally(args: readonly string[], port: number): string[] {
-  const rest = args.filter((arg) => !/^--(host|port)=/.test(arg))
-  return [...rest, '--host=127.0.0.1', `--port=${port}`]
+  return args.map((arg) => {
+    if (arg.startsWith('--host=')) return '--host=127.0.0.1'
+    return arg.startsWith('--port=') ? `--port=${port}` : arg
+  })
 }

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { environment, parseTarget, proxyEnvironment } from '../../config/index.ts'
 import { examineGateway, examineRedis, profileNamed, profiles } from '../../doctor/index.ts'
 import { givenOptions, refuseIdle } from '../given.ts'
-import { exitCode, painter, print } from '../output.ts'
+import { exitCode, painter, print, printJson } from '../output.ts'
 import { readBounded, readToken } from '../token-file.ts'
 import { clientTargets } from './client.ts'
 import { clusterTarget } from './cluster.ts'
@@ -44,7 +44,7 @@ export async function doctor(url: string | undefined, flags: DoctorFlags, comman
       print(`${examined.length > 0 ? '\n' : ''}${reportLines(each, paint).join('\n')}`)
     examined.push(each)
   }
-  if (flags.output === 'json') print(JSON.stringify(reportObject(examined, flags.failOn), undefined, 2))
+  if (flags.output === 'json') printJson(reportObject(examined, flags.failOn))
   return isFailed(examined, flags.failOn) ? exitCode.failed : exitCode.ok
 }
 

@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { type Fields, invalidConfig } from '../../../schemas/index.ts'
 import { readTextFile } from '../../config/index.ts'
 import { type ExplainQuestion, type Explanation, explain } from '../../explain/index.ts'
-import { exitCode, print } from '../output.ts'
+import { exitCode, print, printJson } from '../output.ts'
 import { collect } from '../commands/validate.ts'
 import { jsonObject } from '../policy/command.ts'
 import { readServers } from '../policy/sources.ts'
@@ -63,7 +63,8 @@ export function addExplainCommand(program: Command): void {
     )
     .action(async (options: Options) => {
       const explained = await answer(options, questionOf(options))
-      print(options.output === 'json' ? JSON.stringify(explained, undefined, 2) : textOf(explained))
+      if (options.output === 'json') printJson(explained)
+      else print(textOf(explained))
       process.exitCode = explained.decision === 'allow' ? exitCode.ok : exitCode.failed
     })
 }

@@ -54,6 +54,11 @@ export class LocalCluster {
     return uid === undefined ? undefined : this.objects.find((object) => object.metadata.uid === uid)
   }
 
+  /** Whether objects of this kind have children: workloads, as opposed to shared settings. */
+  hasChildren({ kind }: LocalObject): boolean {
+    return (this.#hooks.byKind(kind)?.childKinds.length ?? 0) > 0
+  }
+
   /** Makes the given manifests the whole declared state: creates, updates, and removes what is no longer declared. */
   declare(docs: readonly LocalObject[]): LocalObject[] {
     const wanted = new Set<string>()

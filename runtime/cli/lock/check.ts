@@ -59,7 +59,7 @@ export interface UnlistedBackend {
 }
 
 /** For programs: the differences with both digests' side of the story, without the definitions. */
-export function checkJson(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): string {
+export function checkReport(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): object {
   const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
     backend,
     locked,
@@ -75,9 +75,5 @@ export function checkJson(checked: readonly CheckedLock[], unlisted: readonly Un
       diff,
     })),
   }))
-  return JSON.stringify(
-    { inSync: unlisted.length === 0 && checked.every(isInSync), backends, unlisted },
-    undefined,
-    2,
-  )
+  return { inSync: unlisted.length === 0 && checked.every(isInSync), backends, unlisted }
 }

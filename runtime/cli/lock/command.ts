@@ -15,7 +15,7 @@ import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
 import {
   type CheckedLock,
   checkBackend,
-  checkJson,
+  checkReport,
   checkText,
   isInSync,
   type UnlistedBackend,
@@ -25,7 +25,7 @@ import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from 
 import { refuseIdle } from '../given.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
-import { exitCode, print, printError } from '../output.ts'
+import { exitCode, print, printError, printJson } from '../output.ts'
 import { readToken } from '../token-file.ts'
 import { visibleText } from '../../observe/index.ts'
 import { version } from '../version.ts'
@@ -136,7 +136,7 @@ async function check(
 ): Promise<number> {
   const checked: CheckedLock[] = []
   for (const [target, listing] of listed) checked.push(await checkBackend(target, listing, locks))
-  if (format === 'json') print(checkJson(checked, unlisted))
+  if (format === 'json') printJson(checkReport(checked, unlisted))
   else if (checked.length > 0) print(checked.map(checkText).join('\n'))
   if (unlisted.length > 0 || checked.some(({ failure }) => failure !== undefined)) return exitCode.usage
   return checked.every(isInSync) ? exitCode.ok : exitCode.failed

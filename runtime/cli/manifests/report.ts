@@ -1,7 +1,7 @@
 /**
  * What `validate` found, for machines: JSON of our own, SARIF 2.1.0 for code scanning, JUnit XML for CI.
  */
-import { formatViolations, type Violation } from '../../../schemas/index.ts'
+import { formatViolations, type Violation, visibleJson } from '../../../schemas/index.ts'
 import { junitReport, xml } from '../junit.ts'
 import { version } from '../version.ts'
 import { type CheckedManifest, nameOf } from './check.ts'
@@ -24,7 +24,7 @@ function json(checked: readonly CheckedManifest[]): string {
     problems: violations.map((violation) => ({ ...violation, line: manifest.lineOf(violation.path) })),
     warnings,
   }))
-  return JSON.stringify(rows, undefined, 2)
+  return visibleJson(JSON.stringify(rows, undefined, 2))
 }
 
 const rules = [
@@ -40,15 +40,12 @@ function sarif(checked: readonly CheckedManifest[]): string {
     ...warnings.map((warning) => finding(manifest, 'warning', warning, manifest.line)),
   ])
   const driver = { name: 'gatehouse', version, rules }
-  return JSON.stringify(
-    {
-      $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
-      version: '2.1.0',
-      runs: [{ tool: { driver }, results }],
-    },
-    undefined,
-    2,
-  )
+  const report = {
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [{ tool: { driver }, results }],
+  }
+  return visibleJson(JSON.stringify(report, undefined, 2))
 }
 
 function finding(

@@ -5,7 +5,7 @@ import { type Migration, migrate, type SourceDocument } from '../../migration/in
 import { saveFolder } from '../clients/save.ts'
 import { standardText } from '../input.ts'
 import { readManifests } from '../manifests/read.ts'
-import { exitCode, painter, print, printError } from '../output.ts'
+import { exitCode, painter, print, printError, printJson } from '../output.ts'
 import { readCluster } from './cluster.ts'
 import { documentsText, migrationFiles } from './files.ts'
 import { reportLines, reportObject } from './report.ts'
@@ -29,7 +29,7 @@ export async function importToolhive(options: ToolhiveOptions): Promise<number> 
     tools: new Map(options.tool.map(pairOf)),
   })
   const written = save(options, migration)
-  if (options.output === 'json') print(JSON.stringify(reportObject(migration, written), undefined, 2))
+  if (options.output === 'json') printJson(reportObject(migration, written))
   else show(options, migration, written)
   const isLess = migration.documents.some(
     ({ outcome }) => outcome === 'partly' || outcome === 'not converted',

@@ -17,11 +17,11 @@ import {
 } from '../../policy/index.ts'
 import { refuseIdle } from '../given.ts'
 import { claimStandardInput } from '../input.ts'
-import { exitCode, print, printError } from '../output.ts'
+import { exitCode, print, printError, printJson } from '../output.ts'
 import { forTerminal } from '../plain-text.ts'
 import { askOption, elsewhereCode, elsewhereText, explainElsewhere, withPoint } from './elsewhere.ts'
 import { readFixtures } from './fixtures.ts'
-import { reportExplanation, reportReplay, reportTests, type TestFormat } from './report.ts'
+import { reportExplanation, reportReplay, reportTests, type TestFormat, testsObject } from './report.ts'
 import { readPolicies, type PolicySource } from './sources.ts'
 import { collect } from '../commands/validate.ts'
 
@@ -79,7 +79,8 @@ function addTest(policy: Command): void {
           throw new GatehouseError('INVALID_CONFIG', { detail: `${file}: needs policies, or use --policies` })
         runs.push({ file, run: await runAll(await readPolicies(paths, options.server), tests, options.ask) })
       }
-      print(forTerminal(reportTests(runs, options.output)))
+      if (options.output === 'json') printJson(testsObject(runs))
+      else print(forTerminal(reportTests(runs, options.output)))
       const results = runs.flatMap(({ run }) => run.results)
       if (results.some(({ failures }) => failures.length > 0)) process.exitCode = exitCode.failed
       else process.exitCode = results.some(({ elsewhere }) => elsewhere) ? exitCode.usage : exitCode.ok
@@ -149,7 +150,7 @@ function addExplain(policy: Command): void {
         ...(backend === undefined ? {} : { origin: { backend, original: original ?? id } }),
       }
       const shown = (value: object, text: string): void =>
-        print(options.output === 'json' ? JSON.stringify(value, undefined, 2) : forTerminal(text))
+        options.output === 'json' ? printJson(value) : print(forTerminal(text))
       const source = await readPolicies(options.policies, options.server)
       if (source.kind === 'point') {
         const told = await explainElsewhere(source.about, options.ask, question)
@@ -212,9 +213,8 @@ function addReplay(policy: Command): void {
         expected: options.expect.some((one) => meets(flip, one)),
       }))
       const report = { ...replay, flips }
-      print(
-        options.output === 'json' ? JSON.stringify(report, undefined, 2) : forTerminal(reportReplay(report)),
-      )
+      if (options.output === 'json') printJson(report)
+      else print(forTerminal(reportReplay(report)))
       const isElsewhere = source.kind === 'point' && !options.ask
       const hasChanged = flips.some(({ expected }) => !expected)
       if (replay.decisions === 0)

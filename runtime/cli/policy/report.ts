@@ -9,7 +9,7 @@ export interface FileRun {
   readonly run: PolicyTestRun
 }
 
-export function reportTests(runs: readonly FileRun[], format: TestFormat): string {
+function testCounts(runs: readonly FileRun[]) {
   const all = runs.flatMap(({ file, run }) => run.results.map((result) => ({ file, ...result })))
   const idle = [...new Set(runs.flatMap(({ run }) => run.idle))].filter((id) =>
     runs.every(({ run }) => run.idle.includes(id)),
@@ -17,12 +17,17 @@ export function reportTests(runs: readonly FileRun[], format: TestFormat): strin
   const failed = all.filter(({ failures }) => failures.length > 0)
   const elsewhere = all.filter((one) => one.elsewhere !== undefined)
   const passed = all.length - failed.length - elsewhere.length
-  if (format === 'json')
-    return JSON.stringify(
-      { passed, failed: failed.length, elsewhere: elsewhere.length, tests: all, idle },
-      undefined,
-      2,
-    )
+  return { all, idle, failed, elsewhere, passed }
+}
+
+/** The report of `-o json`. */
+export function testsObject(runs: readonly FileRun[]): object {
+  const { all, idle, failed, elsewhere, passed } = testCounts(runs)
+  return { passed, failed: failed.length, elsewhere: elsewhere.length, tests: all, idle }
+}
+
+export function reportTests(runs: readonly FileRun[], format: Exclude<TestFormat, 'json'>): string {
+  const { all, idle, failed, elsewhere, passed } = testCounts(runs)
   if (format === 'junit') return junit(all, failed.length)
   return [
     ...failed.flatMap(({ file, name, failures }) => [

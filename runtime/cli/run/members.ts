@@ -20,19 +20,21 @@ export interface MemberOptions {
   readonly header: readonly string[]
   readonly server: readonly string[]
   readonly from: readonly string[]
+  readonly envFile: readonly string[]
   readonly http: boolean
 }
 
-/** Throws INVALID_CONFIG when nothing is to be run, or something cannot be. */
+/** `values`: for variables that options name. Throws INVALID_CONFIG when nothing is to be run, or something cannot be. */
 export async function membersOf(
   words: readonly string[],
   options: MemberOptions,
   host: Host,
+  values: Pick<Host, 'env'>,
 ): Promise<readonly ClientEntry[]> {
   const [first = ''] = words
   const isUrl = words.length === 1 && /^https?:\/\//i.test(first)
-  const env = new Map(options.env.map((text) => variableOf(text, host)))
-  const headers = new Map(options.header.map((text) => headerOf(text, host)))
+  const env = new Map(options.env.map((text) => variableOf(text, values)))
+  const headers = new Map(options.header.map((text) => headerOf(text, values)))
   const programs = [
     ...(words.length > 0 && !isUrl ? [program(options.name, words, env, options.http)] : []),
     ...options.server.map((text) => {
@@ -117,7 +119,7 @@ async function entriesFrom(word: string, host: Host): Promise<readonly ClientEnt
 }
 
 /** `K=V`, or `K` with the value that it has here. */
-function variableOf(text: string, { env }: Host): [string, Value] {
+function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
   const value = env[text]
@@ -126,7 +128,7 @@ function variableOf(text: string, { env }: Host): [string, Value] {
 }
 
 /** `NAME=VARIABLE`: a value on the command line could be read by every program of this machine. */
-function headerOf(text: string, { env }: Host): [string, Value] {
+function headerOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const [name, variable] = pairOf('--header', text, 'NAME=VARIABLE, the variable that holds the value')
   const value = env[variable]
   if (value === undefined) throw invalidConfig(`--header ${name}: the variable is not set here`)

@@ -34,6 +34,7 @@ import { exitCode, print, printError } from '../output.ts'
 import { forTerminal } from '../plain-text.ts'
 import { runtimeImage } from '../version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
+import { referenceLookup, refuseUnresolved, withEnvFiles } from './variables.ts'
 import { type Missing, watchServers } from './watch.ts'
 
 export interface RunCommandOptions extends MemberOptions, ProcessLogs {
@@ -54,9 +55,13 @@ export async function runServers(words: readonly string[], options: RunCommandOp
   for (const word of options.connect) clientNamed(word)
   const local = await localHooks()
   const settings = convertOptions(options, host.home)
-  const entries = await membersOf(words, options, host)
+  const values = { env: withEnvFiles(host.env, options.envFile) }
+  const entries = await membersOf(words, options, host, values)
+  const lookup = referenceLookup(values.env)
+  refuseUnresolved(entries, lookup)
   const conversion = convertEntries(entries, {
     ...settings,
+    resolve: lookup,
     allowLoopback: true,
     violationsOf: (manifest) => local.validate(manifest).violations,
   })

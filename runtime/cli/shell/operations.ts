@@ -1,8 +1,8 @@
 /**
  * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed; JSON as the
- * server wrote it, byte for byte.
+ * server wrote it, with escapes for characters that a terminal acts on.
  */
-import { isFields, invalidConfig, nearest } from '../../../schemas/index.ts'
+import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
 import { exitCode, painter, print, printError } from '../output.ts'
 import { type ArgumentFlags, argumentsFrom } from './arguments.ts'
@@ -52,7 +52,7 @@ export async function printList(
     parts.push(`${JSON.stringify(member)}:[${items.map(String).join(',')}]`)
     rows.push(...items.map((item) => row(fieldsOf(item))))
   }
-  if (output === 'json') print(`{${parts.join(',')}}`)
+  if (output === 'json') print(visibleJson(`{${parts.join(',')}}`))
   else printRows(rows, what)
   return exitCode.ok
 }
@@ -159,7 +159,7 @@ function named(name: string, given: JsonObject): JsonObject {
 }
 
 function printRaw(result: Buffer): void {
-  process.stdout.write(Buffer.concat([result, Buffer.from('\n')]))
+  print(visibleJson(result.toString()))
 }
 
 function printText(text: string): void {

@@ -74,7 +74,7 @@ export async function runOperation(
     )
   } catch (error) {
     progress.clear()
-    return failure(error, stop.signal.aborted, log)
+    return failure(error, stop.signal, log)
   } finally {
     log.flush()
   }
@@ -102,7 +102,7 @@ function checkCount(
   }
 }
 
-function failure(error: unknown, interrupted: boolean, log: ReturnType<typeof commandLog>): number {
+function failure(error: unknown, stop: AbortSignal, log: ReturnType<typeof commandLog>): number {
   if (error instanceof ServerError) {
     printError(`Error: ${forTerminal(error.message)}`)
     return httpUnauthorized.has(error.status) ? exitCode.authentication : exitCode.failed
@@ -112,6 +112,6 @@ function failure(error: unknown, interrupted: boolean, log: ReturnType<typeof co
     return exitCode.failed
   }
   if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')
-    return loginFailed(error, interrupted, log)
+    return loginFailed(error, stop, log)
   throw error
 }

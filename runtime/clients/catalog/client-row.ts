@@ -34,6 +34,8 @@ export interface EntryForm {
   readonly env: 'env' | 'envs' | 'environment'
   /** A list of variables of the client's own environment that the server gets. */
   readonly envNames?: string
+  /** Headers of a remote server may name variables of its entry, as `$V` and `${V}`. */
+  readonly headersUseEnv?: true
   /** Members that may hold the URL, and what it means without a type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>
   readonly type: 'type' | 'transport'

@@ -126,7 +126,8 @@ const clients = {
       { scope: 'project', path: '{cwd}/.github/mcp.json' },
     ],
     form: { ...common, allow: 'tools' },
-    variables: 'none',
+    // github/copilot-cli#903
+    variables: 'dollar',
     remote: (url) => ({ type: 'http', url, tools: ['*'] }),
     program: (command, args) => ({ type: 'local', command, args, tools: ['*'] }),
     pickUp: 'start Copilot again',
@@ -227,7 +228,8 @@ const clients = {
       { scope: 'user', path: '{home}/.cline/data/settings/cline_mcp_settings.json' },
     ],
     form: { ...common, urls: { url: 'sse' }, own: [...common.own, 'disabledTools'] },
-    variables: 'none',
+    // cline/cline#8079
+    variables: 'prefixed',
     remote: (url) => ({ type: 'streamableHttp', url }),
     program,
     pickUp: 'Cline sees the change',
@@ -257,6 +259,7 @@ const clients = {
       command: 'cmd',
       env: 'envs',
       envNames: 'env_keys',
+      headersUseEnv: true,
       urls: { uri: 'streamable-http' },
       allow: 'available_tools',
       own: [...common.own, 'name', 'display_name', 'bundled'],

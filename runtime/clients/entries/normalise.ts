@@ -15,7 +15,7 @@ import type {
   Unusable,
 } from './entry.ts'
 import { EntryMembers, shown } from './members.ts'
-import { literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
+import { fillValue, literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
 
 export interface ReadingContext {
   readonly source: EntrySource
@@ -93,6 +93,19 @@ function programOf(members: EntryMembers, { form, variables }: ReadingContext): 
   const name = members.has(form.command) ? form.command : 'command'
   const whole = members.peek(name)
   const read = (text: string): Value => parseValue(text, variables)
+  const env = environmentOf(members, form, read)
+  const argv = argvOf(members, name, whole)
+  const [command, ...args] = argv.map(read)
+  if (!command || literalOf(command) === '') return unusable('has an empty command')
+  return { kind: 'program', command, args, env }
+}
+
+/** The variables of an entry: with values of its own, or from the environment of the client. */
+function environmentOf(
+  members: EntryMembers,
+  form: EntryForm,
+  read: (text: string) => Value,
+): Map<string, Value> {
   const env = new Map<string, Value>()
   for (const field of new Set([form.env, 'env', 'environment'])) {
     for (const [key, text] of members.textMap(field)) env.set(key, read(text))
@@ -100,10 +113,7 @@ function programOf(members: EntryMembers, { form, variables }: ReadingContext): 
   for (const key of form.envNames === undefined ? [] : (members.names(form.envNames) ?? [])) {
     if (!env.has(key)) env.set(key, [{ kind: 'env', name: key }])
   }
-  const argv = argvOf(members, name, whole)
-  const [command, ...args] = argv.map(read)
-  if (!command || literalOf(command) === '') return unusable('has an empty command')
-  return { kind: 'program', command, args, env }
+  return env
 }
 
 /** The command alone beside `args`, all of it in a list, or an object with `path`. */
@@ -135,9 +145,12 @@ function remoteOf(
   }
   if (literal !== undefined && !URL.canParse(literal)) return unusable('has a URL that is not valid')
   for (const other of Object.keys(form.urls)) members.take(other)
+  const env = form.headersUseEnv && environmentOf(members, form, (value) => parseValue(value, variables))
+  const readHeader = (value: string): Value =>
+    env ? fillValue(parseValue(value, 'dollar'), ({ name }) => env.get(name)) : parseValue(value, variables)
   const headers = new Map<string, Value>()
   for (const field of new Set([form.headers, 'headers', 'requestInit'])) {
-    for (const [key, value] of headersIn(members, field)) headers.set(key, parseValue(value, variables))
+    for (const [key, value] of headersIn(members, field)) headers.set(key, readHeader(value))
   }
   for (const [key, variable] of form.headerVariables === undefined
     ? []

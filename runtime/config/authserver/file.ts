@@ -168,6 +168,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     consent: reader.switch(authServerEnvironment.consent, { fallback: true }),
     accessTokenMs: parseDuration(tokenLifespans.accessTokenLifespan),
     refreshTokenMs: parseDuration(tokenLifespans.refreshTokenLifespan),
+    refreshGraceMs: parseDuration(tokenLifespans.refreshTokenGracePeriod),
     authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),

@@ -34,6 +34,8 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
+  /** How long a rotated refresh token yields its unused successor again. */
+  readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** After this a grant ends however often it was refreshed. */
   readonly grantMs: number
@@ -137,6 +139,7 @@ const hour = 60 * minute
 export const authServerDefaults = {
   accessTokenMs: hour,
   refreshTokenMs: 168 * hour,
+  refreshGraceMs: minute,
   authCodeMs: 10 * minute,
   grantMs: 720 * hour,
   cimdCacheTtlMs: 5 * minute,

@@ -26,6 +26,7 @@ const hour = 60 * minute
 const lifetimes = [
   ['tokenLifespans.accessTokenLifespan', 'accessTokenMs', minute, 24 * hour, '1m to 24h'],
   ['tokenLifespans.refreshTokenLifespan', 'refreshTokenMs', hour, 720 * hour, '1h to 720h'],
+  ['tokenLifespans.refreshTokenGracePeriod', 'refreshGraceMs', 0, 10 * minute, '0s to 10m'],
   ['tokenLifespans.authCodeLifespan', 'authCodeMs', 30_000, 10 * minute, '30s to 10m'],
 ] as const
 

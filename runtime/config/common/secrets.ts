@@ -75,7 +75,7 @@ export function makeSecretsProvider(env: Environment): SecretsProvider {
   }
   if (kind !== 'file') {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${variables.secretsProvider.name}: must be environment or file`,
+      detail: `${variables.secretsProvider.name}: must be environment or file, found ${JSON.stringify(kind.slice(0, 40))}`,
     })
   }
   const dir = readVariable(env, variables.secretsDir)

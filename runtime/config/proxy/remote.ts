@@ -6,7 +6,7 @@
 import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
-import { SettingErrors, type InputKey } from '../common/setting-errors.ts'
+import { SettingErrors, type InputKey, shown } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { secretFrom } from '../common/secret-precedence.ts'
@@ -183,7 +183,7 @@ function resource({ remoteAuthResource: value }: ProxyInput, violations: Setting
 function provider(violations: SettingErrors): ProviderId | undefined {
   const id = violations.text('remoteAuthProvider')
   if (id === undefined || isProviderId(id)) return id
-  violations.about('remoteAuthProvider', `must be one of ${providerIds.join(', ')}`)
+  violations.about('remoteAuthProvider', `must be one of ${providerIds.join(', ')}, found ${shown(id)}`)
   return undefined
 }
 

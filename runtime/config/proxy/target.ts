@@ -2,12 +2,15 @@
  * The MCP server behind a proxy, as `--target-uri` names it.
  *
  * On the command line a target has no path of its own: the client's path is forwarded byte for byte. In a file it may
- * have one, which then takes the place of the client's. Its query, if any, goes before the client's. Userinfo and
- * fragment are dropped.
+ * have one, which then takes the place of the client's. Its query, if any, goes before the client's. A fragment is
+ * dropped. A user name or password is refused: it would be in logs and process lists.
  * Source: docs/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
+
+/** A user name in any spelling that the parser accepts, an empty one too. */
+const hasUserInfo = /^([a-z][a-z\d+.-]*:)?[\\/]*[^\\/?#]*@/i
 
 export interface TargetAddress {
   /** `scheme://authority`, for the dispatcher. */
@@ -35,6 +38,13 @@ export function parseTarget(
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw refused(uri, 'must start with http:// or https://')
   }
+  if (url.username !== '' || url.password !== '' || hasUserInfo.test(uri)) {
+    throw refused(
+      uri,
+      'must not contain a user name or password: send the credential as a header (--remote-forward-headers-secret, ' +
+        'or --remote-auth-bearer-token-file for a bearer token)',
+    )
+  }
   if (url.hostname === '') throw refused(uri, 'must name a host')
   if (url.pathname !== '/' && !withPath) {
     throw refused(
@@ -60,5 +70,5 @@ function refused(uri: string, rule: string): GatehouseError {
 
 /** A URI without userinfo, query and fragment, which may hold credentials. */
 export function shownUri(uri: string): string {
-  return uri.replace(/\/\/[^/?#]*@/, '//').replace(/[?#].*$/s, '')
+  return uri.replace(hasUserInfo, '$1//').replace(/[?#].*$/s, '')
 }

@@ -16,11 +16,23 @@ const ofClient: ReadonlySet<string> = new Set([
   'invalid_client',
   'invalid_client_metadata',
   'unauthorized_client',
+  'invalid_redirect_uri',
+  'invalid_software_statement',
+  'unapproved_software_statement',
 ])
 
-/** True for an error that another client of the same server might not get. */
-export function refusesClient(error: unknown): boolean {
-  return error instanceof OAuthClientError && error.error !== undefined && ofClient.has(error.error)
+/**
+ * True for a failed login that another client of the same server might complete. Some servers blame the request, or
+ * refuse the client's secret without a code.
+ */
+export function refusesClientAtLogin(error: unknown): boolean {
+  if (!(error instanceof OAuthClientError)) return false
+  if (error.error !== undefined) return isClientError(error.error)
+  return error.responseStatus === 401 || error.responseStatus === 403
+}
+
+function isClientError(code: string): boolean {
+  return ofClient.has(code) || code === 'invalid_request'
 }
 
 /** True when the server answers this authorization request with a refusal of the client. Does not reject. */
@@ -34,12 +46,24 @@ export async function isRefusedClient(
     const init = { headers: { accept: 'text/html' }, maxRedirects: 0 }
     const response = await send(what, request.href, init, { fetch, signal })
     const location = response.headers.get('location')
-    if (location === null) return [400, 401, 403, 404].includes(response.status)
-    if (!location.startsWith(redirectUri)) return false
-    return ofClient.has(new URL(location).searchParams.get('error') ?? '')
+    if (location === null) return isRefusalPage(response)
+    const error = URL.canParse(location, request.href)
+      ? new URL(location, request.href).searchParams.get('error')
+      : null
+    if (error === null) return false
+    // On a page of the server's own, only the codes of clients are about the client.
+    return location.startsWith(redirectUri) ? isClientError(error) : ofClient.has(error)
   } catch (error) {
     // A server that cannot be asked is no reason to prefer another client.
     if (error instanceof OAuthClientError || signal?.aborted) return false
     throw error
   }
+}
+
+/** Servers are seen to answer an unknown client with any 4xx, and with 500. */
+function isRefusalPage({ status, headers }: Response): boolean {
+  if (status === 500) return true
+  // A challenge asks the browser to sign in; 408, 425 and 429 ask it to come back.
+  if (status === 401 && headers.has('www-authenticate')) return false
+  return status >= 400 && status < 500 && ![408, 425, 429].includes(status)
 }

@@ -49,6 +49,11 @@ export async function fetchClientDocument(clientId: string, options: OAuthCallOp
   const problem = clientDocumentUrlViolation(clientId)
   if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
   const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
+  const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  // Unlike documents of servers: a page or file that somebody could place at this address is no description of a client.
+  if (response.status === 200 && type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) {
+    throw new OAuthClientError('protocol', `${what} has another content type than JSON`)
+  }
   return checkClientDocument(clientId, await readJson(what, response))
 }
 

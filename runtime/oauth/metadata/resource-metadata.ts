@@ -5,6 +5,7 @@
  * `resource` covers the target: a document for something else must not choose our authorization server.
  * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
+import { jsonFields } from '../../../schemas/index.ts'
 import {
   type OAuthCallOptions,
   type JsonRecord,
@@ -35,6 +36,8 @@ export async function discoverResource(
   options: OAuthCallOptions & {
     /** `resource_metadata` of the challenge. */
     readonly metadataUrl?: string | undefined
+    /** Called for each response that is not taken for a document, except that nothing is there (404, 405, 410, 501). */
+    readonly onSkipped?: ((url: string, reason: string) => void) | undefined
   },
 ): Promise<ResourceMetadata | undefined> {
   const named = options.metadataUrl === undefined ? [] : [options.metadataUrl]
@@ -43,8 +46,9 @@ export async function discoverResource(
       return await fetchResource(url, target, options)
     } catch (error) {
       // A host that has no document may respond with anything but a usable one; a wrong one is not skipped.
-      if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused')) continue
-      throw error
+      if (!(error instanceof OAuthClientError) || !['absent', 'refused'].includes(error.kind)) throw error
+      if (error.kind === 'refused' || error.responseStatus === undefined)
+        options.onSkipped?.(url, error.message)
     }
   }
   return undefined
@@ -57,11 +61,14 @@ async function fetchResource(
 ): Promise<ResourceMetadata> {
   if (!URL.canParse(url)) throw new OAuthClientError('protocol', 'resource_metadata is not a URL')
   const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
-  const type = response.headers.get('content-type') ?? ''
+  const text = await response.text()
   // A catch-all page answers 200 with HTML for every path.
-  if (response.status === 200 && !type.includes('json'))
-    throw new OAuthClientError('absent', `${what} is not JSON`)
-  const document = await readJson(what, response)
+  if (response.status === 200 && jsonFields(text) === undefined) {
+    const type = (response.headers.get('content-type') ?? 'none').replace(/[^\x20-\x7e]/g, ' ').slice(0, 100)
+    throw new OAuthClientError('absent', `${what} is not a JSON object (content type: ${type})`)
+  }
+  const { status, headers } = response
+  const document = await readJson(what, new Response(text, { status, headers }))
   const resource = requiredString(what, document, 'resource')
   if (!resourceCovers(resource, target)) {
     throw new OAuthClientError('protocol', `${what} speaks for another resource`, {

@@ -96,10 +96,33 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
       cause: new Error(`expected issuer ${issuer}, the document says ${named.slice(0, 300)}`),
     })
   }
-  for (const name of endpoints) checkEndpoint(body, name, allowHttp)
-  for (const name of lists) optionalStrings(what, body, name)
-  if (isMetadata(body)) return body
+  const metadata: Record<string, unknown> = { ...body }
+  delete metadata[unusableName]
+  const unusable: Record<string, string> = {}
+  for (const name of endpoints) {
+    const problem = endpointProblem(body[name], allowHttp)
+    if (problem === undefined) continue
+    delete metadata[name]
+    if (problem !== '') unusable[name] = problem
+  }
+  for (const name of lists) if (optionalStrings(what, body, name) === undefined) delete metadata[name]
+  const checked = Object.keys(unusable).length === 0 ? metadata : { ...metadata, [unusableName]: unusable }
+  if (isMetadata(checked)) return checked
   throw new OAuthClientError('protocol', `${what} is malformed`)
+}
+
+/** Member of ours with the endpoints that were left out, and why: an endpoint that no flow uses is no reason to fail. */
+const unusableName = 'gatehouse_unusable_endpoints'
+
+/** The error for an endpoint that a flow needs and the metadata does not have. */
+export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[number]): OAuthClientError {
+  const unusable: unknown = server[unusableName]
+  const problem = isFields(unusable) ? unusable[name] : undefined
+  const text =
+    typeof problem === 'string'
+      ? `${name} of the authorization server ${problem}`
+      : `the authorization server has no ${name}`
+  return new OAuthClientError('protocol', text)
 }
 
 /** The members that we use have been checked one by one. */
@@ -107,12 +130,10 @@ function isMetadata(body: unknown): body is ServerMetadata {
   return isFields(body) && typeof body['issuer'] === 'string'
 }
 
-function checkEndpoint(body: JsonRecord, name: string, allowHttp: boolean): void {
-  const value = body[name]
-  if (value === undefined) return
-  const problem = typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'
-  if (problem !== undefined)
-    throw new OAuthClientError('protocol', `${name} of the authorization server ${problem}`)
+/** Why an endpoint cannot be used; '' for one that is absent. Undefined for a good one. */
+function endpointProblem(value: unknown, allowHttp: boolean): string | undefined {
+  if (value === undefined || value === null || value === '') return ''
+  return typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'
 }
 
 function fillFrom(

@@ -8,9 +8,10 @@
  * Source: docs/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
-import { openSync } from 'node:fs'
+import { accessSync, constants, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { Audit, AuditEventType } from '../../../schemas/index.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, visibleJson } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { type CallNotes, currentScope } from '../exchange/scope.ts'
 import { type LineFile, type LineWatch, makeLineFile } from '../line-file.ts'
@@ -276,7 +277,8 @@ class AuditLog implements AuditTrail {
       ...rest,
     })
     const recorded = dataJson(data.request, data.response)
-    this.#sink.write(recorded === '' ? `${line}\n` : `${line.slice(0, -1)},"data":{${recorded}}}\n`)
+    const whole = recorded === '' ? line : `${line.slice(0, -1)},"data":{${recorded}}}`
+    this.#sink.write(`${visibleJson(whole)}\n`)
   }
 
   /** Only as much of a body is read as may be recorded. */
@@ -309,6 +311,21 @@ interface Sink extends LineStream {
 let standardOutput: LineFile | undefined
 const standardOutputWatches = new Set<LineWatch>()
 
+const unwritable = 'audit.logFile: the file cannot be opened for appending'
+
+/** What keeps the audit log from being opened, one line; does not create the file. */
+export function auditViolations({ enabled, logFile = '' }: Partial<Audit> = {}): readonly string[] {
+  if (!enabled || logFile === '') return []
+  try {
+    const found = statSync(logFile, { throwIfNoEntry: false })
+    if (found?.isDirectory()) return [unwritable]
+    accessSync(found ? logFile : dirname(logFile), constants.W_OK)
+    return []
+  } catch {
+    return [unwritable]
+  }
+}
+
 function openSink(logFile: string | undefined, watch: LineWatch): Sink {
   if (logFile === undefined || logFile === '') {
     standardOutput ??= makeLineFile(1, {
@@ -327,7 +344,7 @@ function openSink(logFile: string | undefined, watch: LineWatch): Sink {
     return makeLineFile(openSync(logFile, 'a', 0o600), watch)
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'audit.logFile: the file cannot be opened for appending',
+      detail: unwritable,
       cause,
     })
   }

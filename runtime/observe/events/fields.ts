@@ -41,6 +41,8 @@ export interface EventFields extends AttachEventFields {
   readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
   /** The backend speaks another protocol era than before. */
   readonly backend_era: { readonly backend: string; readonly era: string }
+  /** A message of a backend names no request and may belong to several callers: dropped, or refused when it asks. */
+  readonly backend_message_unassigned: { readonly backend: string; readonly method: string }
   /** The lists of a backend could not be read. `stale_since` is set while the last ones stay in use. */
   readonly lists_failed: {
     readonly backend: string

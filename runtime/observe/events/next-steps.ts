@@ -34,6 +34,11 @@ const userSteps: Readonly<Record<string, string>> = {
 
 export const nextSteps: Steps = {
   backend_call_failed: { fix: ({ backend, reason }) => failureFix(reason, backend) },
+  backend_message_unassigned: {
+    fix: ({ backend }) =>
+      `have ${backend} send questions and log messages on the response stream of the request that they belong to, and before its response`,
+    cause: ({ method }) => method,
+  },
   lists_failed: {
     fix: ({ backend }) =>
       `see the health of ${backend} and the error in the log of this server; clients miss what it offers`,

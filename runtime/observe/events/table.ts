@@ -63,7 +63,7 @@ export const eventTable: EventTable = {
   },
   backend_call_failed: { message: 'a request to a backend failed', level: 'warn' },
   backend_excluded: {
-    message: 'a backend is excluded; the others are served',
+    message: 'a backend is excluded: its settings cannot be used',
     level: 'error',
     condition: ({ backend, problems }) => ({
       id: `backend_excluded/${backend}`,
@@ -110,6 +110,11 @@ export const eventTable: EventTable = {
             }
           : undefined,
     }),
+  },
+  backend_message_unassigned: {
+    message:
+      'a message of the backend names no request and cannot be assigned to a single client; it is not delivered',
+    level: 'warn',
   },
   backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },
   lists_failed: {

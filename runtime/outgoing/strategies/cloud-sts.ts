@@ -19,7 +19,7 @@ import { type RoleChooser, roleChooser } from '../aws/role-mapping.ts'
 import { signRequest } from '../aws/sigv4.ts'
 import type { OutgoingRequest, CredentialStrategy } from '../strategy.ts'
 import { assumeRole } from '../aws/sts.ts'
-import { subjectToken, tokenTypes } from '../subject.ts'
+import { tokenTypes, withSubjectToken } from '../subject.ts'
 import { tellObtained } from '../token-strategy.ts'
 
 const marginMs = 300_000
@@ -96,7 +96,11 @@ class CloudSts implements CredentialStrategy {
       throw new GatehouseError('REQUEST_TOO_LARGE', { detail: 'the request is too large to be signed' })
     }
     const roleArn = this.#roleFor(caller.claims)
-    if (roleArn === undefined) throw new GatehouseError('BACKEND_ROLE_DENIED')
+    if (roleArn === undefined) {
+      throw new GatehouseError('BACKEND_ROLE_DENIED', {
+        detail: 'no role mapping matches this caller, and there is no fallbackRoleArn',
+      })
+    }
     const used = await this.#assume(roleArn, caller, signal)
     this.#used.set(request, used)
     const { accessKeyId = '', secretAccessKey = '', sessionToken = '' } = used.credential
@@ -123,26 +127,20 @@ class CloudSts implements CredentialStrategy {
     const { cache, fetch, stsEndpoint, upstream } = this.#parts
     const provider = providerOf(subjectProviderName, this.#parts)
     const subject = { provider, tokenType: tokenTypes.access_token }
-    const token = await subjectToken(caller, subject, upstream, signal)
     const name = this.#sessionName(caller)
-    const digest = hash('sha256', token, 'base64url')
-    const key = CredentialCache.key(this.#fingerprint, caller.key, roleArn, name, digest)
-    const role = {
-      endpoint: stsEndpoint(region),
-      roleArn,
-      sessionName: name,
-      webIdentityToken: token,
-      durationSeconds: sessionDuration,
-    }
-    return {
-      key,
-      credential: await cache.get(
-        key,
-        marginMs,
-        () => tellObtained(this.#parts, 'cloud_sts', () => assumeRole(role, fetch)),
-        signal,
-      ),
-    }
+    return withSubjectToken(caller, subject, { upstream, signal }, async (token) => {
+      const digest = hash('sha256', token, 'base64url')
+      const key = CredentialCache.key(this.#fingerprint, caller.key, roleArn, name, digest)
+      const role = {
+        endpoint: stsEndpoint(region),
+        roleArn,
+        sessionName: name,
+        webIdentityToken: token,
+        durationSeconds: sessionDuration,
+      }
+      const obtain = () => tellObtained(this.#parts, 'cloud_sts', () => assumeRole(role, fetch))
+      return { key, credential: await cache.get(key, marginMs, obtain, signal) }
+    })
   }
 
   #sessionName(caller: Caller): string {

@@ -6,7 +6,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
-import { headerName, isSessionLost, mayEnterNextSession, sessionVerdict } from '../../mcp/index.ts'
+import {
+  headerName,
+  mayEnterNextSession,
+  mayResend,
+  sessionRefusal,
+  sessionVerdict,
+} from '../../mcp/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { TargetCredential } from '../credential.ts'
 import type { ProxyExchange } from '../exchange.ts'
@@ -174,7 +180,7 @@ class Forwarding implements ResponsePolicy {
       return this.#aside('redirect')
     }
     const challenge = headers['www-authenticate']
-    const lost = this.#sessionLost(status, challenge !== undefined, headers, body)
+    const lost = this.#sessionLost(status, headers, body)
     if (lost === 'read') return 'read'
     if (lost) return this.#lostSession(status)
     if (status !== 401 && status !== 403) return 'show'
@@ -189,17 +195,16 @@ class Forwarding implements ResponsePolicy {
   }
 
   /** Whether a refusal says that the target does not know the session that was named; 'read' until its body is there. */
-  #sessionLost(
-    status: number,
-    challenged: boolean,
-    headers: IncomingHttpHeaders,
-    body: Buffer | undefined,
-  ): boolean | 'read' {
+  #sessionLost(status: number, headers: IncomingHttpHeaders, body: Buffer | undefined): boolean | 'read' {
     if (this.#sentId === undefined) return false
-    const verdict = sessionVerdict(status, { challenged })
+    const { message } = this.#exchange
+    const head = { headers, requestId: message?.kind === 'request' ? message.id : undefined }
+    const verdict = sessionVerdict(status, head)
     if (verdict !== 'read') return verdict === 'lost'
     if (body === undefined) return 'read'
-    return isSessionLost(status, { challenged }, decodeRefusal(body, headers['content-encoding']))
+    const refusal = sessionRefusal(status, head, decodeRefusal(body, headers['content-encoding']))
+    // What a tool does is not known here: a request that the target has answered is not sent again.
+    return mayResend(refusal, { isRepeatable: false })
   }
 
   /** The end of a DELETE, or a session that the target has forgotten. */

@@ -153,7 +153,8 @@ async function hasDocument(url: string, fetch: Fetch, signal: AbortSignal): Prom
     const document = await discoverResource(url, { fetch, signal })
     return document !== undefined && document.authorizationServers.length > 0
   } catch (error) {
-    if (error instanceof OAuthClientError) return false
+    // A document that does not arrive in time leaves the target open, as one that does not exist.
+    if (error instanceof OAuthClientError || signal.aborted) return false
     throw error
   }
 }

@@ -46,6 +46,8 @@ export interface LocateOptions {
   readonly challenge: Challenge | undefined
   readonly fetch: Fetch
   readonly signal: AbortSignal
+  /** Called for each place that answers, and not with a protected-resource document. */
+  readonly onSkipped?: ((url: string, reason: string) => void) | undefined
 }
 
 /** Rejects with OAuthClientError. */
@@ -101,6 +103,7 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
     fetch,
     signal,
     metadataUrl: challenge?.params.get('resource_metadata'),
+    onSkipped: options.onSkipped,
   })
   const server = await serverFor(document, options)
   requirePkce(server, settings)

@@ -3,31 +3,32 @@
  * when the target refuses the token, widened when the target asks for more scopes, persisted for the next start.
  *
  * One renewal or login at a time; whoever needs it waits for the same one. A renewal that fails for a while leaves the
- * token in use as long as it lives. Interactive logins after the first are limited, so that a broken target cannot
- * make browser windows pop up.
+ * token in use as long as it lives; a refused one ends the login, and the refresh token is not presented again.
+ * Several processes may share one persisted login: they renew it one at a time, and each takes over what another renewed.
+ * Interactive logins after the first are limited, so that a broken target cannot make browser windows pop up.
  * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
  */
-import { GatehouseError, isFields } from '../../../schemas/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import {
   type Challenge,
   hintedClient,
+  endsRefreshToken,
   hintFor,
-  isGrantRefused,
-  isTransient,
   type OAuthClient,
   OAuthClientError,
   refreshGrant,
-  refusesClient,
-  type TokenSet,
+  tokenRefusal,
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
-import { type Located, locate, scopesOf } from './locate.ts'
-import { type LoginClient, renewedClient } from './registration.ts'
+import { locate, scopesOf } from './locate.ts'
+import { isDue, isKeptLogin, isOver, laterState, type KeptLogin, persistedName, uriOf } from './kept-login.ts'
+import { renewedClient } from './registration.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
 import { signIn, type SignInParts } from './sign-in.ts'
+import { StepUps } from './step-ups.ts'
 
 export interface LoginParts extends SignInParts {
   readonly target: TargetAddress
@@ -36,44 +37,36 @@ export interface LoginParts extends SignInParts {
 
 type Flight = 'login' | 'renew' | 'step-up'
 
-/** All that is needed to use and renew a login. Plain JSON, persisted between runs. */
-interface LoginState extends LoginClient {
-  readonly located: Located
-  readonly tokens: TokenSet
-}
-
-/** A token is not sent any more when it ends this soon. */
-const marginMs = 10_000
 /** A renewal in the background starts this long before the end. */
 const aheadMs = 60_000
-const maxStepUps = 3
-/** Asking again for what was asked for already helps once at most: when the user had left a scope out. */
-const maxRepeats = 1
 const freshMs = 30_000
+/** After a refusal that another try will not change, the authorization server is left alone. */
+const refusalPauseMs = 10_000
 const minBetweenLoginsMs = 60_000
-const stepUpWindowMs = 600_000
 const longestTimerMs = 86_400_000
 
 export class TargetLogin implements TokenSource {
   readonly #parts: LoginParts
-  #session: LoginState | undefined
+  #session: KeptLogin | undefined
   /** The target was asked and wants nothing. */
   #open = false
   /** An offered login that failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
+  /** The login that ended. Another process may sign in again. */
+  #lost: KeptLogin | undefined
+  /** A renewal was refused, and the login may still be good. */
+  #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
   #timer: NodeJS.Timeout | undefined
-  #stepUps = 0
-  /** Step-ups in a row that asked for nothing new. */
-  #repeats = 0
-  #steppedUpAt = Number.NEGATIVE_INFINITY
+  readonly #stepUps: StepUps
   #renewedAt = Number.NEGATIVE_INFINITY
   /** When a login was last begun because the target refused one. */
   #againAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: LoginParts) {
     this.#parts = parts
+    this.#stepUps = new StepUps(parts.now)
   }
 
   /**
@@ -87,7 +80,7 @@ export class TargetLogin implements TokenSource {
   async #start(): Promise<void> {
     const { settings, target, dispatcher, fetch, log } = this.#parts
     const persisted = this.#parts.persisted.read(this.#persistedName())
-    if (isSession(persisted) && (await this.#reload(persisted))) return
+    if (isKeptLogin(persisted) && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
     if (settings.required && typed) return this.#signIn(`${target.origin}${target.path ?? '/mcp'}`, undefined)
     const found = await detect(target, dispatcher, fetch)
@@ -105,22 +98,28 @@ export class TargetLogin implements TokenSource {
     return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
   }
 
-  async #reload(persisted: LoginState): Promise<boolean> {
-    const session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
-    this.#session = session
-    if (!this.#isDue(session)) {
-      this.#schedule()
-      return true
-    }
+  async #reload(persisted: KeptLogin): Promise<boolean> {
+    this.#take(persisted)
+    const session = this.#session
+    if (!session || !this.#isDue(session)) return true
     try {
-      await this.#refresh(session)
+      await this.#renew(session, { isRefused: false })
       return true
     } catch (error) {
-      this.#parts.log.info('the persisted login is no longer valid', { err: error })
+      this.#parts.log.info('the persisted login cannot be used', { err: error })
       this.#session = undefined
-      this.#parts.persisted.remove(this.#persistedName())
+      this.#open = false
+      this.#gaveUp = false
       return false
     }
+  }
+
+  /** Uses a persisted login. */
+  #take(persisted: KeptLogin): void {
+    this.#session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
+    this.#lost = undefined
+    this.#failure = undefined
+    this.#schedule()
   }
 
   /**
@@ -146,17 +145,28 @@ export class TargetLogin implements TokenSource {
 
   async #awaitToken(): Promise<string | undefined> {
     const session = this.#session
-    if (!session) throw this.#failure ?? unavailable('the login to the target is not complete')
-    await this.#renewOnce(session)
+    if (!session) {
+      if (this.#lost && this.#takeNewer(this.#lost)) return this.token()
+      throw this.#failure ?? unavailable('the login to the target is not complete')
+    }
+    await this.#renewOnce(session, { isRefused: false })
     return this.#session?.tokens.accessToken
   }
 
   /** True when a response with this status is for this login to act on. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
     if (this.#gaveUp) return false
-    if (status === 401) return this.#session !== undefined || (this.#open && challenge !== undefined)
+    if (status === 401) {
+      const isLost = !this.#open && this.#failure !== undefined
+      return this.#session !== undefined || isLost || (this.#open && challenge !== undefined)
+    }
     const widen = challenge?.params.get('error') === 'insufficient_scope' && challenge.params.has('scope')
-    return status === 403 && widen && this.#session !== undefined && !this.#hasSteppedUpEnough(challenge)
+    return (
+      status === 403 &&
+      widen &&
+      this.#session !== undefined &&
+      !this.#stepUps.isExhausted(this.#isRepeat(scopesOf(challenge)))
+    )
   }
 
   /** The target refused `usedToken` at `url`: gets a better one. Throws like `token`. */
@@ -170,13 +180,10 @@ export class TargetLogin implements TokenSource {
     // Somebody else renewed it meanwhile.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#once('step-up', () => this.#stepUp(challenge, url))
-    if (session?.tokens.refreshToken !== undefined && !this.#isFresh()) return this.#renewOnce(session)
+    if (!session && !this.#open && this.#failure) throw this.#failure
+    if (session?.tokens.refreshToken !== undefined && !this.#isFresh())
+      return this.#renewOnce(session, { isRefused: true })
     return this.#once('login', () => this.#signInAgain(url, challenge))
-  }
-
-  #hasSteppedUpEnough(challenge: Challenge): boolean {
-    if (this.#parts.now() - this.#steppedUpAt >= stepUpWindowMs) return false
-    return this.#stepUps >= maxStepUps || (this.#repeats >= maxRepeats && this.#isRepeat(scopesOf(challenge)))
   }
 
   #isRepeat(wanted: readonly string[]): boolean {
@@ -192,26 +199,55 @@ export class TargetLogin implements TokenSource {
     return this.#parts.now() - this.#renewedAt < freshMs
   }
 
-  #renewOnce(session: LoginState): Promise<void> {
-    return this.#once('renew', async () => {
+  /** `isRefused`: the target refuses the access token, so that it is of no use although it has not ended. */
+  #renewOnce(session: KeptLogin, how: { readonly isRefused: boolean }): Promise<void> {
+    return this.#once('renew', () => this.#renew(session, how))
+  }
+
+  #renew(session: KeptLogin, { isRefused }: { readonly isRefused: boolean }): Promise<void> {
+    const { persisted, signal, now } = this.#parts
+    return persisted.exclusively(this.#persistedName(), signal, async () => {
       if (this.#session !== session) return
+      if (this.#takeNewer(session) && !this.#isDue(this.#session)) return
+      if (this.#refusal && now() < this.#refusal.untilMs) throw this.#refusal.error
       try {
-        await this.#refresh(session)
+        await this.#refresh(this.#session)
       } catch (error) {
-        // A client of our own that the server no longer knows: the refresh token was bound to it.
-        const lost = this.#parts.settings.clientId === undefined && refusesClient(error)
-        if (isGrantRefused(error) || lost) {
-          this.#parts.persisted.remove(this.#persistedName())
-          throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
-        }
-        if (isTransient(error) && !this.#isOver(session)) return
-        this.#parts.log.warn('the access token could not be renewed', { err: error })
-        throw unavailable('the token is temporarily unavailable', error)
+        this.#renewalFailed(this.#session, error, isRefused)
       }
     })
   }
 
-  async #refresh(session: LoginState): Promise<void> {
+  /** Takes over what another process has renewed since. */
+  #takeNewer(session: KeptLogin): boolean {
+    const later = laterState(this.#parts.persisted.read(this.#persistedName()), session)
+    if (later) this.#take(later)
+    return later !== undefined
+  }
+
+  /** Throws, unless the access token can be used until it ends, or another process has renewed the login. */
+  #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
+    const { persisted, settings, log, now } = this.#parts
+    // A client of our own that the server no longer knows: the refresh token was bound to it.
+    const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
+    if (endsRefreshToken(error) || isClientLost) {
+      if (this.#takeNewer(session)) return
+      persisted.remove(this.#persistedName())
+      const isUsable = !isRefused && !this.#isDue(session)
+      const { refreshToken: _, ...tokens } = session.tokens
+      this.#session = isUsable ? { ...session, tokens } : undefined
+      this.#lost = session
+      throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
+    }
+    const isTemporary = tokenRefusal(error) === 'temporary'
+    if (isTemporary && !isRefused && !isOver(session, now())) return
+    log.warn('the access token could not be renewed', { err: error })
+    const failure = unavailable('the token is temporarily unavailable', error)
+    if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + refusalPauseMs }
+    throw failure
+  }
+
+  async #refresh(session: KeptLogin): Promise<void> {
     const { located, tokens } = session
     if (tokens.refreshToken === undefined) {
       throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
@@ -232,13 +268,8 @@ export class TargetLogin implements TokenSource {
   }
 
   async #stepUp(challenge: Challenge | undefined, url: string): Promise<void> {
-    const now = this.#parts.now()
-    const goesOn = now - this.#steppedUpAt < stepUpWindowMs
     const wanted = scopesOf(challenge)
-    this.#stepUps = goesOn ? this.#stepUps + 1 : 1
-    if (this.#isRepeat(wanted)) this.#repeats = goesOn ? this.#repeats + 1 : 1
-    else this.#repeats = 0
-    this.#steppedUpAt = now
+    this.#stepUps.begin(this.#isRepeat(wanted))
     this.#parts.log.info('the target asks for more scopes', { scopes: wanted })
     await this.#signIn(url, challenge, [...(this.#session?.located.scopes ?? []), ...wanted])
   }
@@ -257,6 +288,7 @@ export class TargetLogin implements TokenSource {
   /** `url` is as clients name it; a target with a path of its own has one endpoint. */
   async #signIn(url: string, challenge: Challenge | undefined, scopes?: readonly string[]): Promise<void> {
     const parts = this.#parts
+    const skipped: string[] = []
     try {
       const found = await locate({
         settings: parts.settings,
@@ -265,6 +297,7 @@ export class TargetLogin implements TokenSource {
         challenge,
         fetch: parts.fetch,
         signal: parts.signal,
+        onSkipped: (where, reason) => void skipped.push(`${reason} at ${where}`),
       })
       const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
       const signedIn = await signIn(located, parts)
@@ -273,12 +306,14 @@ export class TargetLogin implements TokenSource {
       this.#adopt({ located, ...signedIn })
       parts.log.info('signed in to the target')
     } catch (error) {
-      throw this.#fail('the login to the target failed', error)
+      throw this.#fail(['the login to the target failed', ...skipped].join('; '), error)
     }
   }
 
-  #adopt(session: LoginState): void {
+  #adopt(signedIn: KeptLogin): void {
+    const session = { ...signedIn, savedAtMs: this.#parts.now() }
     this.#session = session
+    this.#refusal = undefined
     this.#parts.persisted.write(this.#persistedName(), session)
     this.#schedule()
   }
@@ -296,10 +331,10 @@ export class TargetLogin implements TokenSource {
   }
 
   /** Failures are tried again for a while; a request that needs the token tries at once, and reports. */
-  async #renewInBackground(session: LoginState, failures = 0, since = this.#parts.now()): Promise<void> {
+  async #renewInBackground(session: KeptLogin, failures = 0, since = this.#parts.now()): Promise<void> {
     const { pace } = this.#parts.settings
     try {
-      await this.#renewOnce(session)
+      await this.#renewOnce(session, { isRefused: false })
     } catch (error) {
       // Somebody has to sign in again.
       if (error === this.#failure) return
@@ -312,12 +347,8 @@ export class TargetLogin implements TokenSource {
     this.#timer.unref()
   }
 
-  #isDue({ tokens }: LoginState): boolean {
-    return tokens.expiresAt !== undefined && tokens.expiresAt - marginMs <= this.#parts.now()
-  }
-
-  #isOver({ tokens }: LoginState): boolean {
-    return tokens.expiresAt !== undefined && tokens.expiresAt <= this.#parts.now()
+  #isDue(session: KeptLogin): boolean {
+    return isDue(session, this.#parts.now())
   }
 
   #fail(text: string, cause: unknown): GatehouseError {
@@ -348,14 +379,8 @@ export class TargetLogin implements TokenSource {
   }
 
   #persistedName(): string {
-    const { target, settings } = this.#parts
-    const { issuer, tokenUrl, clientId, scopes, resource } = settings
-    return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource])
+    return persistedName(this.#parts.target, this.#parts.settings)
   }
-}
-
-function uriOf({ origin, path = '' }: TargetAddress): string {
-  return origin + path
 }
 
 function unavailable(text: string, cause?: unknown): GatehouseError {
@@ -364,10 +389,4 @@ function unavailable(text: string, cause?: unknown): GatehouseError {
     headers: { 'Retry-After': '10' },
     ...(cause === undefined ? {} : { cause }),
   })
-}
-
-function isSession(value: unknown): value is LoginState {
-  return (
-    isFields(value) && isFields(value['located']) && isFields(value['client']) && isFields(value['tokens'])
-  )
 }

@@ -10,16 +10,24 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import type { Log } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
+import { withFileLock } from './file-lock.ts'
 
 export interface PersistedLogin {
   /** The value persisted under this name; undefined when there is none that can be read. */
   read(name: string): unknown
   write(name: string, value: unknown): void
   remove(name: string): void
+  /** Runs alone among all processes that use this name. Rejects with the signal's reason while it waits. */
+  exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>): Promise<T>
 }
 
 /** Keeps nothing. */
-export const persistNothing: PersistedLogin = { read: () => undefined, write() {}, remove() {} }
+export const persistNothing: PersistedLogin = {
+  read: () => undefined,
+  write() {},
+  remove() {},
+  exclusively: (_name, _signal, run) => run(),
+}
 
 export function persistInDirectory(dir: string, password: Secret | undefined, log: Log): PersistedLogin {
   let key: Buffer | undefined
@@ -64,6 +72,7 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
         complain(error)
       }
     },
+    exclusively: (name, signal, run) => withFileLock(`${pathOf(name)}.lock`, signal, run),
   }
 }
 

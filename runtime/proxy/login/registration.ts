@@ -58,6 +58,9 @@ export interface ClientCandidate extends LoginClient {
   readonly hasFallback: boolean
 }
 
+/** A metadata document that was refused is not tried again this soon. */
+const documentPauseMs = 86_400_000
+
 /**
  * The ways to be a client of this server, the preferred one first. Asking for the next one says that the server refused
  * the one before. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when there is no way.
@@ -77,9 +80,17 @@ export async function* clientCandidates(
     yield { client, hasFallback: false }
     return
   }
-  if (settings.clientMetadataUrl !== undefined && server['client_id_metadata_document_supported'] === true) {
-    yield { client: { clientId: settings.clientMetadataUrl }, hasFallback }
+  const document = settings.clientMetadataUrl
+  const isDocumentAccepted = server['client_id_metadata_document_supported'] === true
+  if (
+    document !== undefined &&
+    isDocumentAccepted &&
+    !(hasFallback && wasRefused(document, located, parts))
+  ) {
+    const client = { clientId: document }
+    yield { client, hasFallback }
     if (!hasFallback) return
+    giveUpClient({ client }, located, parts)
   }
   const name = nameOf(located, redirectUri)
   const known = persisted.read(name)
@@ -88,7 +99,7 @@ export async function* clientCandidates(
     if (endOf(value) > now() + usableMs) {
       yield { ...own(redirectUri, value), hasFallback }
       if (!hasFallback) return
-      persisted.remove(name)
+      giveUpClient(own(redirectUri, value), located, parts)
     }
   }
   if (endpoint === undefined) {
@@ -113,9 +124,25 @@ export async function renewedClient(
   return value === registration.value ? { client, registration } : own(registration.redirectUri, value)
 }
 
-/** The server no longer knows it: the next login registers again. */
-export function forgetRegistration(located: Located, redirectUri: string, persisted: PersistedLogin): void {
-  persisted.remove(nameOf(located, redirectUri))
+/** Makes the next login use another client: a registration of our own is removed, a metadata document is skipped for a day. */
+export function giveUpClient(
+  { client, registration }: LoginClient,
+  located: Located,
+  { settings, persisted, now }: ClientParts,
+): void {
+  if (registration) persisted.remove(nameOf(located, registration.redirectUri))
+  else if (client.clientId === settings.clientMetadataUrl)
+    persisted.write(refusedName(client.clientId, located), { refusedAtMs: now() })
+}
+
+function wasRefused(document: string, located: Located, { persisted, now }: ClientParts): boolean {
+  const found = persisted.read(refusedName(document, located))
+  const atMs = isFields(found) ? found['refusedAtMs'] : undefined
+  return typeof atMs === 'number' && now() - atMs < documentPauseMs
+}
+
+function refusedName(document: string, { server }: Located): string {
+  return `refused document ${server.issuer} ${document}`
 }
 
 async function renewed(

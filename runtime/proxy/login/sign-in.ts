@@ -13,17 +13,24 @@ import {
   isRefusedClient,
   type LoginSecrets,
   makeLoginSecrets,
+  missingEndpoint,
   OAuthClientError,
   type OAuthClient,
   openCallback,
   readAuthorizationCode,
-  refusesClient,
+  refusesClientAtLogin,
   RemoteKeys,
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
-import { type LoginClient, clientCandidates, type ClientParts, forgetRegistration } from './registration.ts'
+import {
+  type ClientCandidate,
+  clientCandidates,
+  type ClientParts,
+  giveUpClient,
+  type LoginClient,
+} from './registration.ts'
 
 export interface SignInParts extends ClientParts {
   /** Prints a line for the user at the terminal. */
@@ -53,9 +60,9 @@ export async function signIn(located: Located, parts: SignInParts): Promise<Sign
         continue
       }
       try {
-        return { ...client, tokens: await codeFlow(located, client.client, callback, parts) }
+        return { ...client, tokens: await codeFlow(located, candidate, callback, parts) }
       } catch (error) {
-        if (!hasFallback || !refusesClient(error)) throw error
+        if (!hasFallback || !refusesClientAtLogin(error)) throw error
         next()
       }
     }
@@ -82,9 +89,7 @@ function authorizationRequest(
   { settings }: SignInParts,
   { state, codeChallenge, nonce }: LoginSecrets,
 ): URL {
-  if (server.authorization_endpoint === undefined) {
-    throw new OAuthClientError('protocol', 'the authorization server has no authorization endpoint')
-  }
+  if (server.authorization_endpoint === undefined) throw missingEndpoint(server, 'authorization_endpoint')
   return authorizationUrl({
     endpoint: server.authorization_endpoint,
     clientId,
@@ -114,11 +119,12 @@ async function openPort({ settings, log }: SignInParts): Promise<Callback> {
 
 async function codeFlow(
   located: Located,
-  client: OAuthClient,
+  candidate: ClientCandidate,
   callback: Callback,
   parts: SignInParts,
 ): Promise<TokenSet> {
   const { settings, notify } = parts
+  const { client } = candidate
   const { server, issuer, scopes, resource } = located
   const secrets = makeLoginSecrets()
   const openid = scopes.includes('openid')
@@ -129,8 +135,12 @@ async function codeFlow(
     .wait(secrets.state, AbortSignal.any([timeout, parts.signal]))
     .catch((error: unknown) => {
       if (!timeout.aborted || parts.signal.aborted) throw error
+      const detail = `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`
+      if (!candidate.hasFallback) throw new GatehouseError('BACKEND_AUTH_FAILED', { detail })
+      // Many servers show their refusal of a client on a page that looks like any other.
+      giveUpClient(candidate, located, parts)
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
-        detail: `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`,
+        detail: `${detail}. In case the authorization server no longer accepts this client, the next login registers a new client`,
       })
     })
   let ok = false
@@ -154,7 +164,7 @@ async function codeFlow(
   } catch (error) {
     // A registration that the server no longer knows must not be tried for ever.
     if (error instanceof OAuthClientError && error.error === 'invalid_client') {
-      forgetRegistration(located, callback.redirectUri, parts.persisted)
+      giveUpClient(candidate, located, parts)
     }
     throw error
   } finally {

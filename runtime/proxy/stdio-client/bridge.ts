@@ -19,6 +19,7 @@ import {
   MessageError,
   paramsOf,
   requestMessage,
+  scanClientMessage,
   scanMessage,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -138,7 +139,7 @@ export class RawBridge {
           detail: `Invalid Request: the message is too large (at most ${maxMessageBytes} bytes)`,
         })
       }
-      const message = scanMessage(line)
+      const message = scanClientMessage(line, Infinity)
       if (message.kind === 'notification' && this.#cancel(message)) return
       const era = eraOfMessage(message, this.#era)
       if (message.kind === 'request') {
@@ -389,13 +390,11 @@ export class RawBridge {
     const generation = this.#generation
     const { signal } = this.#stop
     await sleep(this.#pace.lost(), undefined, { signal }).catch(() => undefined)
-    for (
-      let waitMs = 500;
-      !signal.aborted && this.#initialize;
-      waitMs = Math.min(waitMs * 2, longestRetryMs)
-    ) {
+    let waitMs = 500
+    while (!signal.aborted && this.#initialize) {
       if (await this.#reopen(generation)) return
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+      waitMs = Math.min(waitMs * 2, longestRetryMs)
     }
   }
 }

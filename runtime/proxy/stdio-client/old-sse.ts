@@ -6,7 +6,7 @@
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { isSessionLost, type Message } from '../../mcp/index.ts'
+import { mayResend, type Message, sessionRefusal } from '../../mcp/index.ts'
 import {
   type BridgedCall,
   BridgedSessionLost,
@@ -75,7 +75,7 @@ export class OldSseTransport implements BridgeTransport {
         body: call.message.bytes,
         signal,
       })
-      if (response.statusCode >= 300) throw await refusal(response, signal, { inSession: true })
+      if (response.statusCode >= 300) throw await refusal(response, signal, call.message.id)
       drop(response)
       await responded
     } finally {
@@ -124,7 +124,8 @@ export class OldSseTransport implements BridgeTransport {
     const { signal } = connection.end
     try {
       const response = await this.#http.request('GET', { headers: [], signal })
-      if (response.statusCode !== 200 || !isEventStream(response)) return await refusal(response, signal)
+      if (response.statusCode !== 200 || !isEventStream(response))
+        return await refusalOfStream(response, signal)
       await this.#http.readEvents(response, newPosition(), signal, async (said) => {
         const { event, size } = said
         if (event === 'endpoint') onEndpoint(this.#endpointOf(await said.data()))
@@ -175,20 +176,26 @@ function waitingFor(waiting: Connection['waiting'], id: string | undefined): Wai
   return waiting.get(id) ?? waiting.get(otherIdType(id) ?? '')
 }
 
-/** `inSession`: the refused message belonged to a session. */
-async function refusal(
-  response: RawResponse,
-  signal: AbortSignal,
-  { inSession = false }: { readonly inSession?: boolean } = {},
-): Promise<Error> {
-  const { statusCode, headers } = response
+/** Why the stream was refused. */
+async function refusalOfStream(response: RawResponse, signal: AbortSignal): Promise<Error> {
+  const { statusCode } = response
   if (statusCode === 200) {
     abandon(response)
     const detail = 'the server opens no event stream here'
     return new GatehouseError('BACKEND_PROTOCOL', { detail, data: { status: 200 } })
   }
+  return unreachable(statusCode, await readBody(response, signal)) ?? statusError(statusCode)
+}
+
+/** Why a message of a session was refused. */
+async function refusal(
+  response: RawResponse,
+  signal: AbortSignal,
+  requestId: string | undefined,
+): Promise<Error> {
+  const { statusCode, headers } = response
   const body = await readBody(response, signal)
-  const challenged = headers['www-authenticate'] !== undefined
-  if (inSession && isSessionLost(statusCode, { challenged }, body)) return new BridgedSessionLost()
+  const lost = sessionRefusal(statusCode, { headers, requestId }, body)
+  if (mayResend(lost, { isRepeatable: false })) return new BridgedSessionLost()
   return unreachable(statusCode, body) ?? statusError(statusCode)
 }

@@ -5,7 +5,7 @@
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
-import { type Message, resultMessage, scanMessage } from '../../mcp/index.ts'
+import { type Message, resultMessage, scanClientMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 import { discover } from '../eras/probe.ts'
 import { linkOver, LinkRequester } from '../eras/requester.ts'
@@ -62,7 +62,7 @@ class Program {
     })
     try {
       for await (const line of readLines(input, maxMessageBytes)) {
-        if (!(line instanceof Oversize)) this.#fromClient(scanMessage(line))
+        if (!(line instanceof Oversize)) this.#fromClient(scanClientMessage(line, Infinity))
       }
     } catch (error) {
       // Destroying the input is how the loop above is left.

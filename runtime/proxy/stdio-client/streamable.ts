@@ -12,10 +12,11 @@ import { retryAfterOf, StreamPace } from '../../net/index.ts'
 import {
   type Era,
   headerName,
-  isSessionLost,
   JsonObject,
+  mayResend,
   type Message,
   scanMessage,
+  sessionRefusal,
   type SseEvent,
 } from '../../mcp/index.ts'
 import {
@@ -186,10 +187,13 @@ export class StreamableTransport implements BridgeTransport {
     const body = await readBody(response, signal)
     const nobody = unreachable(statusCode, body)
     if (nobody) throw nobody
-    if (sentId !== undefined && isSessionLost(statusCode, { challenged: isChallenge(response) }, body))
-      throw new BridgedSessionLost()
-    const error = errorIn(body)
     const { id } = call.message
+    const head = { headers: response.headers, requestId: id }
+    const refusal = sentId === undefined ? 'alive' : sessionRefusal(statusCode, head, body)
+    // What a tool does is not known here, so no request is sent again that the server has answered.
+    if (mayResend(refusal, { isRepeatable: false })) throw new BridgedSessionLost()
+    if (refusal === 'answered') this.#events.onLost()
+    const error = errorIn(body)
     if (error?.error === undefined || id === undefined) throw statusError(statusCode)
     await call.onMessage(withId(error, id))
   }
@@ -224,7 +228,7 @@ export class StreamableTransport implements BridgeTransport {
         if (!hadStream && response.statusCode < 500 && response.statusCode !== 429) return
         if (
           this.#sessionId !== undefined &&
-          isSessionLost(response.statusCode, { challenged: isChallenge(response) }, body)
+          sessionRefusal(response.statusCode, { headers: response.headers }, body) === 'lost'
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && response.statusCode !== 429) {

@@ -23,6 +23,7 @@ import {
   MessageError,
   metaOf,
   paramsOf,
+  refusalHeaders,
   scanClientMessage,
   single,
   statelessVersion,
@@ -328,7 +329,8 @@ class Bridge {
     const known = error instanceof GatehouseError
     if (!known) this.#options.log.error('a request failed', { err: error })
     const id = error instanceof MessageError ? error.id : x.message?.id
-    sendBody(x.res, known ? error.status : 500, jsonType, errorMessage(id, error), known ? error.headers : {})
+    const headers = known ? { ...error.headers, ...refusalHeaders(error) } : {}
+    sendBody(x.res, known ? error.status : 500, jsonType, errorMessage(id, error), headers)
   }
 }
 

@@ -133,15 +133,18 @@ class Primary {
     const { status, challenge, url, usedToken } = argument
     const bearer = isChallenge(challenge) ? challenge : undefined
     if (!this.#login().concerns(Number(status), bearer)) throw new GatehouseError('BACKEND_AUTH_FAILED')
-    await this.#login().refused(
-      Number(status),
-      bearer,
-      String(url),
-      typeof usedToken === 'string' ? usedToken : undefined,
-    )
-    const state = await this.#state()
-    await this.#tell()
-    return state
+    try {
+      await this.#login().refused(
+        Number(status),
+        bearer,
+        String(url),
+        typeof usedToken === 'string' ? usedToken : undefined,
+      )
+      return await this.#state()
+    } finally {
+      // Also when the login has ended: workers must not go on with the old token.
+      await this.#tell()
+    }
   }
 
   #login(): TargetLogin {

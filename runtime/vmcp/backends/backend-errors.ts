@@ -21,3 +21,18 @@ const outgoingErrors: ReadonlySet<string> = new Set([
   'OAUTH_UNAVAILABLE',
   'OAUTH_REFUSED',
 ])
+
+/** True when the credential of one requester is what failed; another credential may succeed. */
+export function isCredentialError(error: unknown): boolean {
+  return error instanceof GatehouseError && (loginErrors.has(error.code) || credentialErrors.has(error.code))
+}
+
+const credentialErrors: ReadonlySet<string> = new Set([
+  'AUTH_UNAVAILABLE',
+  'BACKEND_AUTH_FAILED',
+  'BACKEND_AUTH_UNAVAILABLE',
+  'BACKEND_ROLE_DENIED',
+  'ENTERPRISE_REQUIRED',
+  'OAUTH_REFUSED',
+  'OAUTH_UNAVAILABLE',
+])

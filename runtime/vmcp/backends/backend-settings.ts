@@ -1,7 +1,7 @@
 /**
  * From one backend's part of the configuration to what it runs with, or everything that keeps it from being served.
  *
- * What is wrong here is wrong with one backend: it is excluded and reported, and the others are served. The server asks
+ * What is wrong here is wrong with one backend: it is left out, reported, and counts as unavailable. The server asks
  * for each backend when it starts and when its file changes, `gatehouse vmcp validate` asks for all.
  */
 import {

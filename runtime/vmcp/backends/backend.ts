@@ -1,29 +1,34 @@
 /**
  * One backend: which era it speaks, and its live connections.
  *
- * A session-era backend gets one connection for each client session, and a pool for everybody else; where a client can
- * be asked back, a pooled connection serves one request at a time, so that a question always belongs to one client.
- * A stateless backend needs one connection in all. Numbers are bounded; idle connections are closed.
+ * A session-era backend gets one connection for each client session and identity, and a pool for clients without a
+ * session. Where a client can be asked, or wants log messages, a pooled connection serves one request at a time and one
+ * identity, so that what names no request belongs to one client. A stateless backend needs one connection in all. Numbers
+ * are bounded; idle connections are closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type AnySignal, type Log, signalOf } from '../../net/index.ts'
+import type { Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
+import { isShared } from '../client-codecs/client.ts'
+import { requesterIdentity } from '../pipeline/identity.ts'
 import type { OperationClient, ClientAbilities, ClientSession, Outcome } from '../pipeline/operation.ts'
 import { noSender, type Sender, WrongEra } from './session-era/channel.ts'
+import type { Era } from '../../mcp/index.ts'
+import { BackendEra } from './era/backend-era.ts'
 import { isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { BackendConnection, ListKind, Request, ServerInfo } from './connection.ts'
 import {
   Connections,
   type ConnectionScope,
-  type HeldConnection,
   type SessionListener,
+  type SessionScope,
 } from './session-era/connections.ts'
 import { LivenessCheck } from './liveness.ts'
 import { type BackendObservation, measured } from './transport/measure.ts'
 import { NewClientLimiter } from './session-era/new-client-limiter.ts'
-import { probeEra, type ProbedEra } from './probe.ts'
+import type { ProbedEra } from './era/probe.ts'
 import type { BackendSettings } from './settings.ts'
 import { withinLimit } from './transport/send.ts'
 import { StatelessSide } from './stateless-era/side.ts'
@@ -47,6 +52,9 @@ export interface BackendLinks {
   reclassified(backend: Backend): void
 }
 
+/** Kinds of clients that are remembered. */
+const maxKinds = 1_024
+
 export interface BackendOptions {
   readonly links: BackendLinks
   readonly events: Events
@@ -63,8 +71,9 @@ export class Backend {
   readonly #options: BackendOptions
   readonly #connections: Connections
   readonly #liveness: LivenessCheck
-  #verdict: ProbedEra = 'unknown'
-  #probing: Promise<ProbedEra> | undefined
+  readonly #era: BackendEra
+  /** Kinds of clients that the backend was introduced to, oldest first. */
+  readonly #kinds = new Set<string>()
   #stateless: StatelessSide | undefined
   #revision: string | undefined
 
@@ -83,10 +92,12 @@ export class Backend {
         gap: (scope) => links.gap(this, scope),
         resourceUpdated: (scope, params) => links.resourceUpdated(this, scope, params),
         listener: (session) => links.listener(this, session),
+        unassigned: (method) =>
+          options.events.emit('backend_message_unassigned', { backend: settings.name, method }),
       },
     })
     this.#liveness = new LivenessCheck(settings)
-    if (settings.transport === 'sse') this.#verdict = 'session'
+    this.#era = new BackendEra(settings, info, (era) => this.#eraChanged(era))
   }
 
   get name(): string {
@@ -95,7 +106,7 @@ export class Backend {
 
   /** Revision family that the backend was found to speak. */
   get era(): ProbedEra {
-    return this.#verdict
+    return this.#era.found
   }
 
   /** Revision that was last agreed on. */
@@ -108,17 +119,9 @@ export class Backend {
     return server
   }
 
-  async #probed(sender: Sender, signal: AnySignal): Promise<'session' | 'stateless'> {
-    this.#verdict = await this.#probe(sender, signal)
-    return this.#verdict === 'stateless' ? 'stateless' : 'session'
-  }
-
-  #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
-    const { target } = this.settings
-    this.#probing ??= probeEra(target, this.#options.info, sender, signalOf(signal)).finally(() => {
-      this.#probing = undefined
-    })
-    return this.#probing
+  /** Identity of a requester; '' where all requesters get the same from the backend. */
+  #identityOf(sender: Sender): string {
+    return this.settings.perCaller ? requesterIdentity(sender) : ''
   }
 
   /** Carries out a client's operation. Rejects with BACKEND_* errors that name the backend. */
@@ -146,52 +149,33 @@ export class Backend {
     const { sender, signal, method } = request
     let outcome: Outcome
     try {
-      outcome = await this.#inEra(sender, signal, (era) => this.#callIn(era, client, request))
+      outcome = await this.#era.run(sender, signal, (era) => this.#callIn(era, client, request))
     } catch (error) {
       outcome = outcomeOf(error)
     }
     return withinLimit(this.settings.target, method, outcome)
   }
 
-  #callIn(era: 'session' | 'stateless', client: OperationClient, request: Request): Promise<Outcome> {
+  #scopeOf(session: ClientSession, sender: Sender): SessionScope {
+    return { kind: 'session', session, identity: this.#identityOf(sender) }
+  }
+
+  #callIn(era: Era, client: OperationClient, request: Request): Promise<Outcome> {
     if (era === 'stateless') return this.#callStateless(client, request)
-    if (client.session)
-      return this.#forSession(client.session, client, request.sender).connection.request(request)
-    return this.#pooledRequest(client, request)
+    const { session, abilities } = client
+    if (!session) return this.#pooledRequest(client, request)
+    const scope = this.#scopeOf(session, request.sender)
+    return this.#connections.hold(scope, abilities.raw, request.sender).connection.request(request)
   }
 
-  /**
-   * Does something in the backend's era. When the backend turns out to speak the other one by now (an upgrade, a
-   * rollback), it is done once more: what was refused was not executed.
-   */
-  async #inEra<T>(
-    sender: Sender,
-    signal: AnySignal,
-    work: (era: 'session' | 'stateless') => Promise<T>,
-  ): Promise<T> {
-    const era = this.#verdict === 'unknown' ? await this.#probed(sender, signal) : this.#verdict
-    try {
-      return await work(era)
-    } catch (error) {
-      if (!(error instanceof WrongEra) || !(await this.#hasChanged(era, sender, signal))) throw error
-      return work(era === 'session' ? 'stateless' : 'session')
-    }
-  }
-
-  /** Asks the backend again what it speaks; drops all connections when that is not `era` any more. */
-  async #hasChanged(era: 'session' | 'stateless', sender: Sender, signal: AnySignal): Promise<boolean> {
-    if (this.settings.transport === 'sse') return false
-    if (this.#verdict !== 'unknown' && this.#verdict !== era) return true
-    const verdict = await this.#probe(sender, signal)
-    if (verdict === 'unknown' || verdict === era) return false
-    if (this.#verdict === verdict) return true
-    this.#verdict = verdict
-    this.#options.events.emit('backend_era', { backend: this.name, era: verdict })
+  /** The backend speaks another era than before: connections of the old one are closed. */
+  #eraChanged(era: Era): void {
+    this.#options.events.emit('backend_era', { backend: this.name, era })
     this.#options.links.reclassified(this)
-    for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, { end: false })
+    if (era === 'stateless')
+      for (const held of this.#connections.dropAll()) void held.connection.close(held.sender, { end: false })
     this.#stateless?.close()
     this.#stateless = undefined
-    return true
   }
 
   /**
@@ -206,7 +190,7 @@ export class Backend {
     signal: AbortSignal,
   ): Promise<{ connection: BackendConnection; server: ServerInfo }> {
     return this.#observed(() =>
-      this.#inEra(sender, signal, async (era) => {
+      this.#era.run(sender, signal, async (era) => {
         if (era === 'stateless') {
           const side = this.#statelessSide()
           const server = this.#agreed(await side.connection.discover(sender, signal))
@@ -216,16 +200,23 @@ export class Backend {
           return { connection: side.connection, server }
         }
         const { connection } = session
-          ? this.#connections.hold({ kind: 'session', session }, capabilities, sender)
+          ? this.#connections.hold(this.#scopeOf(session, sender), capabilities, sender)
           : this.#connections.hold({ kind: 'listing', key }, capabilities, sender)
         return { connection, server: this.#agreed(await connection.open(sender, signal)) }
       }),
     )
   }
 
-  /** The live connection of a session, if there is one. */
-  connectionOf(session: ClientSession): BackendConnection | undefined {
-    return this.#stateless?.connection ?? this.#connections.ofSession(session)?.connection
+  /** Sends a notification over every live connection of a session. */
+  notify(session: ClientSession, method: string): void {
+    for (const { connection, sender } of this.#connections.ofSession(session))
+      connection.notify(method, undefined, sender)
+  }
+
+  /** Asks the backend for log messages of this level, over every live connection of a session. */
+  setLogLevel(session: ClientSession, level: string): void {
+    for (const { connection, sender } of this.#connections.ofSession(session))
+      connection.setLogLevel(level, sender)
   }
 
   async #observed<T>(work: () => Promise<T>): Promise<T> {
@@ -290,49 +281,48 @@ export class Backend {
       return side.connection.request(request)
     }
     const { links } = this.#options
-    const scope: ConnectionScope = { kind: 'session', session }
-    return side.subscription(session, request, {
+    const scope = this.#scopeOf(session, request.sender)
+    return side.subscription(scope, request, {
       listChanged: (kind) => links.listChanged(this, kind, scope),
       resourceUpdated: (params) => links.resourceUpdated(this, scope, params),
     })
   }
 
-  #forSession(session: ClientSession, client: OperationClient, sender: Sender): HeldConnection {
-    return this.#connections.hold({ kind: 'session', session }, client.abilities.raw, sender)
-  }
-
   async #pooledRequest(client: OperationClient, request: Request): Promise<Outcome> {
-    const identity = this.settings.perCaller ? client.caller.key : ''
-    const abilities = this.#admitted(client.abilities, (signature) =>
-      this.#connections.hasPooled(`${identity} ${signature}`),
-    )
-    const key = `${identity} ${abilities.signature}`
-    if (!abilities.elicitation && !abilities.sampling && !abilities.roots) {
-      return this.#connections
-        .hold({ kind: 'pool', key }, abilities.raw, request.sender)
-        .connection.request(request)
+    const { sender, relay } = request
+    const identity = this.#identityOf(sender)
+    const { elicitation, sampling, roots, raw, signature } = this.#admitted(identity, client.abilities)
+    if (!elicitation && !sampling && !roots && relay?.logLevel === undefined) {
+      const held = this.#connections.hold({ kind: 'pool', key: `${identity} ${signature}` }, raw, sender)
+      return held.connection.request(request).finally(() => this.#connections.release(held))
     }
-    const held = this.#connections.take(key, abilities.raw, request.sender)
+    const key = `${requesterIdentity(sender)} ${signature}`
+    const user = { key, isIdentified: !isShared(client.caller) }
+    const held = this.#connections.take(user, raw, sender)
     try {
       return await held.connection.request(request)
     } finally {
-      this.#connections.giveBack(key, held)
+      this.#connections.giveBack(user, held)
     }
   }
 
   /** The abilities under which a client is known to the backend; plain ones when too many new kinds have come of late. */
-  #admitted(abilities: ClientAbilities, isKnown: (signature: string) => boolean): ClientAbilities {
-    if (!abilities.plain || isKnown(abilities.signature)) return abilities
+  #admitted(identity: string, abilities: ClientAbilities): ClientAbilities {
+    const kind = `${identity} ${abilities.signature}`
+    if (!abilities.plain || this.#kinds.has(kind)) return abilities
     if (!this.newClients.any) return abilities.plain
     this.newClients.take()
+    const [oldest] = this.#kinds
+    if (oldest !== undefined && this.#kinds.size >= maxKinds) this.#kinds.delete(oldest)
+    this.#kinds.add(kind)
     return abilities
   }
 
-  /** Ends the connection of a session; `end` false leaves the backend's session to another replica. */
+  /** Ends the connections of a session; `end` false leaves the backend's session to another replica. */
   async endSession(session: ClientSession, { end }: { readonly end: boolean }): Promise<void> {
-    const held = this.#connections.ofSession(session, { forget: true })
+    const all = this.#connections.ofSession(session, { forget: true })
     this.#stateless?.endSession(session)
-    await held?.connection.close(held.sender, { end })
+    await Promise.all(all.map(({ connection, sender }) => connection.close(sender, { end })))
   }
 
   /** Closes what nobody used for `idleMs`, but what belongs to sessions. */
@@ -348,10 +338,10 @@ export class Backend {
 
   /** Checks that the backend answers. Rejects with BACKEND_* errors. */
   async check(signal: AbortSignal): Promise<void> {
-    await this.#inEra(noSender, signal, (era) => this.#checkIn(era, signal))
+    await this.#era.run(noSender, signal, (era) => this.#checkIn(era, signal))
   }
 
-  async #checkIn(era: 'session' | 'stateless', signal: AbortSignal): Promise<void> {
+  async #checkIn(era: Era, signal: AbortSignal): Promise<void> {
     if (era === 'stateless') {
       this.#agreed(await this.#statelessSide().connection.discover(noSender, signal))
       return

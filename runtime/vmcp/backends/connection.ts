@@ -52,6 +52,8 @@ export interface Request {
   readonly limit?: ResponseLimit | undefined
   /** The client's side of an operation; absent for requests of the gateway itself. */
   readonly relay?: Relay | undefined
+  /** True for a tool that is read-only or idempotent: carrying a call out twice does no harm. */
+  readonly repeatable?: boolean | undefined
   /** Told when the request itself leaves, and not what opens the way to it. */
   readonly delivery?: Delivery | undefined
   /** Mirrored argument headers (stateless era). */
@@ -127,4 +129,6 @@ export interface ConnectionEvents {
   lost(): void
   /** A question that belongs to no request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
+  /** A message was dropped or refused, because it may belong to several requests in flight or to an earlier one. */
+  unassigned(method: string): void
 }

@@ -2,8 +2,8 @@
  * Checks that a backend of the session era responds, over a session that is open or is opened for it.
  *
  * Every JSON-RPC response to a ping proves it, errors included, and so does every refusal of the request (4xx) that says
- * nothing of credentials or load. A server that answers a ping with something else is asked for a list instead: a page that
- * a web server serves for every request must not pass for an MCP server.
+ * nothing of credentials or load. A server that answers a ping with something else is asked for its lists instead, until one
+ * request is answered: a web server that serves one page for every request must not pass for an MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'
@@ -32,8 +32,20 @@ export class LivenessCheck {
     if (this.#withoutPing !== server && (await this.#answersPing(connection, signal))) return
     // The ping may have opened another session.
     this.#withoutPing = await connection.open(noSender, signal)
-    const method = listMethodOf(this.#withoutPing)
-    if (method !== undefined) await this.#ask(connection, method, signal)
+    await this.#askForLists(connection, this.#withoutPing, signal)
+  }
+
+  async #askForLists(connection: BackendConnection, server: ServerInfo, signal: AbortSignal): Promise<void> {
+    let failure: unknown
+    for (const method of listMethodsOf(server)) {
+      try {
+        return await this.#ask(connection, method, signal)
+      } catch (error) {
+        if (!isNoResponse(error)) throw error
+        failure = error
+      }
+    }
+    if (failure !== undefined) throw failure
   }
 
   async #answersPing(connection: BackendConnection, signal: AbortSignal): Promise<boolean> {
@@ -84,8 +96,9 @@ function isNoResponse(error: unknown): boolean {
   return error.code === 'BACKEND_PROTOCOL' && !(error instanceof HttpStatusError)
 }
 
-function listMethodOf({ capabilities }: ServerInfo): string | undefined {
-  if (capabilities.tools) return 'tools/list'
-  if (capabilities.resources) return 'resources/list'
-  return capabilities.prompts ? 'prompts/list' : undefined
+/** Requests for the lists that a backend declares. */
+function listMethodsOf({ capabilities }: ServerInfo): readonly string[] {
+  return (['tools', 'resources', 'prompts'] as const)
+    .filter((kind) => capabilities[kind])
+    .map((kind) => `${kind}/list`)
 }

@@ -36,8 +36,8 @@ export interface BackendCredentials {
 }
 
 export interface BackendStrategies {
-  /** Problems of every strategy of the configuration, used or not; empty when all can be made. */
-  strategyViolations(config: VmcpConfig): readonly string[]
+  /** Problems of a strategy, each below `field`; empty when it can be made. */
+  strategyViolations(strategy: StrategyConfig, field: string): readonly string[]
   /** Throws INVALID_CONFIG naming every problem. */
   authFor(backend: string, config: VmcpConfig): BackendCredentials
   /** Fixed headers of one backend. Throws INVALID_CONFIG. */
@@ -60,8 +60,7 @@ export function makeOutgoingAuth(
     obtained,
   })
   return {
-    strategyViolations: (config) =>
-      strategiesOf(config).flatMap(({ field, strategy }) => outgoing.problems(strategy, field)),
+    strategyViolations: (strategy, field) => outgoing.problems(strategy, field),
     authFor: (backend, config) => authFor(outgoing, backend, config),
     headersFor: (backend, config) => headersFor(backend, config, env),
     close: () => outgoing.close(),
@@ -72,18 +71,6 @@ export function makeOutgoingAuth(
 export interface NamedStrategy {
   readonly field: string
   readonly strategy: StrategyConfig
-}
-
-/** Every strategy of the configuration, used or not. */
-export function strategiesOf({ outgoingAuth }: VmcpConfig): readonly NamedStrategy[] {
-  const { default: fallback, backends = {} } = outgoingAuth
-  return [
-    ...(fallback ? [{ field: 'outgoingAuth.default', strategy: fallback }] : []),
-    ...Object.entries(backends).map(([name, strategy]) => ({
-      field: `outgoingAuth.backends.${name}`,
-      strategy,
-    })),
-  ]
 }
 
 /** The strategy of one backend: its own, the default, none. */

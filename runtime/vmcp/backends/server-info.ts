@@ -2,6 +2,7 @@
  * Reads what a backend says about itself, from `initialize` or `server/discover`. Unknown members are ignored. A
  * member of the wrong type counts as absent, except for a capability that is `true` or a list.
  */
+import type { BackendSession } from '../pipeline/operation.ts'
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
 
 function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
@@ -39,4 +40,21 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
 /** True for an object, and for `true` or a list, which some servers write instead of `{}`. */
 function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
+}
+
+/** What is known of a server whose session is gone on with: enough to send requests. */
+export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
+  return {
+    protocolVersion,
+    capabilities: {
+      tools: true,
+      resources: true,
+      prompts: true,
+      completions: true,
+      logging,
+      subscribe: true,
+      listChanged: new Set(),
+    },
+    instructions: undefined,
+  }
 }

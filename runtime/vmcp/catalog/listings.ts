@@ -6,13 +6,14 @@
  * a while. When it cannot be read again, the last good listing stays in use, marked stale: whether the backend is down is
  * for its health to say. A failed read is remembered briefly, so that a dead backend does not slow every request down.
  */
-import { hash } from 'node:crypto'
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
+import { ListingKeys } from './lists/listing-keys.ts'
+import type { SessionScope } from '../backends/session-era/connections.ts'
 import type { Clock } from '../clock.ts'
 import type { OperationClient, ClientAbilities } from '../pipeline/operation.ts'
 import { AnnouncedChanges } from './changes/announced-changes.ts'
-import { type CachedListing, emptyCachedListing } from './lists/cached-listing.ts'
+import { type CachedListing, emptyCachedListing, failedForAnother } from './lists/cached-listing.ts'
 import { ListDefectReports } from './lists/list-defects.ts'
 import { type ListsState, ListsTold } from './lists/lists-told.ts'
 import { type Listing, readListing } from './listing.ts'
@@ -37,6 +38,8 @@ const brandNewMs = 1_000
 const firstRetryMs = 2_000
 const maxRetryMs = 30_000
 const maxRetries = 20
+/** Reads of other credentials that one request waits for. */
+const maxRounds = 8
 
 export interface ListingsOptions {
   readonly events: Events
@@ -65,8 +68,7 @@ export class Listings {
   readonly #options: ListingsOptions
   /** Insertion order is order of use. */
   readonly #cached = new Map<string, CachedListing>()
-  /** Sessions that the backend shows something of their own. */
-  readonly #forked = new Set<string>()
+  readonly #keys: ListingKeys
   readonly #told: ListsTold
   readonly #defects: ListDefectReports
   /** Lists that the backend does not declare and was found not to have. */
@@ -77,6 +79,7 @@ export class Listings {
 
   constructor(backend: Backend, options: ListingsOptions) {
     this.#backend = backend
+    this.#keys = new ListingKeys(backend.settings)
     this.#options = options
     this.#told = new ListsTold(backend.name, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
@@ -85,25 +88,24 @@ export class Listings {
 
   /** Clients with equal keys see the same. */
   keyOf(client: OperationClient): string {
-    return this.#keyFor(client, this.#abilitiesOf(client))
-  }
-
-  #keyFor(client: OperationClient, { signature }: ClientAbilities): string {
-    if (this.isForked(client)) return forkKey(client.session?.id ?? '')
-    return this.#backend.settings.perCaller ? `${signature} ${identityOf(client)}` : signature
+    return this.#keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
   /** The abilities under which a client is shown lists; plain ones when too many new kinds have come of late. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.isForked(client)) return abilities
-    const isKnown = this.#cached.has(this.#keyFor(client, abilities))
+    const isKnown = this.#cached.has(this.#keys.keyOf(client, abilities.signature))
     return isKnown || this.#backend.newClients.any ? abilities : abilities.plain
   }
 
   /** True when the client's session has a listing of its own. */
-  isForked({ session }: Pick<OperationClient, 'session'>): boolean {
-    return session !== undefined && this.#forked.size > 0 && this.#forked.has(session.id)
+  isForked(client: OperationClient): boolean {
+    return this.#keys.forkOf(client) !== undefined
+  }
+
+  hasFork(scope: SessionScope): boolean {
+    return this.#keys.hasFork(scope)
   }
 
   /** Until when the response of `get` stays as it is, unless onState says otherwise. */
@@ -143,12 +145,13 @@ export class Listings {
   ): Promise<Listing> {
     for (let round = 0; ; round++) {
       const abilities = this.#abilitiesOf(client)
-      const key = this.#keyFor(client, abilities)
+      const key = this.#keys.keyOf(client, abilities.signature)
       if (abilities.plain && !this.#cached.has(key)) this.#backend.newClients.take()
       const cached = this.#keep(key)
+      const credential = this.#keys.credentialOf(client)
       if (cached.freshUntil > this.#options.clock.now()) {
         if (cached.listing) return cached.listing
-        if (cached.failure) throw cached.failure
+        if (cached.failure && !failedForAnother(cached, credential)) throw cached.failure
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
@@ -157,7 +160,11 @@ export class Listings {
         reading.catch(() => {})
         return cached.listing
       }
-      const listing = await reading
+      const listing = await reading.catch((error: unknown) => {
+        // The read was that of another token of the same user, and this one may be good.
+        if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
+      })
+      if (!listing) continue
       // Another change while it was read: once more, but not for ever.
       if (cached.freshUntil > 0 || round > 1) return this.#joined(client, key, listing)
     }
@@ -166,7 +173,7 @@ export class Listings {
   /** A session whose own listing turns out to be what everybody sees shares it again. */
   #joined(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
-    if (!session || key !== forkKey(session.id)) return listing
+    if (!session || key !== this.#keys.forkOf(client)) return listing
     const shared = this.#cached.get(this.keyOf({ ...client, session: undefined }))
     if (
       !shared?.listing ||
@@ -184,17 +191,16 @@ export class Listings {
     this.unfork(sessionId)
   }
 
-  /** The session's connection may show it other lists than other clients see. */
-  fork(sessionId: string): void {
-    if (this.#forked.size >= maxKeys && !this.#forked.has(sessionId)) return
-    this.#forked.add(sessionId)
-    this.expire(forkKey(sessionId))
+  /** The backend announced a change on the session's own connection: it may show this session something else. */
+  fork(scope: SessionScope): void {
+    const key = this.#keys.fork(scope)
+    if (key !== undefined) this.expire(key)
   }
 
   unfork(sessionId: string): void {
-    if (!this.#forked.delete(sessionId)) return
-    this.#drop(forkKey(sessionId))
-    this.#options.onState()
+    const own = this.#keys.unfork(sessionId)
+    for (const key of own) this.#drop(key)
+    if (own.length > 0) this.#options.onState()
   }
 
   #drop(key: string): void {
@@ -231,6 +237,7 @@ export class Listings {
 
   #read(key: string, cached: CachedListing, client: OperationClient): Promise<Listing> {
     if (!cached.reading) {
+      cached.credential = this.#keys.credentialOf(client)
       cached.outdated = false
       cached.cancelRetry?.()
       cached.reading = this.#readNow(key, client, cached.listing)
@@ -385,13 +392,4 @@ export class Listings {
     for (const cached of this.#cached.values()) cached.cancelRetry?.()
     this.changes.close()
   }
-}
-
-function forkKey(sessionId: string): string {
-  return `session ${sessionId}`
-}
-
-/** Equal for clients that backends cannot tell apart by credentials or headers. */
-export function identityOf(client: OperationClient): string {
-  return hash('sha256', JSON.stringify([client.caller.key, client.headers]), 'base64url')
 }

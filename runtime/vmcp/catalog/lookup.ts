@@ -13,6 +13,7 @@ import type { OperationClient } from '../pipeline/operation.ts'
 import type { Catalog } from './catalog.ts'
 import { listMethod, ListsFailed } from './lists/list-defects.ts'
 import type { ItemKind } from './types.ts'
+import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
 /** Time between reads of lists for names that were not found. */
@@ -21,6 +22,8 @@ const minPauseMs = 1_000
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
+  /** Names of the backends that are left out, because their settings cannot be used: they count as down. */
+  readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
   /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
   readonly monitored: boolean
@@ -57,15 +60,17 @@ export class Lookup {
   }
 
   #complete(view: View, list: ItemKind | undefined): Catalog {
-    const { partialFailureMode, monitored } = this.#parts()
+    const { partialFailureMode, monitored, leftOut } = this.#parts()
     if (partialFailureMode !== 'fail') return view.catalog
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(
       ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
     )
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
+    // A left-out backend is unavailable for every request, so the error does not name a list.
+    if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
     if (down.length + missing.length > 0)
-      throw allUnavailable([...down, ...missing], list && listMethod[list])
+      throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
     return view.catalog
   }
 
@@ -106,22 +111,25 @@ export class Lookup {
 
   /**
    * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend whose lists of these kinds could never be
-   * read for this client. `named` is a name of the catalog; undefined for URIs, which do not tell their backend.
+   * read for this client, or to a left-out backend. `named` is a name of the catalog; undefined for URIs, which do not
+   * name their backend.
    */
   unlisted(
     client: OperationClient,
     named: string | undefined,
     kinds: readonly ItemKind[],
   ): GatehouseError | undefined {
-    const { members, views } = this.#parts()
+    const { members, views, leftOut } = this.#parts()
+    const mayOwn = (name: string) => named === undefined || views.mayOwn(name, named)
     const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
-      if (named !== undefined && !views.mayOwn(name, named)) return []
+      if (!mayOwn(name)) return []
       const listing = listings.peek(client)
       const failed = listing?.defects?.find(({ kind, state }) => state === 'failed' && kinds.includes(kind))
       if (listing && !failed) return []
       return [{ name, error: failed?.error ?? listings.failureOf(client) }]
     })
-    return owners.length > 0 ? allUnavailable(owners) : undefined
+    const unusable = leftOut.filter(mayOwn)
+    return owners.length + unusable.length > 0 ? allUnavailable(owners, { leftOut: unusable }) : undefined
   }
 }
 
@@ -144,14 +152,26 @@ function missingList(
   })
 }
 
-function allUnavailable(down: View['down'], list?: string): GatehouseError {
+function allUnavailable(
+  down: View['down'],
+  { leftOut, list }: { readonly leftOut: readonly string[]; readonly list?: string | undefined },
+): GatehouseError {
   const errors = down.flatMap(({ error }) => error ?? [])
-  const cause = errors.find(isSignInNeeded) ?? errors[0]
-  return unavailable(down.map(({ name }) => name).sort(), {
+  const refusals = down.filter(({ error }) => error && isRefusal(error) && !isSignInNeeded(error))
+  const cause = errors.find(isSignInNeeded) ?? refusals[0]?.error ?? errors[0]
+  const needsSignIn = cause !== undefined && isSignInNeeded(cause)
+  return unavailable([...down.map(({ name }) => name), ...leftOut].sort(), {
     cause,
     list,
-    hint: cause && isSignInNeeded(cause) ? cause.message : undefined,
+    leftOut,
+    hint: needsSignIn ? cause.message : undefined,
+    reason: needsSignIn || refusals.length === 0 ? undefined : refusals.map(reasonOf).join('; '),
   })
+}
+
+function reasonOf({ name, error }: View['down'][number]): string {
+  const [prefix, message] = [`backend ${name}: `, error?.message ?? '']
+  return message.startsWith(prefix) ? message : prefix + message
 }
 
 /** Only the user can change this, by signing in again or by connecting the provider. */

@@ -254,6 +254,8 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     advertised: isAdvertised(candidate, aggregation),
     mirrored,
     annotations,
+    // What the backend itself says counts: an override may only change what clients are shown.
+    repeatable: own['readOnlyHint'] === true || own['idempotentHint'] === true,
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
   }

@@ -42,6 +42,8 @@ export interface CatalogEntry {
   readonly check?: ArgumentCheck
   /** A resource that no list contains: its backend may not know it. */
   readonly isUnlisted?: boolean
+  /** True for a tool that its backend calls read-only or idempotent. */
+  readonly repeatable?: boolean
 }
 
 /** A name that is withheld from clients: a call of it is refused, and leads nowhere else. */

@@ -11,7 +11,8 @@ import type { OperationClient } from '../pipeline/operation.ts'
 import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
-import { identityOf, type Listings, type ViewOptions } from './listings.ts'
+import type { Listings, ViewOptions } from './listings.ts'
+import { requesterIdentity } from '../pipeline/identity.ts'
 import type { PinBook } from './pinning/book.ts'
 import type { Composer } from './types.ts'
 
@@ -304,9 +305,9 @@ function absentOf(
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
-    if (listings.isForked(client)) return `session ${client.session?.id ?? ''} ${identityOf(client)}`
+    if (listings.isForked(client)) return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
     perCaller ||= backend.settings.perCaller
   }
   const { signature } = client.abilities
-  return perCaller ? `${signature} ${identityOf(client)}` : signature
+  return perCaller ? `${signature} ${requesterIdentity(client)}` : signature
 }

@@ -2,7 +2,7 @@
  * Turns what was thrown into the HTTP response of the MCP endpoint: JSON-RPC where there is a message, its id and the
  * status of the error's row. What is not in the table says no more than "Internal error".
  */
-import { errorMessage, MessageError } from '../../mcp/index.ts'
+import { errorMessage, MessageError, refusalHeaders } from '../../mcp/index.ts'
 import { toGatehouseError } from '../../net/index.ts'
 import type { VmcpExchange } from './exchange.ts'
 
@@ -20,6 +20,7 @@ export function respondWithError(exchange: VmcpExchange, error: unknown): void {
     'content-length': body.length,
     'x-content-type-options': 'nosniff',
     ...failure.headers,
+    ...refusalHeaders(failure),
   })
   // As text it leaves with the head in one piece.
   res.end(body.toString())

@@ -10,7 +10,6 @@ import { GatehouseError, own } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode } from '../../mcp/index.ts'
 import type { AccessRequest, Facts } from '../../policy/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
-import type { Sender } from '../backends/session-era/channel.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Cursors } from '../catalog/cursors.ts'
 import { Lookup } from '../catalog/lookup.ts'
@@ -129,17 +128,15 @@ export class Core {
   }
 
   /** Sends a notification to every backend that has a connection for the session. */
-  notifyBackends(session: ClientSession, method: string, sender: Sender): void {
-    for (const { backend } of this.#parts.members.values())
-      backend.connectionOf(session)?.notify(method, undefined, sender)
+  notifyBackends(session: ClientSession, method: string): void {
+    for (const { backend } of this.#parts.members.values()) backend.notify(session, method)
   }
 
   /** Tells the backends of a session which log level its client wants. */
-  setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }, sender: Sender): void {
+  setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }): void {
     const { logLevel } = session
     if (logLevel === undefined) return
-    for (const { backend } of this.#parts.members.values())
-      backend.connectionOf(session)?.setLogLevel(logLevel, sender)
+    for (const { backend } of this.#parts.members.values()) backend.setLogLevel(session, logLevel)
   }
 
   async #list(operation: Operation, kind: ItemKind): Promise<Outcome> {

@@ -116,6 +116,7 @@ export class EntryCalls {
         watched: (passage) => this.#watched(operation, backend.name, passage),
       }),
       headers: mirrored.length > 0 ? argumentHeaders(mirrored, params) : undefined,
+      repeatable: entry.repeatable,
     }
     let outcome: Outcome
     try {
@@ -160,8 +161,9 @@ export class EntryCalls {
   }
 
   #backend(name: string): Backend {
-    const member = this.#parts().members.get(name)
-    if (!member?.available()) throw unavailable([name])
+    const { members, leftOut } = this.#parts()
+    const member = members.get(name)
+    if (!member?.available()) throw unavailable([name], { leftOut: leftOut.filter((one) => one === name) })
     return member.backend
   }
 }

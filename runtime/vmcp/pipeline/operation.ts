@@ -54,8 +54,11 @@ export interface ClientSession {
   readonly id: string
   /** Relays a message that belongs to no operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
-  /** What is known of the session that a backend keeps for this one, possibly from another replica. */
-  resume?(backend: string): BackendSession | undefined
+  /**
+   * The session that a backend keeps for this one, possibly opened by another replica. Undefined when the stored session
+   * has another binding.
+   */
+  resume?(backend: string, binding: string): BackendSession | undefined
   /** Told when a backend has opened a session for this one. */
   opened?(backend: string, session: BackendSession): void
   /** True once it is over: nothing is opened for it any more. */
@@ -72,6 +75,8 @@ export interface BackendSession {
   readonly protocolVersion: string
   /** True when the backend takes `logging/setLevel`. */
   readonly logging: boolean
+  /** Digest of the backend's name and address and of the requester's identity; the session is used for nothing else. */
+  readonly binding: string
 }
 
 export interface Operation {

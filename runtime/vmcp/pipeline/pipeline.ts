@@ -12,7 +12,7 @@
  */
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Middleware, type Operation, type Perform } from './operation.ts'
-import { once } from './once.ts'
+import { once } from '../once.ts'
 import { type AliasParts, resolveAliases, showAliases } from '../middleware/index.ts'
 
 /** A tool of the gateway itself. */

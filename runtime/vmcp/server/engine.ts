@@ -6,7 +6,8 @@ import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../.
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { Backend } from '../backends/backend.ts'
 import type { ConnectionScope, SessionListener } from '../backends/session-era/connections.ts'
-import { type BackendState, excludedState } from '../backends/backend-state.ts'
+import type { BackendState } from '../backends/backend-state.ts'
+import { LeftOutBackends } from '../backends/left-out.ts'
 import { makeCursors } from '../catalog/cursors.ts'
 import { Conflicts } from '../catalog/names/conflicts.ts'
 import { Pins } from '../catalog/pinning/pins.ts'
@@ -36,9 +37,6 @@ import { askedStep } from '../middleware/index.ts'
 /** The scope of a change that concerns the lists of every client. */
 const everyClient: ConnectionScope = { kind: 'pool', key: '' }
 
-/** How often backends that could not be set up are tried again. */
-const retryMs = 30_000
-
 export class VmcpEngine {
   readonly core: Core
   readonly outgoing: BackendStrategies
@@ -55,12 +53,11 @@ export class VmcpEngine {
   readonly #names: NameProblems
   readonly #updates: ResourceUpdates
   readonly #links = new ResourceLinks()
+  readonly #leftOut: LeftOutBackends
   #monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that the file itself rules out. */
   #invalid: readonly ExcludedBackend[] = []
-  #excluded: readonly ExcludedBackend[] = []
-  #cancelRetry: (() => void) | undefined
 
   /** Backends are there only after the first `apply`. */
   constructor(config: VmcpConfig, options: EngineOptions) {
@@ -84,6 +81,11 @@ export class VmcpEngine {
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
       if (err === undefined) options.events.emit('token_obtained', { strategy })
       else options.events.emit('token_failed', { strategy, reason: reasonOf(err), err })
+    })
+    this.#leftOut = new LeftOutBackends({
+      ...options,
+      metrics: options.observation.telemetry.metrics,
+      retry: () => this.#retry(),
     })
     this.#evaluator = new Evaluator(log)
     this.#monitor = this.#makeMonitor(config)
@@ -125,7 +127,7 @@ export class VmcpEngine {
         excluded: undefined,
       }),
     )
-    return [...states, ...this.#excluded.map(excludedState)].sort((a, b) => byText(a.name, b.name))
+    return [...states, ...this.#leftOut.states].sort((a, b) => byText(a.name, b.name))
   }
 
   /** What backends offer, compared with what was approved. */
@@ -214,6 +216,7 @@ export class VmcpEngine {
         this.#pins.book,
         this.#marks,
       ),
+      leftOut: this.#leftOut.names,
       partialFailureMode: config.operational.failureHandling.partialFailureMode,
       monitored: healthSettings(config).intervalMs > 0,
       guard: this.#guards.for(config),
@@ -266,7 +269,7 @@ export class VmcpEngine {
     const { added, removed, excluded } = this.#fleet.apply(config)
     if (added.length + removed.length > 0) this.#options.events.emit('backends_changed', { added, removed })
     this.#invalid = invalid
-    this.#exclude([...invalid, ...excluded])
+    this.#leftOut.replace([...invalid, ...excluded])
     this.#names.replace(config, invalid)
     this.#unmatched.replace(config)
     this.#marks.replace(config)
@@ -284,32 +287,18 @@ export class VmcpEngine {
     this.core.replace(this.#parts(config))
     this.#options.observation.telemetry.metrics.backendsDiscovered(this.#fleet.members.size, {})
     this.#notifier.notify()
+    this.#options.onApplied?.(this.#leftOut.names, this.#fleet.members.size)
     this.#options.onChange()
     this.#certificates.check()
-    this.#retryLater()
   }
 
-  #exclude(excluded: readonly ExcludedBackend[]): void {
-    const { events, observation } = this.#options
-    const before = this.#excluded
-    this.#excluded = excluded.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    for (const { name, problems } of this.#excluded)
-      events.emit('backend_excluded', { backend: name, problems })
-    for (const { name } of before)
-      if (!this.#excluded.some((one) => one.name === name)) events.emit('backend_included', { backend: name })
-    observation.telemetry.metrics.backendsExcluded(this.#excluded.length, {})
-  }
-
-  /** Sets excluded backends up once what they lacked is there: a mounted file may come after the process started. */
-  #retryLater(): void {
-    this.#cancelRetry?.()
-    const missing = (this.#config.backends ?? []).filter(({ name }) => !this.#fleet.members.has(name))
-    if (missing.length === 0) return
-    this.#cancelRetry = this.#options.clock.after(retryMs, () => {
-      const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
-      if (isBack) this.apply(this.#config, this.#invalid)
-      else this.#retryLater()
-    })
+  /** Sets up the left-out backends whose settings can be used by now; false when there are none. */
+  #retry(): boolean {
+    const { backends = [] } = this.#config
+    const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
+    const isBack = missing.some((backend) => this.#configure(backend, this.#config).ready)
+    if (isBack) this.apply(this.#config, this.#invalid)
+    return isBack
   }
 
   #configure(backend: RuntimeBackend, config: VmcpConfig): Configured {
@@ -345,8 +334,9 @@ export class VmcpEngine {
     }
   }
 
-  /** Checks one backend now; false when there is none of that name. Never rejects. */
+  /** Checks one backend now, or tries again to set it up; false when there is none of that name. Never rejects. */
   async recheck(name: string): Promise<boolean> {
+    if (this.#leftOut.recheck(name)) return true
     if (!this.#fleet.members.has(name)) return false
     await this.#monitor.check(name)
     return true
@@ -359,7 +349,7 @@ export class VmcpEngine {
 
   /** No more checks and words to clients; requests in flight go on. */
   stop(): void {
-    this.#cancelRetry?.()
+    this.#leftOut.close()
     this.#certificates.close()
     this.#pins.close()
     this.#unmatched.close()
@@ -382,7 +372,7 @@ function stepTool({ key, backend, original }: ToolEntry) {
 
 /** The only backend of a configuration, left-out backends included; undefined when there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
-  const [first, second] = [...backends, ...invalid]
+  const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined
 }
 

@@ -21,6 +21,8 @@ export const defaults = {
   /** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
   sharedSessions: 1_000,
   graceMs: 10_000,
+  /** A message between workers that is lost counts for no longer. */
+  freshMs: 5_000,
 } as const
 
 /** One of several processes that serve one port. */

@@ -5,7 +5,6 @@
  * changed for them. Listener, session store, audit and telemetry take their changes at the next start.
  * Source: docs/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
-import { engineAnswers } from '../../../schemas/cedar/index.ts'
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import {
@@ -23,7 +22,7 @@ import { type Edges, makeEdges } from '../client-codecs/codecs.ts'
 import { countSecretUses, notesOf, withPrimary } from './embedded-auth.ts'
 import { VmcpEngine } from './engine.ts'
 import { countSession, observeServer, toldLoad } from './gauges.ts'
-import { guarding, usesEngine } from '../pipeline/guards.ts'
+import { guarding } from '../pipeline/guards.ts'
 import { healthSettings } from '../health/settings.ts'
 import { mcpPath } from '../client-codecs/exchange.ts'
 import { makeHandler } from './http.ts'
@@ -32,6 +31,7 @@ import type { ClientSession } from '../pipeline/operation.ts'
 import { tellDecisions } from '../pipeline/decisions.ts'
 import { makePipeline } from '../pipeline/pipeline.ts'
 import { defaults, type ReloadedFile, type StartOptions, type Told, type VmcpServer } from './options.ts'
+import { VmcpReadiness } from '../status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from '../status/report.ts'
 import { builtInRoute } from '../status/routes.ts'
@@ -42,7 +42,7 @@ import { sessionsElsewhere } from '../sessions/elsewhere.ts'
 import { openSessionStorage, serverScope, type SessionStorage } from '../sessions/storage.ts'
 import type { ServerSession } from '../sessions/session.ts'
 import { SessionTable } from '../sessions/table.ts'
-import { checkStart, checkStartWithLocks, requireKeeper, startWarnings } from './start-check.ts'
+import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnings } from './start-check.ts'
 import { statusReport } from '../status/status.ts'
 import { type ServerView, viewOf } from './view.ts'
 
@@ -56,11 +56,12 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
   const config = withPrimary(given, authServer?.config)
-  const { upstreamTokens, excluded, recorder } = options
+  const { excluded, recorder } = options
   requireKeeper(config, options.lockKeeper)
-  await checkStartWithLocks(config, { env, upstreamTokens, authServer: authServer?.config }, excluded)
+  const parts = startParts(options)
+  await checkStartWithLocks(config, parts, excluded)
   // Of several processes, the primary one says it.
-  if (!more.worker) for (const warning of startWarnings(config)) log.warn(warning)
+  if (!more.worker) for (const warning of startWarnings(config, parts)) log.warn(warning)
   const events = options.events ?? makeEvents(clock.now)
   const stopLog = options.events ? () => {} : logEvents(events, log, clock)
   const observation = await makeObservation(config, {
@@ -80,9 +81,6 @@ export async function startVmcp(given: VmcpConfig, more: StartOptions = {}): Pro
   }
 }
 
-/** A message between workers that is lost counts for no longer. */
-const freshMs = 5_000
-
 class Vmcp implements VmcpServer {
   url = ''
   origin = ''
@@ -101,6 +99,7 @@ class Vmcp implements VmcpServer {
   readonly #load: LoadControl
   relayPort: number | undefined
   readonly #parts: Reloadable
+  readonly #readiness: VmcpReadiness
   #checksum: string | undefined
   #originGuard: OriginGuard | undefined
   #stateSecret: string | undefined
@@ -136,6 +135,12 @@ class Vmcp implements VmcpServer {
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
     })
+    this.#readiness = new VmcpReadiness({
+      authServer: options.authServer,
+      shared: worker?.counters,
+      config: () => this.#parts.config,
+      stopping: () => this.#stopping,
+    })
     this.#engine = new VmcpEngine(config, {
       env,
       upstreamTokens: options.upstreamTokens,
@@ -145,6 +150,7 @@ class Vmcp implements VmcpServer {
       log,
       events,
       watchers: () => this.#watchers(),
+      onApplied: (leftOut, served) => this.#readiness.applied(leftOut, served),
       onChange: () => this.#reporter?.notify(),
       stateSecret: () => this.#stateSecret,
       lockKeeper: options.lockKeeper,
@@ -161,7 +167,7 @@ class Vmcp implements VmcpServer {
       records: this.#storage?.records(ttlMs, clock.now),
       events,
       elsewhere: worker && sessionsElsewhere(worker.link, tag),
-      freshMs: this.#storage?.isOfWorkers ? freshMs : undefined,
+      freshMs: this.#storage?.isOfWorkers ? defaults.freshMs : undefined,
       onEnd: (session, { gone }) => this.#sessionEnded(session, gone),
     })
     if (worker) offerSessions(worker.link, this.#sessions)
@@ -250,11 +256,11 @@ class Vmcp implements VmcpServer {
   }
 
   #reload(given: VmcpConfig, { checksum, excluded }: ReloadedFile): void {
-    const { upstreamTokens, authServer } = this.#options
-    const config = withPrimary(given, authServer?.config)
+    const config = withPrimary(given, this.#options.authServer?.config)
     requireKeeper(config, this.#options.lockKeeper)
-    checkStart(config, { env: this.#env, upstreamTokens, authServer: authServer?.config }, excluded)
-    for (const warning of startWarnings(config)) this.#log.warn(warning)
+    const parts = startParts(this.#options)
+    checkStart(config, parts, excluded)
+    for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
     this.#checksum = checksum
     this.#engine.apply(config, excluded)
@@ -334,17 +340,12 @@ class Vmcp implements VmcpServer {
 
   #routeParts() {
     return {
-      notReady: async () => {
-        if (this.#stopping) return 'shutting_down'
-        if (usesEngine(this.#parts.config) && !engineAnswers()) return 'the policy engine does not answer'
-        return (await this.#options.authServer?.notReady())?.join('; ') || undefined
-      },
+      notReady: () => this.#readiness.notReady(),
       notes: () => notesOf(this.#options.authServer),
       mode: 'static' as const,
       status: () =>
         statusReport({
-          name: this.#parts.config.name,
-          group: this.#parts.config.groupRef,
+          config: this.#parts.config,
           version: this.#options.version ?? '0.0.0',
           sessions: this.#sessions.size,
           backends: this.#engine.states(),

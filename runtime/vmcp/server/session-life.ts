@@ -49,13 +49,10 @@ export function makeSessionLife(core: Core, save: (session: ServerSession) => vo
       if (session.subscriptions.delete(uri)) save(session)
     },
     levelSet(session) {
-      core.setLogLevel(session, { caller: session.caller, headers: session.headers })
+      core.setLogLevel(session)
     },
     rootsChanged(session) {
-      core.notifyBackends(session, 'notifications/roots/list_changed', {
-        caller: session.caller,
-        headers: session.headers,
-      })
+      core.notifyBackends(session, 'notifications/roots/list_changed')
     },
     listed(session, method) {
       const kind = own(kindOf, method)

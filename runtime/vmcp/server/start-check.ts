@@ -1,6 +1,9 @@
 /**
  * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
  * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
+ *
+ * An error keeps the server from starting, or one backend from being served. A setting that has no effect, such as one
+ * for a backend that does not exist, is a warning to both commands.
  */
 import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {
@@ -12,10 +15,16 @@ import {
 import { guardrailViolations, guardrailWarnings } from '../../../schemas/guardrails/index.ts'
 import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
-import { type AuthServerFacts, type IncomingConfig, oidcViolations } from '../../incoming/index.ts'
+import {
+  type AuthServerFacts,
+  type EmbeddedAuthServer,
+  type IncomingConfig,
+  oidcViolations,
+} from '../../incoming/index.ts'
 import { silentLog } from '../../net/index.ts'
-import { telemetryViolations } from '../../observe/index.ts'
+import { auditViolations, telemetryViolations } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
+import { redisViolations } from '../../store/index.ts'
 import { externalPoint, externalViolations, webhookViolations } from '../../policy/index.ts'
 import { brokenBackends } from '../backends/backend-settings.ts'
 import { compileLocks } from '../catalog/pinning/compile.ts'
@@ -23,7 +32,8 @@ import { codeModeViolations } from '../codemode/index.ts'
 import { embeddedViolations, injectionViolation } from './embedded-auth.ts'
 import { incomingConfig } from './incoming-config.ts'
 import { optimizerViolations } from '../optimizer/index.ts'
-import { makeOutgoingAuth, strategiesOf } from '../backends/outgoing-auth.ts'
+import { type BackendStrategies, makeOutgoingAuth, strategyOf } from '../backends/outgoing-auth.ts'
+import { sessionRedis } from '../sessions/storage.ts'
 import { workerViolations, workflowWorker } from '../workers/index.ts'
 import { workflowErrors, workflowsBeyond } from '../workflows/index.ts'
 
@@ -36,6 +46,16 @@ export interface StartParts {
   readonly upstreamTokens?: UpstreamTokens | undefined
   /** Settings of the embedded authorization server. */
   readonly authServer?: AuthServerFacts | undefined
+}
+
+/** What a running server is checked against. */
+export function startParts(running: {
+  readonly env?: Environment | undefined
+  readonly upstreamTokens?: UpstreamTokens | undefined
+  readonly authServer?: EmbeddedAuthServer | undefined
+}): StartParts {
+  const { env = {}, upstreamTokens, authServer } = running
+  return { env, upstreamTokens, authServer: authServer?.config }
 }
 
 /**
@@ -51,24 +71,33 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/**
- * Throws INVALID_CONFIG naming every problem, those of single backends, of strategies that nobody uses, of names that no
- * backend has and of workflows that are left out included.
- */
+/** Throws INVALID_CONFIG naming every problem of the configuration and of single backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
   excluded: readonly ExcludedBackend[] = [],
 ): void {
-  const problems = [
-    ...serverViolations(config, parts),
-    ...backendViolations(config, parts, excluded),
+  const problems = [...serverViolations(config, parts), ...backendViolations(config, parts, excluded)]
+  if (problems.length > 0) throw invalidConfig(problems)
+}
+
+/**
+ * Settings that have no effect or are seldom meant, one line each: for commands that check a file. A running server logs
+ * `startWarnings`, and reports names and workflows with its catalog.
+ */
+export function allWarnings(
+  config: VmcpConfig,
+  parts: StartParts,
+  excluded: readonly ExcludedBackend[] = [],
+): readonly string[] {
+  return [
+    ...startWarnings(config, parts),
+    ...(config.pinning?.noLock === 'pin' ? [keeperRule] : []),
     ...nameProblems(config, excluded),
     ...stepProblems(config, excluded),
     ...policyProblems(config, excluded),
     ...workflowsBeyond(config.compositeTools),
   ]
-  if (problems.length > 0) throw invalidConfig(problems)
 }
 
 /**
@@ -81,12 +110,16 @@ export function nameProblems(
   excluded: readonly ExcludedBackend[] = [],
 ): readonly string[] {
   const { outgoingAuth, aggregation, operational, quotas, costs, guardrails, webhooks, backends } = config
+  const known = excluded.filter(({ isUnknown }) => !isUnknown)
   return [
+    ...excluded.flatMap(({ name, problems, isUnknown }) =>
+      isUnknown ? problems.map((problem) => `${problem}; there is no backend ${JSON.stringify(name)}`) : [],
+    ),
     ...unknownNames({ outgoingAuth, aggregation, operational, quotas, costs, guardrails, webhooks }, [
       ...(backends ?? []),
-      ...excluded,
+      ...known,
     ]),
-    ...lockProblems(config, excluded),
+    ...lockProblems(config, known),
   ]
 }
 
@@ -127,13 +160,20 @@ function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): 
     ...policyViolations(config),
     ...webhookViolations(config.webhooks, { env }),
     ...guardrailViolations(config.guardrails, 'guardrails').map((one) => formatViolations([one])),
+    ...auditViolations(config.audit),
     ...telemetryViolations(config.telemetry, env),
+    ...storageViolations(config, env),
     ...optimizerViolations(config.optimizer, env),
     ...codeModeViolations(config.codeMode),
     ...workflowErrors(config.compositeTools),
     ...evaluationViolations(config),
     ...workersViolations(config),
   ]
+}
+
+function storageViolations(config: VmcpConfig, env: Environment): readonly string[] {
+  const redis = sessionRedis(config, env)
+  return redis ? redisViolations(redis).map((line) => `sessionStorage: ${line}`) : []
 }
 
 /** What only one process can do. */
@@ -159,26 +199,44 @@ function evaluationViolations(config: VmcpConfig): readonly string[] {
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
-/** What keeps single backends from being served, and strategies from being used. */
+/** What keeps single backends from being served. */
 function backendViolations(
   config: VmcpConfig,
-  { env, upstreamTokens, authServer }: StartParts,
+  parts: StartParts,
   excluded: readonly ExcludedBackend[],
 ): readonly string[] {
-  const known = excluded.flatMap((backend) => backend.problems)
-  // Reported by the check of the variables; nothing can be made with them.
-  if (vmcpSwitchViolations(env).length > 0) return known
+  const known = excluded.flatMap(({ problems, isUnknown }) => (isUnknown ? [] : problems))
+  const broken = withOutgoing(parts, (outgoing) =>
+    brokenBackends(config, { outgoing, authServer: parts.authServer }),
+  )
+  return [...known, ...(broken ?? []).flatMap(({ problems }) => problems)]
+}
+
+/** Problems of a default strategy that no backend uses; unused entries of backends are reported by their names. */
+function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
+  const field = 'outgoingAuth.default'
+  const strategy = config.outgoingAuth.default
+  const isUsed = (config.backends ?? []).some(({ name }) => strategyOf(name, config).field === field)
+  if (!strategy || isUsed) return []
+  const problems = withOutgoing(parts, (outgoing) => outgoing.strategyViolations(strategy, field)) ?? []
+  const injection = injectionViolation(field, strategy, parts.authServer)
+  return [...problems, ...(injection === undefined ? [] : [injection])].map(
+    (problem) => `${problem}; no backend uses it`,
+  )
+}
+
+/** Undefined where variables that switch strategies on or off have errors, which their own check reports. */
+function withOutgoing<T>(
+  { env, upstreamTokens }: StartParts,
+  work: (outgoing: BackendStrategies) => T,
+): T | undefined {
+  if (vmcpSwitchViolations(env).length > 0) return undefined
   const outgoing = makeOutgoingAuth(env, upstreamTokens, silentLog)
-  const problems = [
-    ...known,
-    ...outgoing.strategyViolations(config),
-    ...strategiesOf(config).flatMap(
-      ({ field, strategy }) => injectionViolation(field, strategy, authServer) ?? [],
-    ),
-    ...brokenBackends(config, { outgoing, authServer }).flatMap((backend) => backend.problems),
-  ]
-  void outgoing.close()
-  return problems
+  try {
+    return work(outgoing)
+  } finally {
+    void outgoing.close()
+  }
 }
 
 /**
@@ -204,12 +262,12 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
   await checkToolLocks(given[0])
 }
 
+const keeperRule =
+  'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER'
+
 /** Throws INVALID_CONFIG when locks would have to be written, and there is nowhere to write them. */
 export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
-  if (pinning?.noLock === 'pin' && keeper === undefined)
-    throw invalidConfig([
-      'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER',
-    ])
+  if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
 
 /** Locks of backends that do not exist, one line each. */
@@ -225,7 +283,7 @@ function invalidConfig(problems: readonly string[]): GatehouseError {
 }
 
 /** What is legal in a configuration and seldom meant; one line for each. */
-export function startWarnings(config: VmcpConfig): string[] {
+export function startWarnings(config: VmcpConfig, parts: StartParts): string[] {
   const { compositeTools = [], console, guardrails, incomingAuth, operational } = config
   const workflows = compositeTools.flatMap(workflowWarnings).map((line) => `compositeTools: ${line}`)
   const idle = guardrailWarnings(guardrails, 'guardrails', operational?.maxResultBytes).map((one) =>
@@ -237,6 +295,7 @@ export function startWarnings(config: VmcpConfig): string[] {
     ...consoleWarnings(console, incomingAuth),
     ...consoleNameWarnings(config),
     ...quotaWarnings(config),
+    ...unusedDefault(config, parts),
   ]
 }
 

@@ -131,9 +131,12 @@ function readBackends(value: unknown): [string, BackendSession][] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, session]: [string, unknown]): [string, BackendSession][] => {
     if (typeof session !== 'object' || session === null) return []
-    const { sessionId, protocolVersion, logging }: Partial<Record<keyof BackendSession, unknown>> = session
-    if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string') return []
-    return [[name, { sessionId, protocolVersion, logging: logging === true }]]
+    const read: Partial<Record<keyof BackendSession, unknown>> = session
+    const { sessionId, protocolVersion, logging, binding } = read
+    // A record of an earlier build has no binding: whose session this is cannot be told, and another one is opened.
+    if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
+      return []
+    return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]
   })
 }
 

@@ -126,6 +126,15 @@ export class ServerSession implements ClientSession {
     return this.facts.id
   }
 
+  /**
+   * Notes who uses the session now. Called in the same turn in which the request is taken up: the caller of another
+   * request of this session, with other scopes, may be noted between two turns.
+   */
+  usedBy(caller: Caller, headers: Readonly<Record<string, string>>): void {
+    this.caller = caller
+    this.headers = headers
+  }
+
   get idle(): boolean {
     return this.inFlight.size === 0 && this.#streams.size === 0
   }
@@ -218,8 +227,9 @@ export class ServerSession implements ClientSession {
     } else if (method === 'notifications/elicitation/complete') this.push(notificationMessage(method, own))
   }
 
-  resume(backend: string): BackendSession | undefined {
-    return this.backendSessions.get(backend)
+  resume(backend: string, binding: string): BackendSession | undefined {
+    const stored = this.backendSessions.get(backend)
+    return stored?.binding === binding ? stored : undefined
   }
 
   lost(backend: string): void {

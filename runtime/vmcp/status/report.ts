@@ -37,9 +37,12 @@ export interface ReporterOptions {
 
 /** A change is reported this soon, so that several changes make one report. */
 const soonMs = 1_000
-/** An entry that stays the same for this many reports of ours, and at least this long, is a dead pod's. */
-const missedReports = 10
-const leastAgeMs = 5 * 60_000
+/**
+ * An entry that stays the same for this many reports and intervals of this pod, and at least this long, belongs to a dead
+ * pod. The hooks count every entry that exists, so an entry must not stay much longer.
+ */
+const missedReports = 4
+const leastAgeMs = 60_000
 /** A ConfigMap holds 1 MiB, of all pods together. */
 const maxProblems = 50
 const maxDrift = 50
@@ -130,7 +133,9 @@ export class Reporter {
   #deadKeys(): readonly string[] {
     const { clock, intervalMs } = this.#options
     const age = Math.max(missedReports * intervalMs(), leastAgeMs)
-    return [...this.#others].flatMap(([key, { since }]) => (clock.now() - since > age ? [key] : []))
+    return [...this.#others].flatMap(([key, { since, reports }]) =>
+      reports >= missedReports && clock.now() - since > age ? [key] : [],
+    )
   }
 
   /** Compares the other pods' entries with what they were; their clocks play no part. */
@@ -141,7 +146,11 @@ export class Reporter {
       others.map(([key, text]) => {
         const digest = createHash('sha256').update(text).digest('base64')
         const known = this.#others.get(key)
-        return [key, known?.digest === digest ? known : { digest, since: clock.now() }]
+        const isSame = known?.digest === digest
+        return [
+          key,
+          isSame ? { ...known, reports: known.reports + 1 } : { digest, since: clock.now(), reports: 0 },
+        ]
       }),
     )
   }
@@ -165,6 +174,8 @@ interface Seen {
   readonly digest: string
   /** Milliseconds, of this pod's clock. */
   readonly since: number
+  /** Successful reports of this pod since then: while none succeeds, the other pods cannot report either. */
+  readonly reports: number
 }
 
 /** The texts under `data` of a ConfigMap as the API server answered it. */

@@ -4,6 +4,7 @@
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
 import { byText } from '../../../schemas/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
 import {
   type Events,
   failureText,
@@ -21,6 +22,7 @@ export interface StatusReport {
   readonly name: string
   readonly group_ref: string
   readonly version: string
+  /** True when requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
   readonly healthy: boolean
   readonly sessions: number
   readonly backends: readonly BackendStatus[]
@@ -97,9 +99,8 @@ export interface PinDriftStatus {
   readonly digest: string
 }
 
-export function statusReport(options: {
-  readonly name: string
-  readonly group: string
+export interface StatusReportParts {
+  readonly config: Pick<VmcpConfig, 'name' | 'groupRef' | 'operational'>
   readonly version: string
   readonly sessions: number
   /** Sorted by name. */
@@ -108,7 +109,9 @@ export function statusReport(options: {
   readonly problems: Iterable<string>
   /** What the event stream knows to be wrong. */
   readonly events: Pick<Events, 'problems' | 'recent'>
-}): StatusReport {
+}
+
+export function statusReport(options: StatusReportParts): StatusReport {
   const open = options.events.problems()
   const backends = options.backends.map(
     ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
@@ -133,10 +136,10 @@ export function statusReport(options: {
     ...options.catalogs.flatMap((catalog) => catalog.problems.map(({ message }) => message)),
   ])
   return {
-    name: options.name,
-    group_ref: options.group,
+    name: options.config.name,
+    group_ref: options.config.groupRef,
     version: options.version,
-    healthy: backends.some(({ health }) => health === 'healthy' || health === 'degraded'),
+    healthy: isHealthy(options),
     sessions: options.sessions,
     backends,
     problems: [...problems].sort().slice(0, 200),
@@ -144,6 +147,17 @@ export function statusReport(options: {
     problem_details: open.slice(0, 200).map(problemStatus),
     recent_failures: options.events.recent().map(failureStatus),
   }
+}
+
+function isHealthy({ backends, config }: StatusReportParts): boolean {
+  const { partialFailureMode } = config.operational.failureHandling
+  const available = backends.filter(isAvailable)
+  const isUp = available.some(({ health: { status } }) => status === 'healthy' || status === 'degraded')
+  return isUp && (partialFailureMode === 'best_effort' || available.length === backends.length)
+}
+
+function isAvailable({ excluded, health: { status, circuit } }: BackendState): boolean {
+  return !excluded && status !== 'unhealthy' && status !== 'unauthenticated' && circuit?.state !== 'open'
 }
 
 function aliasStatus(catalogs: readonly Catalog[]): Pick<StatusReport, 'tool_aliases'> {

@@ -2,7 +2,7 @@
  * Lists what the backends of a configuration offer, as a client without abilities sees it, and compares it with their
  * locks. Serves nobody; for commands.
  */
-import { byText, type RuntimeToolLock } from '../../../schemas/index.ts'
+import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { localIssuer, type Log, makeCaller } from '../../net/index.ts'
 import { makeEvents } from '../../observe/index.ts'
@@ -53,7 +53,7 @@ export async function surveyBackends(
   })
   try {
     engine.apply(config)
-    const { members } = engine.core.parts
+    const { members, leftOut } = engine.core.parts
     const seen = [...members].map(async ([backend, { listings }]): Promise<Surveyed> => {
       try {
         const listing = await listings.get(surveyor, { waitForFresh: true })
@@ -65,7 +65,12 @@ export async function surveyBackends(
         return { backend, listing: undefined, error: error instanceof Error ? error : new Error('unknown') }
       }
     })
-    return (await Promise.all(seen)).sort((a, b) => byText(a.backend, b.backend))
+    const states = engine.states()
+    const unusable = leftOut.map((backend): Surveyed => {
+      const problems = states.find(({ name }) => name === backend)?.excluded ?? []
+      return { backend, listing: undefined, error: invalidConfig(problems.join('; ')) }
+    })
+    return [...(await Promise.all(seen)), ...unusable].sort((a, b) => byText(a.backend, b.backend))
   } finally {
     await engine.close()
     await observation.close()

@@ -15,7 +15,7 @@ import type { WorkflowTool, WorkflowParts } from './context.ts'
 import { outputSchema } from './evaluation/index.ts'
 import { runWorkflow } from './run.ts'
 import { ownName } from '../catalog/tools.ts'
-import { once } from '../pipeline/once.ts'
+import { once } from '../once.ts'
 
 /** A workflow that cannot be offered, whatever tools there are. */
 export interface LeftOut {

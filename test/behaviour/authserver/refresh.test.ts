@@ -1,8 +1,11 @@
-/** Refresh tokens: rotation, the ten seconds of grace, reuse, narrowing, the end. */
+/** Refresh tokens: rotation, the grace period, reuse, narrowing, the end. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
+import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 import {
+  listenFor,
   login,
   redeem,
   refresh,
@@ -21,25 +24,106 @@ function callerOf(token: string): Caller {
   return makeCaller({ issuer: claims.iss ?? '', subject: claims.sub ?? '', claims, token })
 }
 
+interface FaultyStore {
+  readonly store: Store
+  /** Writes take effect, and their replies are lost. */
+  loseReplies: boolean
+  /** Writes are answered and take no effect: a failover to a replica that had not received them. */
+  dropWrites: boolean
+}
+
+/** Both faults are of compare-and-set, with which refresh families are written. */
+function faultyStore(inner: Store): FaultyStore {
+  const faults = { loseReplies: false, dropWrites: false }
+  const wrap = (store: Store): Store => ({
+    ...store,
+    async swap(...args) {
+      if (faults.dropWrites) return true
+      const swapped = await store.swap(...args)
+      if (faults.loseReplies) throw new GatehouseError('STORE_DOWN')
+      return swapped
+    },
+    namespace: (prefix) => wrap(store.namespace(prefix)),
+  })
+  return Object.assign(faults, { store: wrap(inner) })
+}
+
 async function start(rig: Rig, parameters = {}) {
   const done = await login(rig, parameters)
   return { clientId: done.clientId, tokens: await tokensOf(await redeem(rig, done)) }
 }
 
-t.test(
-  'refresh: within ten seconds the same successor comes back, so parallel refreshes all succeed',
-  async (t) => {
-    const rig = await startAuthServer(t)
-    const { clientId, tokens } = await start(rig)
-    const responses = await Promise.all(
-      Array.from({ length: 5 }, () => refresh(rig, clientId, tokens.refresh_token)),
-    )
-    const successors = new Set((await Promise.all(responses.map(tokensOf))).map((one) => one.refresh_token))
-    t.equal(successors.size, 1)
-    rig.pass(5_000)
-    t.ok(successors.has((await tokensOf(await refresh(rig, clientId, tokens.refresh_token))).refresh_token))
-  },
-)
+t.test('refresh: an unused successor is returned again for a minute, on every replica', async (t) => {
+  const rig = await startAuthServer(t)
+  const replica = await rig.replica()
+  const { clientId, tokens } = await start(rig)
+  const other = await listenFor(t, replica)
+  const retry = async (server: Pick<Rig, 'issuer'>): Promise<string> =>
+    (await tokensOf(await refresh(server, clientId, tokens.refresh_token))).refresh_token
+  const successors = new Set(await Promise.all(Array.from({ length: 5 }, () => retry(rig))))
+  t.equal(successors.size, 1, 'parallel requests')
+  for (const waitMs of [12_000, 18_000, 29_000]) {
+    for (const server of [rig, replica]) server.pass(waitMs)
+    const retries = await Promise.all([retry(rig), retry(other)])
+    t.same(new Set(retries), successors, 'two retries at once, one at each replica')
+  }
+  const [successor = ''] = successors
+  t.equal((await refresh(other, clientId, successor)).status, 200)
+})
+
+t.test('refresh: the first use of the successor ends the grace period', async (t) => {
+  const rig = await startAuthServer(t)
+  const { clientId, tokens } = await start(rig)
+  const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  rig.pass(12_000)
+  const third = await tokensOf(await refresh(rig, clientId, second.refresh_token))
+  t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
+  t.equal(await refusal(await refresh(rig, clientId, third.refresh_token)), '400 invalid_grant')
+  t.ok(rig.events.some((event) => event.type === 'refresh_reused'))
+})
+
+t.test('refresh: a retry after a rotation whose reply the store lost', async (t) => {
+  const faulty = faultyStore(makeMemoryStore())
+  const rig = await startAuthServer(t, { store: faulty.store })
+  const { clientId, tokens } = await start(rig)
+  faulty.loseReplies = true
+  const lost = await refresh(rig, clientId, tokens.refresh_token)
+  t.equal(lost.status, 503)
+  t.ok(lost.headers.get('retry-after'))
+  faulty.loseReplies = false
+  rig.pass(12_000)
+  const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  t.ok((await tokensOf(await refresh(rig, clientId, second.refresh_token))).refresh_token)
+  t.notOk(rig.events.some((event) => event.type === 'refresh_reused'))
+})
+
+t.test('refresh: a rotation that the store forgot after its reply', async (t) => {
+  const faulty = faultyStore(makeMemoryStore())
+  const rig = await startAuthServer(t, { store: faulty.store })
+  const { clientId, tokens } = await start(rig)
+  faulty.dropWrites = true
+  const second = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
+  faulty.dropWrites = false
+  const third = await tokensOf(await refresh(rig, clientId, second.refresh_token))
+  t.equal((await refresh(rig, clientId, third.refresh_token)).status, 200)
+  t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
+  t.equal(await refusal(await refresh(rig, clientId, third.refresh_token)), '400 invalid_grant')
+})
+
+t.test('refresh: the grace period is a setting', async (t) => {
+  const long = await startAuthServer(t, { config: { refreshGraceMs: 300_000 } })
+  const inTime = await start(long)
+  await refresh(long, inTime.clientId, inTime.tokens.refresh_token)
+  long.pass(299_000)
+  t.equal((await refresh(long, inTime.clientId, inTime.tokens.refresh_token)).status, 200)
+
+  const none = await startAuthServer(t, { config: { refreshGraceMs: 0 } })
+  const late = await start(none)
+  const second = await tokensOf(await refresh(none, late.clientId, late.tokens.refresh_token))
+  none.pass(1)
+  t.equal(await refusal(await refresh(none, late.clientId, late.tokens.refresh_token)), '400 invalid_grant')
+  t.equal(await refusal(await refresh(none, late.clientId, second.refresh_token)), '400 invalid_grant')
+})
 
 t.test('refresh: later reuse ends the family, its access tokens and its upstream tokens', async (t) => {
   const rig = await startAuthServer(t)
@@ -48,7 +132,7 @@ t.test('refresh: later reuse ends the family, its access tokens and its upstream
   const caller = callerOf(second.access_token)
   t.equal(await rig.server.isLive(caller), true)
   t.ok((await rig.server.upstreamTokens.get(caller))?.accessToken)
-  rig.pass(11_000)
+  rig.pass(61_000)
   t.equal(await refusal(await refresh(rig, clientId, tokens.refresh_token)), '400 invalid_grant')
   t.equal(
     await refusal(await refresh(rig, clientId, second.refresh_token)),

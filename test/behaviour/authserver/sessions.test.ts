@@ -83,6 +83,48 @@ t.test('sessions: records of a secret that was dropped are in nobody’s way', a
   t.equal((await self.sessions.of(alice.userId)).length, 1)
 })
 
+t.test('sessions: abandoned logins end no established grant', async (t) => {
+  const self = setup()
+  const redeemed = async () => {
+    const opened = await open(self)
+    t.ok(await self.sessions.prolong(opened.sessionId, opened.grantId, self.now() + 30 * day))
+    return opened
+  }
+  const established = await redeemed()
+  const abandoned = []
+  for (let count = 0; count < 40; count++) abandoned.push(await open(self))
+  t.equal(await self.sessions.isLive(established.claims), true)
+  const live = await Promise.all(abandoned.map(({ claims }) => self.sessions.isLive(claims)))
+  t.same(live, [...Array.from({ length: 20 }, () => false), ...Array.from({ length: 20 }, () => true)])
+
+  const twenty = [established]
+  while (twenty.length < 20) twenty.push(await redeemed())
+  for (let count = 0; count < 40; count++) await open(self)
+  for (const { claims } of twenty) t.equal(await self.sessions.isLive(claims), true)
+
+  t.comment('one more that is redeemed ends the oldest, and its refresh tokens')
+  const another = await redeemed()
+  t.equal(await self.sessions.isLive(established.claims), false)
+  t.equal(await self.sessions.isLive(another.claims), true)
+  const [session] = await self.sessions.of(alice.userId)
+  t.equal(session?.grants.filter(({ redeemed }) => redeemed).length, 20)
+  t.ok((session?.grants.length ?? 0) <= 40, 'the record is bounded')
+})
+
+t.test(
+  'sessions: grants of a stored session that say nothing about redemption count as redeemed',
+  async (t) => {
+    const self = setup()
+    const old = await open(self)
+    const seen = await self.state.sessions.read(old.sessionId)
+    if (!seen) throw new Error('the session is stored')
+    const grants = seen.value.grants.map(({ id, endsAtMs }) => ({ id, endsAtMs }))
+    t.ok(await self.state.sessions.swap(old.sessionId, seen, { ...seen.value, grants }, day))
+    for (let count = 0; count < 40; count++) await open(self)
+    t.equal(await self.sessions.isLive(old.claims), true)
+  },
+)
+
 t.test('sessions: a client that is logged in again and again stays on the list', async (t) => {
   const self = setup()
   const first = await open(self)

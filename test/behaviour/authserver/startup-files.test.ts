@@ -117,6 +117,22 @@ upstreamProviders:
   },
 )
 
+t.test('file: a scope or a provider that does not exist is named', (t) => {
+  const text = `
+issuer: https://mcp.example.com
+allowedAudiences: [https://mcp.example.com]
+baselineClientScopes: [openid, admin]
+primaryUpstreamProvider: hub
+upstreamProviders:
+  - { name: corp, type: oidc, oidcConfig: { issuerUrl: https://a.example.com, clientId: x } }
+`
+  t.throws(() => parseAuthServerConfig(text, {}), {
+    code: 'INVALID_CONFIG',
+    message: /baselineClientScopes "admin" is not in scopesSupported[^]*primaryUpstreamProvider "hub" is not/,
+  })
+  t.end()
+})
+
 t.test('file: missing files and variables, unknown fields and broken YAML are all named', async (t) => {
   const text = `
 issuer: https://mcp.example.com

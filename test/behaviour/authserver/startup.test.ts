@@ -64,6 +64,7 @@ const good: AuthServerConfig = {
   consent: true,
   accessTokenMs: hour,
   refreshTokenMs: 168 * hour,
+  refreshGraceMs: 60_000,
   authCodeMs: hour / 6,
   grantMs: 720 * hour,
   upstreams: [oidc],
@@ -100,6 +101,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     [{ accessTokenMs: 25 * hour }, /accessTokenLifespan/],
     [{ refreshTokenMs: hour - 1 }, /^tokenLifespans.refreshTokenLifespan must be from 1h to 720h$/],
     [{ refreshTokenMs: 721 * hour }, /refreshTokenLifespan/],
+    [{ refreshGraceMs: 600_001 }, /^tokenLifespans.refreshTokenGracePeriod must be from 0s to 10m$/],
     [{ authCodeMs: 29_999 }, /^tokenLifespans.authCodeLifespan must be from 30s to 10m$/],
     [{ authCodeMs: 600_001 }, /authCodeLifespan/],
     [

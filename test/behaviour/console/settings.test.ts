@@ -82,7 +82,7 @@ t.test('an issuer that is not the one of the server is told, with what follows',
   const oidc = (issuer: string) => ({
     incomingAuth: { type: 'oidc', oidc: { issuer, audience: 'a', resource: 'https://mcp.example/mcp' } },
   })
-  const warnings = (more: object) => startWarnings(vmcpConfig({}, { console: good, ...more }))
+  const warnings = (more: object) => startWarnings(vmcpConfig({}, { console: good, ...more }), { env: {} })
   t.match(warnings(oidc('https://other.example')), [/^console\.auth\.issuer: .*another user/])
   t.same(warnings(oidc(good.auth.issuer)), [])
   t.same(warnings({}), [])
@@ -90,7 +90,9 @@ t.test('an issuer that is not the one of the server is told, with what follows',
 
 t.test('policies that nobody can have a role by are warned of at start as well', async (t) => {
   const warnings = (policies: readonly string[]) =>
-    startWarnings(vmcpConfig({}, { console: { ...good, roles: undefined, authz: { policies } } }))
+    startWarnings(vmcpConfig({}, { console: { ...good, roles: undefined, authz: { policies } } }), {
+      env: {},
+    })
   const permit = (name: string) => `permit(principal, action, resource == Console::"${name}");`
   t.same(warnings([permit('test-vmcp')]), [])
   t.match(warnings([permit('another')]), [/^console\.authz\.policies\[0\] is about Console::"another" only/])

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { explain } from '../../../runtime/explain/index.ts'
-import { checkAll, snapshotOffline, startWarnings } from '../../../runtime/vmcp/index.ts'
+import { allWarnings, checkAll, snapshotOffline, startWarnings } from '../../../runtime/vmcp/index.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
 import { until } from '../../helpers/redis.ts'
@@ -55,15 +55,15 @@ t.test('what matches nothing is told: unknown backends, exceptions that except n
     { raw: 'http://127.0.0.1:9/mcp', other: 'http://127.0.0.1:9/mcp' },
     { guardrails },
   )
-  t.throws(
-    () => checkAll(config, { env: {} }),
+  t.match(
+    allWarnings(config, { env: {} }).join('\n'),
     /guardrails\.redact\[0\]\.match\.backends\[1\]: there is no backend "rwa"/,
   )
   const idle = [
     /redact\[0\]\.except\[0\]\.backends: none of them is in match\.backends/,
     /redact\[0\]\.except\[1\]\.pointers\[0\]: the rule looks at results only/,
   ]
-  const told = [startWarnings(config), validateResource(manifest(guardrails)).warnings]
+  const told = [startWarnings(config, { env: {} }), validateResource(manifest(guardrails)).warnings]
   for (const warnings of told) {
     t.equal(warnings.filter((one) => one.includes('guardrails')).length, 2)
     for (const line of idle) t.match(warnings.join('\n'), line)
@@ -80,8 +80,8 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
   }
   const backends = { raw: 'http://127.0.0.1:9/mcp', other: 'http://127.0.0.1:9/mcp' }
   const config = vmcpConfig(backends, { guardrails })
-  t.throws(
-    () => checkAll(config, { env: {} }),
+  t.match(
+    allWarnings(config, { env: {} }).join('\n'),
     /guardrails\.sizes\[1\]\.match\.backends\[0\]: there is no backend "rwa"/,
   )
   const { violations } = validateResource(manifest(guardrails))
@@ -89,7 +89,7 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
   const path = 'spec.config.guardrails.sizes[1].name'
   t.match(violations, [{ path, message: 'a rule of redact has this name: each has its own' }])
   t.equal(violations.length, 1)
-  for (const lines of [startWarnings(config), warnings])
+  for (const lines of [startWarnings(config, { env: {} }), warnings])
     t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of them is in match\.backends/)
 })
 
@@ -102,10 +102,14 @@ t.test('a size that no result can get to is warned of', async (t) => {
   const operational = { maxResultBytes: 1_048_576 }
   const config = { guardrails: { sizes }, operational }
   const told = 'guardrails.sizes[0].maxResultBytes: is above operational.maxResultBytes (1048576)'
-  const warnings = startWarnings(vmcpConfig({}, config))
+  const warnings = startWarnings(vmcpConfig({}, config), { env: {} })
   t.equal(warnings.length, 1)
   t.match(warnings, [told])
-  t.same(startWarnings(vmcpConfig({}, { guardrails: { sizes } })), [], 'without one of operational')
+  t.same(
+    startWarnings(vmcpConfig({}, { guardrails: { sizes } }), { env: {} }),
+    [],
+    'without one of operational',
+  )
   const admitted = validateResource(manifest({ sizes }, { operational })).warnings
   t.equal(admitted.length, 1)
   t.match(admitted, [told])

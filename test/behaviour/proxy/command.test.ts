@@ -1,10 +1,12 @@
 /** `gatehouse proxy` as a process: what it prints, its exit codes, signals, help. */
+import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
+import { type Loopback, startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider, walk } from '../../helpers/authserver/oidc-provider.ts'
 import { proves } from '../../helpers/proves.ts'
 import { json, rpc, startUpstream } from '../../helpers/proxy/rig.ts'
@@ -162,7 +164,47 @@ await t.test('command: a login is walked through, and one that fails ends with c
 
   const stopped = startGatehouse([...args, 'demo'])
   await stopped.waitFor(/Waiting for OAuth callback/)
-  t.equal(await stopped.interrupt(), 1, 'a signal during the login')
+  t.equal(await stopped.interrupt(), 130, 'a signal during the login')
+  for (const line of [
+    [...args, 'demo'],
+    ['proxy', 'stdio', ...args.slice(3), `${target.url}/mcp`],
+  ]) {
+    const ended = startGatehouse(line)
+    await ended.waitFor(/Waiting for OAuth callback/)
+    const exited = once(ended.child, 'exit')
+    ended.child.kill('SIGTERM')
+    const [code]: unknown[] = await exited
+    t.equal(code, 143, line.slice(0, 2).join(' '))
+  }
+})
+
+await t.test('command: the words of an authorization server that refuses are shown', async (t) => {
+  const idp: Loopback = await startLoopback(({ path }) =>
+    path === '/reg'
+      ? {
+          status: 400,
+          body: { error: 'invalid_redirect_uri', error_description: 'Policy 7\u001b[31m forbids it' },
+        }
+      : {
+          body: {
+            issuer: idp.url,
+            authorization_endpoint: `${idp.url}/auth`,
+            token_endpoint: `${idp.url}/token`,
+            registration_endpoint: `${idp.url}/reg`,
+            code_challenge_methods_supported: ['S256'],
+          },
+        },
+  )
+  t.teardown(() => idp.close())
+  const { code, stderr } = await runGatehouse([
+    ...['proxy', '--target-uri', target.url, '--remote-auth', '--remote-auth-issuer', idp.url],
+    ...['--remote-auth-skip-browser', '--remote-auth-callback-port', '0', '--remote-auth-ephemeral', 'demo'],
+  ])
+  t.equal(code, 3)
+  t.match(
+    stderr,
+    /refused the request: invalid_redirect_uri\nThe authorization server says: Policy 7 \[31m forbids it\n/,
+  )
 })
 
 await t.test('command: the browser is opened without a shell', async (t) => {

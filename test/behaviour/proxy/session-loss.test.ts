@@ -134,6 +134,28 @@ for (const [name, accept] of Object.entries<(res: ServerResponse) => void>({
     t.match(response, { result: { session: 'session-2' } })
   })
 
+for (const status of [404, 410])
+  await t.test(
+    `loss: HTTP ${status} with the response to the request itself is not sent again`,
+    async (t) => {
+      const body = (id: unknown): string =>
+        `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"error":{"code":-32001,"message":"Session not found"}}`
+      const calls: unknown[] = []
+      const server = await startForgetful(t, (res, seen) => {
+        const { id } = JSON.parse(seen.body) as { id: unknown }
+        calls.push(id)
+        res.writeHead(status, { 'Content-Type': 'application/json' }).end(body(id))
+      })
+      const { url } = await rigFor(t, server)
+      const session = await openSession(`${url}/mcp`)
+      server.forget()
+      const response = await session.request('tools/call', { name: 'x' })
+      t.equal(response.status, status)
+      t.equal(response.text, body(calls[0]))
+      t.equal(calls.length, 1)
+    },
+  )
+
 await t.test('loss: any other refusal reaches the client as it is', async (t) => {
   const other = '{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid params: session"}}'
   let body = other

@@ -60,7 +60,7 @@ t.test('validate names every error and ends with the code for configuration', as
   const file = join(t.testdir({ 'bad.yaml': 'name: x\nbogus: 1\nincomingAuth: {type: oidc}\n' }), 'bad.yaml')
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 2)
-  for (const part of ['invalid configuration:', 'bogus', 'groupRef', 'incomingAuth', 'aggregation'])
+  for (const part of ['invalid configuration:', 'bogus', 'groupRef', 'incomingAuth', 'outgoingAuth'])
     t.match(stderr, part)
   t.equal((await runGatehouse(['vmcp', 'validate', '-c', '/no/such'])).code, 2)
 })

@@ -47,7 +47,7 @@ async function start(store: Store): Promise<string> {
   const address = host.address()
   const issuer = `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`
   const resource = `${issuer}/mcp`
-  const { accessTokenMs, refreshTokenMs, authCodeMs, grantMs } = authServerDefaults
+  const { accessTokenMs, refreshTokenMs, refreshGraceMs, authCodeMs, grantMs } = authServerDefaults
   const server = await makeAuthServer(
     {
       issuer,
@@ -59,6 +59,7 @@ async function start(store: Store): Promise<string> {
       consent: true,
       accessTokenMs,
       refreshTokenMs,
+      refreshGraceMs,
       authCodeMs,
       grantMs,
       upstreams: [

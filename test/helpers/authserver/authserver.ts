@@ -109,6 +109,24 @@ export async function startAuthServer(t: Scope, options: RigOptions = {}): Promi
   return rig
 }
 
+/** Another address, whose requests the server of `rig` answers: a replica has no listener of its own. */
+export async function listenFor(
+  t: Scope,
+  { server }: Pick<Rig, 'server'>,
+): Promise<{ readonly issuer: string }> {
+  const host = createServer((req, res) => {
+    const exchange = new Exchange(req, res)
+    void server.routes(exchange.path)?.(exchange)
+  })
+  await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    host.close()
+    host.closeAllConnections()
+  })
+  const address = host.address()
+  return { issuer: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}` }
+}
+
 interface RigParts {
   readonly issuer: string
   readonly provider: TestProvider
@@ -208,6 +226,7 @@ function rigConfig(issuer: string, provider: TestProvider, options: RigOptions):
     consent: true,
     accessTokenMs: authServerDefaults.accessTokenMs,
     refreshTokenMs: authServerDefaults.refreshTokenMs,
+    refreshGraceMs: authServerDefaults.refreshGraceMs,
     authCodeMs: authServerDefaults.authCodeMs,
     grantMs: authServerDefaults.grantMs,
     upstreams: options.upstreams?.({ issuer, provider }) ?? [corp(issuer, provider)],

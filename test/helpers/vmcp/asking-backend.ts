@@ -36,6 +36,7 @@ export async function startAskingBackend(
     if (method === 'server/discover') return discovered
     if (method === 'tools/list')
       return { resultType: 'complete', tools: [{ name: 'say', inputSchema: { type: 'object' } }] }
+    if (method !== 'tools/call') return { resultType: 'complete' }
     calls.push(params)
     if (params['inputResponses'] === undefined)
       return { resultType: 'input_required', inputRequests: { color: question }, requestState: state() }

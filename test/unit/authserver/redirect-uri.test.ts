@@ -36,6 +36,54 @@ t.test('redirect: a host that would say something in a policy header is not one'
   }
 })
 
+t.test('redirect: an http(s) URI begins with the origin that the parser reads from it', async (t) => {
+  const rules = { applicationType: 'native', privateSchemes: true } as const
+  for (const uri of [
+    'https:evil.example/cb',
+    'https:/evil.example/cb',
+    'https:/path',
+    'https:///evil.example/cb',
+    'HTTPS:evil.example/cb',
+    'HTTPS:\\\\evil.example/cb',
+    'https:/\\evil.example/cb',
+    'http:127.0.0.1/cb',
+    'http:/localhost/cb',
+    'https://@evil.example/cb',
+    'https://:@evil.example/cb',
+    'https://user@evil.example/cb',
+    'https://user:password@evil.example/cb',
+    'https://good.example@evil.example/cb',
+    'https://ev%69l.example/cb',
+    'https://evil.example\t/cb',
+    'https://evil\n.example/cb',
+    ' https://evil.example/cb',
+    'https://evil.example/cb\r\n',
+    'https://evil.example/cb#',
+    'https://evil.example/cb#fragment',
+    'https://0x7f.1/cb',
+    'http://127.1:8080/cb',
+    'http://[0:0:0:0:0:0:0:1]/cb',
+    'https://evil.example:0443/cb',
+    'https://evil.example:/cb',
+  ]) {
+    t.type(redirectUriViolation(uri, rules), 'string', JSON.stringify(uri))
+  }
+  for (const uri of [
+    'https://a.example/cb',
+    'HTTPS://A.Example/cb',
+    'https://a.example:443/cb',
+    'https://a.example:8443/cb?x=1',
+    'https://a.example',
+    'https://a.example?x=1',
+    'http://127.0.0.1:33418/cb',
+    'http://LOCALHOST/cb',
+    'http://localhost:80/cb',
+    'http://[::1]:1/cb',
+  ]) {
+    t.equal(redirectUriViolation(uri, rules), undefined, uri)
+  }
+})
+
 t.test('redirect: strings are equal or nothing, but for the port of a loopback address', async (t) => {
   const cases: readonly (readonly [string, string, boolean])[] = [
     ['https://a.example/cb', 'https://a.example/cb', true],
@@ -66,6 +114,9 @@ t.test('redirect: strings are equal or nothing, but for the port of a loopback a
     ['http://localhost:1/cb', 'http://localhost:2/cb#f', false],
     ['http://localhost:1/cb', 'http://localhost.evil.example:1/cb', false],
     ['http://127.0.0.1/cb', 'http://127.0.0.2/cb', false],
+    ['https:evil.example/cb', 'https:evil.example/cb', false],
+    ['https:/path', 'https:/path', false],
+    ['https://@evil.example/cb', 'https://@evil.example/cb', false],
     ['com.example.app:/cb', 'com.example.app:/cb', true],
     ['com.example.app:/cb', 'com.example.app:/cb/more', false],
   ]

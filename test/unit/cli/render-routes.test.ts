@@ -36,3 +36,56 @@ t.test('render: --image is in the pods, --status shows the parents with their co
     { status: { url: /^http/, conditions: [{ type: String, status: String }] } },
   )
 })
+
+t.test('render: what cannot be rendered is named, with code 1, and the rest is there', async (t) => {
+  const proxy = (name: string, spec: object) => ({
+    apiVersion: 'gatehouse.dev/v1beta1',
+    kind: 'MCPRemoteProxy',
+    metadata: { name },
+    spec: { remoteUrl: 'https://mcp.example.com/mcp', ...spec },
+  })
+  // The variable comes from a reference, so that the template alone does not show that it cannot be merged.
+  const podTemplateSpec = {
+    spec: {
+      containers: [
+        { name: 'gatehouse', env: [{ name: 'GATEHOUSE_SECRET_TOKEN', value: 'x' }] },
+        { name: 'more', image: 'x', volumeMounts: [{ name: 'nowhere', mountPath: '/x' }] },
+      ],
+    },
+  }
+  for (const output of ['yaml', 'json']) {
+    const documents = [
+      proxy('whole', {}),
+      proxy('certless', { tls: { secretName: 'absent' } }),
+      proxy('torn', { podTemplateSpec }),
+      proxy('stopped', { replicas: 0 }),
+    ]
+    const input = documents.map((one) => JSON.stringify(one)).join('\n---\n')
+    const { code, stdout, stderr } = await runGatehouse(['render', '-f', '-', '-o', output], input)
+    t.equal(code, 1)
+    t.match(stderr, /^MCPRemoteProxy default\/certless: not rendered: .*Secret absent/m)
+    t.match(stderr, /^MCPRemoteProxy default\/torn: not rendered: .*Not found: "nowhere"/m)
+    t.equal(stderr.trim().split('\n').length, 2)
+    t.match(stdout, 'mcp-whole-remote-proxy')
+    t.match(stdout, 'mcp-stopped-remote-proxy')
+    t.notMatch(stdout, 'mcp-torn-remote-proxy')
+  }
+})
+
+t.test('validate: a template that cannot be merged is an error at its line', async (t) => {
+  const manifest = `apiVersion: gatehouse.dev/v1beta1
+kind: MCPRemoteProxy
+metadata: {name: a}
+spec:
+  remoteUrl: https://mcp.example.com/mcp
+  podTemplateSpec:
+    spec:
+      containers:
+        - name: gatehouse
+          livenessProbe:
+            exec: {command: ["true"]}
+`
+  const { code, stderr } = await runGatehouse(['validate', '-f', '-'], manifest)
+  t.equal(code, 1)
+  t.match(stderr, /:11: .*livenessProbe\.exec: Forbidden.*set httpGet to null/)
+})

@@ -12,6 +12,7 @@ const nothing: RunCommandOptions = {
   header: [],
   server: [],
   from: [],
+  envFile: [],
   http: false,
   group: 'gatehouse',
   force: false,

@@ -4,7 +4,8 @@ import { type ClientId, readEntries } from '../../../runtime/clients/index.ts'
 import { clientOfPath } from '../../../runtime/clients/entries/read.ts'
 
 function read(client: ClientId | 'plain', servers: unknown) {
-  const key = { vscode: 'servers', zed: 'context_servers', opencode: 'mcp' }[client as string] ?? 'mcpServers'
+  const keys = { vscode: 'servers', zed: 'context_servers', opencode: 'mcp', goose: 'extensions' }
+  const key = keys[client as 'zed'] ?? 'mcpServers'
   const { entries } = readEntries({ file: 'x.json', client, text: JSON.stringify({ [key]: servers }) })
   return entries
 }
@@ -64,8 +65,38 @@ t.test('entries: every reference to a variable is told from text, in the syntax 
   t.strictSame(header('gemini', '$V-${V}'), [env, '-', env])
   t.strictSame(header('zed', '${V}$V'), ['${V}$V'])
   t.strictSame(header('opencode', '{env:V}'), [env])
+  t.strictSame(header('copilot', 'Bearer $V'), ['Bearer ', env])
+  t.strictSame(header('copilot', '${V}'), [env])
+  t.strictSame(header('copilot', '${V:-x}'), [{ ...env, fallback: 'x' }])
+  t.strictSame(header('cline', 'Bearer ${env:V}'), ['Bearer ', env])
+  t.strictSame(header('cline', '${V}'), ['${V}'])
   t.strictSame(header('vscode', '${workspaceFolder}'), [{ kind: 'place', name: 'workspaceFolder' }])
   t.strictSame(header('cursor', '${userHome}'), [{ kind: 'home', name: 'userHome' }])
+})
+
+t.test('references: variables of an entry of Goose, for programs and for headers', async (t) => {
+  const env = { kind: 'env', name: 'KEY' }
+  const program = one('goose', { cmd: 'x', args: ['$KEY'], envs: { A: '1' }, env_keys: ['KEY'] })
+  const started = program?.target.kind === 'program' ? program.target : undefined
+  t.strictSame(started?.args, [['$KEY']])
+  t.strictSame(started && [...started.env], [
+    ['A', ['1']],
+    ['KEY', [env]],
+  ])
+  const remote = one('goose', {
+    type: 'streamable_http',
+    uri: 'https://a.example/mcp',
+    envs: { OWN: 'v' },
+    env_keys: ['KEY'],
+    headers: { Authorization: 'Bearer ${KEY}', 'X-Own': '$OWN', 'X-Other': '$OTHER' },
+  })
+  const target = remote?.target
+  t.strictSame(target?.kind === 'remote' && [...target.headers], [
+    ['Authorization', ['Bearer ', env]],
+    ['X-Own', ['v']],
+    ['X-Other', [{ kind: 'env', name: 'OTHER' }]],
+  ])
+  t.strictSame(remote?.notes, [], 'env_keys are read')
 })
 
 t.test('entries: nothing is dropped in silence', async (t) => {

@@ -3,7 +3,12 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { type ProxyInput, proxyFlags, resolveProxyConfig } from '../../../runtime/config/index.ts'
+import {
+  parseTarget,
+  type ProxyInput,
+  proxyFlags,
+  resolveProxyConfig,
+} from '../../../runtime/config/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
 proves(
@@ -134,6 +139,35 @@ await t.test('settings: alternatives exclude one another', async (t) => {
   t.match(
     violations({ remoteAuth: true }, { GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN: 't' }).join(),
     /exclude one another/,
+  )
+})
+
+await t.test('target: a user name or password is refused, and not shown', async (t) => {
+  for (const targetUri of [
+    'https://user:secret@mcp.example',
+    'https://secret@mcp.example',
+    'https://:secret@mcp.example',
+    'https://@mcp.example',
+    'https:user:secret@mcp.example',
+    'https:\\\\user:secret@mcp.example',
+  ]) {
+    const found = violations({ targetUri }).join()
+    t.match(found, /must not contain a user name or password/, targetUri)
+    t.match(found, /--remote-forward-headers-secret/, 'the alternative is named')
+    t.notMatch(found, /secret@|:secret/)
+    t.throws(() => parseTarget(targetUri, { withPath: true }), { code: 'INVALID_CONFIG' })
+  }
+  t.same(violations({ targetUri: 'https://mcp.example/?at=a@b' }), [])
+})
+
+await t.test('settings: an unknown provider is named', async (t) => {
+  t.match(
+    violations({ remoteAuth: true, remoteAuthProvider: 'oktta' }).join(),
+    /--remote-auth-provider: .*found "oktta"/,
+  )
+  t.match(
+    violations({ remoteForwardHeadersSecret: ['X-A=a'] }, { GATEHOUSE_SECRETS_PROVIDER: 'vault' }).join(),
+    /environment or file, found "vault"/,
   )
 })
 

@@ -1,5 +1,5 @@
 /** The verifier against responses that a good issuer would not give: introspection claims, key changes, no keys at all. */
-import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { CompactSign, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import type { OidcConfig } from '../../../runtime/incoming/config.ts'
@@ -27,7 +27,10 @@ await t.test('introspection: claims are checked like those of a JWT', async (t) 
     [{}, true],
     [{ aud: ['x', 'me'] }, true],
     [{ exp: nowSec + 1, nbf: nowSec - 1, iss: 'https://idp.example' }, true],
+    [{ exp: null, nbf: null, iss: null }, true],
     [{ aud: undefined }, false],
+    [{ aud: null }, false],
+    [{ sub: null }, false],
     [{ aud: 'you' }, false],
     [{ aud: 'me ' }, false],
     [{ exp: nowSec - 61 }, false],
@@ -48,6 +51,38 @@ await t.test('introspection: claims are checked like those of a JWT', async (t) 
     if (ok) t.match(await verdict, { subject: 'a', issuer: 'https://idp.example' }, JSON.stringify(change))
     else await t.rejects(verdict, { code: 'INVALID_TOKEN' }, JSON.stringify(change))
   }
+})
+
+await t.test('a JWT whose exp is null is refused', async (t) => {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const jwk = { ...(await exportJWK(publicKey)), kid: 'k', alg: 'ES256', use: 'sig' }
+  const server = await startLoopback(() => ({ body: { keys: [jwk] } }))
+  t.teardown(() => server.close())
+  const authenticator = makeAuthenticator(
+    { type: 'oidc', oidc: { jwksUrl: `${server.url}/keys`, audience: 'me', issuer: 'https://idp.example' } },
+    { now: () => now },
+  )
+  t.teardown(() => authenticator.close())
+  const header = { alg: 'ES256', kid: 'k', typ: 'at+jwt' }
+  const claims = { iss: 'https://idp.example', aud: 'me', sub: 'a' }
+  const sign = (exp: unknown) =>
+    new CompactSign(Buffer.from(JSON.stringify({ ...claims, exp })))
+      .setProtectedHeader(header)
+      .sign(privateKey)
+  const check = async (token: string) => authenticator.authenticate(`Bearer ${token}`)
+  t.match(await check(await sign(nowSec + 60)), { subject: 'a' })
+  await t.rejects(check(await sign(null)), { code: 'INVALID_TOKEN' })
+})
+
+await t.test('a token beyond the limit: the error names the limit', async (t) => {
+  const { server, check } = await introspecting(t, () => ({ body: active }))
+  await t.rejects(check('a'.repeat(16_385)), {
+    code: 'INVALID_TOKEN',
+    message: /longer than 16,384 characters/,
+    headers: { 'www-authenticate': /error_description="[^"]*longer than 16,384 characters/ },
+  })
+  t.equal(server.seen.length, 0)
+  t.match(await check('a'.repeat(16_384)), { subject: 'a' })
 })
 
 await t.test(

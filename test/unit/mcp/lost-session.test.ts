@@ -1,9 +1,12 @@
 import t from 'tap'
+import { GatehouseError } from '../../../schemas/index.ts'
 import {
-  isSessionLost,
   maxRefusalBytes,
   mayEnterNextSession,
+  mayResend,
+  refusalHeaders,
   scanMessage,
+  sessionRefusal,
   sessionVerdict,
 } from '../../../runtime/mcp/index.ts'
 
@@ -33,7 +36,7 @@ t.test('lost session: what public servers answer after a restart', async (t) => 
     ['an older Rust SDK', 401, Buffer.from('Unauthorized: Session not found')],
   ]
   for (const [name, status, body] of cases)
-    t.equal(isSessionLost(status, { challenged: false }, body), true, name)
+    t.equal(sessionRefusal(status, { headers: {}, requestId: '7' }, body), 'lost', name)
 })
 
 t.test('lost session: other refusals are not taken for one', async (t) => {
@@ -52,15 +55,46 @@ t.test('lost session: other refusals are not taken for one', async (t) => {
     ['too long', 400, Buffer.concat([Buffer.from('session '), Buffer.alloc(maxRefusalBytes)])],
   ]
   for (const [name, status, body, challenged = false] of cases)
-    t.equal(isSessionLost(status, { challenged }, body), false, name)
+    t.equal(
+      sessionRefusal(
+        status,
+        { headers: challenged ? { 'www-authenticate': 'Bearer' } : {}, requestId: '7' },
+        body,
+      ),
+      'alive',
+      name,
+    )
+})
+
+t.test('lost session: a response to the request itself proves no refusal', async (t) => {
+  const own = rpcError(-32001, 'Session not found', '7')
+  for (const status of [404, 410]) {
+    const answered = sessionRefusal(status, { headers: {}, requestId: '7' }, own)
+    t.equal(answered, 'answered')
+    t.equal(mayResend(answered, { isRepeatable: false }), false)
+    t.equal(mayResend(answered, { isRepeatable: true }), true)
+    for (const requestId of ['"7"', '8', undefined])
+      t.equal(sessionRefusal(status, { headers: {}, requestId }, own), 'lost')
+    const result = Buffer.from('{"jsonrpc":"2.0","id":7,"result":{}}')
+    t.equal(sessionRefusal(status, { headers: {}, requestId: '7' }, result), 'answered')
+  }
+  const headers = refusalHeaders(new GatehouseError('SESSION_NOT_FOUND'))
+  t.equal(
+    sessionRefusal(404, { headers, requestId: '7' }, own),
+    'lost',
+    'a server of this program marks a refusal',
+  )
+  t.strictSame(refusalHeaders(new GatehouseError('BACKEND_TIMEOUT')), {})
+  t.equal(mayResend('alive', { isRepeatable: true }), false)
 })
 
 t.test('lost session: by the head alone', async (t) => {
-  t.equal(sessionVerdict(404, { challenged: false }), 'lost')
-  t.equal(sessionVerdict(400, { challenged: false }), 'read')
-  t.equal(sessionVerdict(401, { challenged: false }), 'read')
-  t.equal(sessionVerdict(401, { challenged: true }), 'alive')
-  t.equal(sessionVerdict(500, { challenged: false }), 'alive')
+  t.equal(sessionVerdict(404, { headers: {} }), 'lost')
+  t.equal(sessionVerdict(404, { headers: {}, requestId: '7' }), 'read')
+  t.equal(sessionVerdict(400, { headers: {} }), 'read')
+  t.equal(sessionVerdict(401, { headers: {} }), 'read')
+  t.equal(sessionVerdict(401, { headers: { 'www-authenticate': 'Bearer' } }), 'alive')
+  t.equal(sessionVerdict(500, { headers: {} }), 'alive')
 })
 
 t.test('lost session: what belongs to the lost one does not enter the next', async (t) => {

@@ -155,3 +155,14 @@ await t.test('localKeys: another key set object means another version', async (t
   await t.rejects(verify(one.token), unknownKey)
   await verify(two.token)
 })
+
+await t.test('keys: the content type of a key set decides nothing', async (t) => {
+  for (const type of ['application/jwk-set+json', 'text/plain', 'application/octet-stream', '']) {
+    const { state, verify } = await rig(t)
+    state.response = { headers: { 'content-type': type }, body: { keys: [one.jwk] } }
+    t.ok(await verify(one.token), type)
+  }
+  const { state, verify } = await rig(t)
+  state.response = { headers: { 'content-type': 'text/html' }, body: '<p>sign in</p>' }
+  await t.rejects(verify(one.token), { code: 'OAUTH_PROTOCOL' })
+})

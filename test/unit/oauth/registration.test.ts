@@ -129,3 +129,24 @@ await t.test('client document: redirect URIs required, secrets refused', async (
       kind: 'protocol',
     })
 })
+
+await t.test('registration: optional members that are null or empty are absent', async (t) => {
+  for (const empty of [null, '']) {
+    const server = await peer(t, {
+      status: 201,
+      body: {
+        client_id: 'c',
+        client_secret: empty,
+        token_endpoint_auth_method: empty,
+        registration_access_token: empty,
+        registration_client_uri: empty,
+        client_secret_expires_at: empty,
+        scope: null,
+      },
+    })
+    const made = await registerClient(`${server.url}/reg`, metadata, { fetch })
+    t.equal(made.clientId, 'c')
+    t.equal(made.clientSecret, undefined)
+    t.equal(made.authMethod, undefined)
+  }
+})

@@ -49,6 +49,34 @@ await t.test('discoverResource: root form, when the path form is absent or a web
   t.equal((await discoverResource(`${server.url}/mcp`, { fetch }))?.resource, server.url)
 })
 
+await t.test('discoverResource: JSON counts with any content type', async (t) => {
+  for (const type of ['text/plain', 'application/octet-stream', 'text/html', '']) {
+    const server = await serve(t, {
+      [`${wellKnown}/mcp`]: { headers: { 'content-type': type }, body: { resource: '$/mcp' } },
+    })
+    t.equal((await discoverResource(`${server.url}/mcp`, { fetch }))?.resource, `${server.url}/mcp`, type)
+  }
+})
+
+await t.test(
+  'discoverResource: what is skipped is reported with the reason, but for what is not there',
+  async (t) => {
+    const server = await serve(t, {
+      [`${wellKnown}/mcp`]: { headers: { 'content-type': 'text/html' }, body: '<p>' },
+      [wellKnown]: { status: 403, body: 'no' },
+    })
+    const skipped: string[] = []
+    const onSkipped = (url: string, reason: string): void => void skipped.push(`${url} ${reason}`)
+    t.equal(await discoverResource(`${server.url}/mcp`, { fetch, onSkipped }), undefined)
+    t.match(skipped, [
+      /mcp .*is not a JSON object \(content type: text\/html\)/,
+      /protected-resource .*status 403/,
+    ])
+    const none = await serve(t, {})
+    await discoverResource(`${none.url}/mcp`, { fetch, onSkipped: () => t.fail('nothing is there') })
+  },
+)
+
 await t.test('discoverResource: none is undefined, a dead host is not', async (t) => {
   const server = await serve(t, {})
   t.equal(await discoverResource(`${server.url}/mcp`, { fetch }), undefined)

@@ -1,7 +1,7 @@
 /** Discovery of authorization servers: order of documents, exact issuer, clear errors. */
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
-import { discoverServer, typedServer } from '../../../runtime/oauth/index.ts'
+import { discoverServer, missingEndpoint, refreshGrant, typedServer } from '../../../runtime/oauth/index.ts'
 import { serverMetadataUrls } from '../../../runtime/oauth/urls.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
@@ -97,10 +97,39 @@ await t.test('discoverServer: errors tell absent, unreachable and malformed apar
   const plain = await serve(t, {
     '/.well-known/oauth-authorization-server': { body: { ...full, token_endpoint: 'http://idp.example/t' } },
   })
-  await t.rejects(discoverServer(plain.url, { fetch }), {
-    kind: 'protocol',
-    message: /token_endpoint.*https/,
-  })
+  const found = await discoverServer(plain.url, { fetch })
+  t.equal(found.token_endpoint, undefined)
+  const used = { server: found, client: { clientId: 'c' }, fetch, refreshToken: 'rt' }
+  await t.rejects(refreshGrant(used), { kind: 'protocol', message: /token_endpoint.*https/ })
+})
+
+await t.test('discoverServer: endpoints and lists that are null, empty or unusable are absent', async (t) => {
+  for (const value of [null, '', 'nonsense', 'http://idp.example/x', 7, {}]) {
+    const server = await serve(t, {
+      '/.well-known/oauth-authorization-server': {
+        body: {
+          ...full,
+          introspection_endpoint: value,
+          registration_endpoint: value,
+          scopes_supported: null,
+        },
+      },
+    })
+    const found = await discoverServer(server.url, { fetch })
+    t.equal(found.token_endpoint, `${server.url}/t`)
+    t.equal(found.introspection_endpoint, undefined, JSON.stringify(value))
+    t.equal(found.registration_endpoint, undefined)
+  }
+  t.match(missingEndpoint({}, 'token_endpoint').message, /has no token_endpoint/)
+})
+
+await t.test('discoverServer: the content type of a document decides nothing', async (t) => {
+  for (const type of ['text/plain', 'application/octet-stream', 'text/html; charset=utf-8', '']) {
+    const server = await serve(t, {
+      '/.well-known/oauth-authorization-server': { headers: { 'content-type': type }, body: full },
+    })
+    t.equal((await discoverServer(server.url, { fetch })).token_endpoint, `${server.url}/t`, type)
+  }
 })
 
 await t.test('discoverServer: plain http is refused before anything is sent', async (t) => {

@@ -5,13 +5,13 @@ import {
   clientCredentialsGrant,
   codeGrant,
   introspect,
-  isGrantRefused,
   isTransient,
   jwtBearerGrant,
   type OAuthClient,
   refreshGrant,
   type ServerMetadata,
   tokenExchangeGrant,
+  tokenRefusal,
 } from '../../../runtime/oauth/index.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
@@ -210,7 +210,7 @@ await t.test('errors: a refused grant and an outage are told apart', async (t) =
     () => undefined,
     (error: unknown) => error,
   )
-  t.ok(isGrantRefused(failure))
+  t.equal(tokenRefusal(failure), 'grant')
   t.notOk(isTransient(failure))
 })
 
@@ -242,4 +242,37 @@ await t.test('introspect: form, credentials, inactive tokens, and responses that
   t.notOk(server.seen[1]?.form.has('client_id'))
   await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthClientError', kind: 'protocol' })
   await t.rejects(introspect(url, 'tok', { fetch }), { name: 'OAuthClientError', kind: 'refused' })
+})
+
+await t.test('responses: optional members that are null or empty are absent', async (t) => {
+  for (const empty of [null, '']) {
+    const { base } = await peer(t, {
+      body: {
+        access_token: 'at',
+        token_type: 'Bearer',
+        refresh_token: empty,
+        id_token: empty,
+        scope: empty,
+        issued_token_type: empty,
+        expires_in: empty,
+      },
+    })
+    const tokens = await refreshGrant({ ...base, refreshToken: 'rt' })
+    t.equal(tokens.refreshToken, 'rt', 'the old one stays')
+    t.equal(tokens.idToken, undefined)
+    t.equal(tokens.expiresAt, undefined)
+    t.equal(tokens.issuedTokenType, undefined)
+  }
+  const { base } = await peer(t, { body: { access_token: '', token_type: 'Bearer' } })
+  await t.rejects(refreshGrant({ ...base, refreshToken: 'rt' }), {
+    kind: 'protocol',
+    message: /access_token/,
+  })
+  const { base: odd } = await peer(t, {
+    body: { access_token: 'at', token_type: 'Bearer', refresh_token: 7 },
+  })
+  await t.rejects(refreshGrant({ ...odd, refreshToken: 'rt' }), {
+    kind: 'protocol',
+    message: /refresh_token/,
+  })
 })

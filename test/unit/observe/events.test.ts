@@ -83,8 +83,8 @@ t.test('what stays wrong is written once, and once more when it is over', async 
   t.same(
     lines.map(({ message }) => message),
     [
-      'a backend is excluded; the others are served',
-      'a backend is excluded; the others are served',
+      'a backend is excluded: its settings cannot be used',
+      'a backend is excluded: its settings cannot be used',
       'a backend is not excluded any more',
     ],
   )

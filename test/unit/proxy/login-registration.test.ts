@@ -80,6 +80,7 @@ async function world(
         read: (name) => store.get(name),
         write: (name, value) => void store.set(name, value),
         remove: (name) => void store.delete(name),
+        exclusively: (_name, _signal, run) => run(),
       },
       signal: new AbortController().signal,
       now: () => now,

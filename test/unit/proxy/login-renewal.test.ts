@@ -100,6 +100,7 @@ await t.test(
         read: () => kept,
         write: (_name, value) => renewed.resolve(value),
         remove: () => t.fail('the login is good'),
+        exclusively: (_name, _signal, run) => run(),
       },
       needIdToken: false,
       signal: stop.signal,

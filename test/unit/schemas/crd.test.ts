@@ -213,3 +213,39 @@ await t.test('CRDs: objects are closed but for the leaves that are meant to be f
     'schema',
   ])
 })
+
+t.test('every field has a description, a sentence of more than its own name', async (t) => {
+  for (const { file, crd } of crds) {
+    const missing = fieldsIn(at(crd, 'spec', 'versions', 0, 'schema', 'openAPIV3Schema'), '').filter(
+      ([path, { description }]) =>
+        // The API server refuses a description of the metadata.
+        path !== '.metadata' && !isSentenceAbout(path.split('.').at(-1) ?? '', description),
+    )
+    t.same(
+      missing.map(([path, { description }]) => `${path}: ${String(description)}`),
+      [],
+      file,
+    )
+  }
+})
+
+/** Every property of a schema with its path. */
+function fieldsIn(schema: unknown, path: string): readonly (readonly [path: string, field: Node])[] {
+  if (!isNode(schema)) return []
+  const own = Object.entries(isNode(schema['properties']) ? schema['properties'] : {}).flatMap(
+    ([name, field]) => [
+      ...(isNode(field) ? ([[`${path}.${name}`, field]] as const) : []),
+      ...fieldsIn(field, `${path}.${name}`),
+    ],
+  )
+  return [
+    ...own,
+    ...fieldsIn(schema['items'], `${path}[]`),
+    ...fieldsIn(schema['additionalProperties'], `${path}[]`),
+  ]
+}
+
+function isSentenceAbout(name: string, description: unknown): boolean {
+  if (typeof description !== 'string' || !/\s.*[.:)]$/s.test(description)) return false
+  return description.toLowerCase().replaceAll(/[^a-z0-9]/g, '') !== name.toLowerCase()
+}

@@ -18,6 +18,15 @@ t.test('a file is read with defaults, frozen to the bottom, and known by its che
   t.ok(Object.isFrozen(config) && Object.isFrozen(config.operational.failureHandling))
 })
 
+t.test('a block whose fields all have defaults may be left out or empty', (t) => {
+  const without = MINIMAL.replace('aggregation: {}\n', '')
+  const expected = parseVmcpConfig(MINIMAL)
+  for (const text of [without, `${without}aggregation:\n`, `${without}aggregation: null\noperational:\n`])
+    t.same(parseVmcpConfig(text), expected, text)
+  t.throws(() => parseVmcpConfig(`${without}aggregation: {conflictResolution: priority}\n`), /priorityOrder/)
+  t.end()
+})
+
 t.test('what is not YAML, said twice or unknown is refused by name', (t) => {
   const refused = (text: string, message: RegExp): void =>
     void t.throws(() => parseVmcpConfig(text), { code: 'INVALID_CONFIG', message }, text)

@@ -141,7 +141,7 @@ for (const over of [false, true]) {
       headers: {},
       session,
     }
-    listings.fork('s1')
+    listings.fork({ kind: 'session', session, identity: '' })
     const reading = listings.get(client, { waitForFresh: true })
     await first
     session.over = over

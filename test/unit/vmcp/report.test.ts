@@ -209,7 +209,7 @@ t.test(
     stored['killed.json'] = '{"observedAt":"2040-01-01T00:00:00Z"}'
     let beat = 0
     await tick(1_000)
-    for (let minute = 0; minute < 5; minute += 0.5) {
+    for (let minute = 0; minute < 2; minute += 0.5) {
       stored['living.json'] = `{"observedAt":"1999-01-01T00:00:00Z","beat":${++beat}}`
       pass(30_000)
       await tick(30_000)
@@ -223,3 +223,19 @@ t.test(
     t.strictSame(Object.keys(stored), ['living.json'], 'and its own at the end')
   },
 )
+
+t.test('report: while the API server is away, living pods are not taken for dead', async (t) => {
+  const { reporter, stored, set, pass, tick } = make()
+  stored['living.json'] = '{"beat":1}'
+  await tick(1_000)
+  set([], 503)
+  for (let interval = 0; interval < 10; interval++) {
+    pass(30_000)
+    await tick(30_000)
+  }
+  set([])
+  await tick(30_000)
+  await tick(30_000)
+  t.ok('living.json' in stored)
+  await reporter.close()
+})

@@ -30,12 +30,12 @@ import { podSecurity, runtimeContainerSecurity } from '../../../children/securit
 import { deployment, replicasToApply } from '../../../children/workload.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { KubeObject, StringMap } from '../../../kube.ts'
-import type { PodNeeds } from '../../../runtime-config/needs.ts'
+import { PodNeeds } from '../../../runtime-config/needs.ts'
 import type { HookSettings } from '../../../settings.ts'
 import { toYaml } from '../../../children/yaml.ts'
 import { mergeFailure } from '../pod-template.ts'
 import { exposureChildren } from '../exposure.ts'
-import { type Serving, serving } from '../serving-tls.ts'
+import { addTlsFiles, type Serving, serving } from '../serving-tls.ts'
 import type { BuiltProxyConfig } from './config.ts'
 import type { ProxyContext } from './spec.ts'
 import { configDirectory, proxyContainer, proxyFile } from './paths.ts'
@@ -135,14 +135,11 @@ export function proxyChildren(
   const flags = flagsOf(front)
   const files = flags ? undefined : filesOf(front)
   if (files) needs.configFiles('proxy-config', configDirectory, options.configName)
-  needs.scratch('tmp', '/tmp')
-  needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
-  needs.literal('HOME', '/tmp')
-  needs.literal('XDG_CONFIG_HOME', '/tmp')
+  commonNeeds(needs)
   const target = flags ?? [`--config=${configDirectory}/${proxyFile}`]
-  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, options.owner]
+  const args = ['proxy', ...target, '--host=0.0.0.0', `--port=${port}`, '--', options.owner]
   const restart = hashOf({ files: files ?? {}, revision: needs.revisionHash ?? '' })
-  const generated = template(options, needs, args, restart, front.accountToken)
+  const generated = template(options, needs, { args, restart, accountToken: front.accountToken })
   const merged = mergePodTemplate(generated, options.podTemplateSpec, proxyContainer, selector)
   if (merged.violations) return { failure: mergeFailure(merged.violations) }
   const { deploymentOverrides, serviceOverrides } = options
@@ -183,6 +180,22 @@ function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   }
 }
 
+/** Environment and volumes that every proxy has. */
+function commonNeeds(needs: PodNeeds): void {
+  needs.scratch('tmp', '/tmp')
+  needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
+  needs.literal('HOME', '/tmp')
+  needs.literal('XDG_CONFIG_HOME', '/tmp')
+}
+
+/** The pod as far as the resource alone decides about it, for checks of a podTemplateSpec. */
+export function proxyTemplate(context: ProxyContext, options: ProxyChildrenOptions): PodTemplateSpec {
+  const needs = new PodNeeds()
+  commonNeeds(needs)
+  addTlsFiles(context, needs)
+  return template(options, needs, { args: [], restart: '', accountToken: false })
+}
+
 interface Meta {
   readonly name: string
   readonly namespace: string
@@ -198,12 +211,17 @@ function withOverrides(meta: Meta, overrides: MetadataOverrides | undefined) {
   }
 }
 
+interface ProxyPodInput {
+  readonly args: readonly string[]
+  /** Changes when the proxy must be started again. */
+  readonly restart: string
+  readonly accountToken: boolean
+}
+
 function template(
   options: ProxyChildrenOptions,
   needs: PodNeeds,
-  args: readonly string[],
-  restart: string,
-  accountToken: boolean,
+  { args, restart, accountToken }: ProxyPodInput,
 ): PodTemplateSpec {
   const { settings, deploymentOverrides: overrides } = options
   const own = new Set(needs.env.map((entry) => entry.name))

@@ -7,9 +7,11 @@
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
  * A report about another configuration than the present one is skipped, but what the status already knows about an
- * unchanged backend stays meanwhile, so that a new member does not blank the health of the others. With several pods
- * the worst word about a backend counts. A pod that was killed leaves its report behind: what is much older than the
- * newest report does not count. Reports are data of a pod: every member is checked.
+ * unchanged backend stays meanwhile, so that a new member does not blank the health of the others. Every report in the
+ * ConfigMap counts and the worst status of a backend wins, so that no pod can hide what another one reports. The times in
+ * reports come from clocks that differ, so they order nothing: a pod removes its own report when it ends, and the other
+ * pods remove the report of a pod that was killed (runtime/vmcp/status/report.ts). Reports are data of a pod: every member
+ * is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
@@ -31,16 +33,11 @@ export interface Reports {
   readonly problems: readonly string[]
 }
 
-/** Reports that a pod may miss before it is taken for dead. */
-const missedReports = 4
-/** Clocks of nodes differ; a pod with a short interval is not dead because of that. */
-const leastAgeMs = 60_000
-
-/** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml, `intervalMs` how often pods report. */
-export function readReports(report: KubeObject | undefined, checksum: string, intervalMs: number): Reports {
+/** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml. */
+export function readReports(report: KubeObject | undefined, checksum: string): Reports {
   const current = new Map<string, DiscoveredBackend>()
-  const maxAgeMs = Math.max(missedReports * intervalMs, leastAgeMs)
-  const reports = presentReports(report, checksum, maxAgeMs)
+  const all = podReports(report)
+  const reports = all.filter((one) => one['configChecksum'] === checksum)
   for (const item of reports.flatMap((one) => listOf(one['backends'])).filter(isFields)) {
     const backend = backendOf(item)
     if (!backend) continue
@@ -50,32 +47,16 @@ export function readReports(report: KubeObject | undefined, checksum: string, in
   return {
     current,
     fresh: reports.length > 0,
-    problems: problemsIn(presentReports(report, undefined, maxAgeMs)),
+    problems: problemsIn(all),
   }
 }
 
-/**
- * What pods say about the present configuration, by name of pod, without the pods that are gone. `checksum` undefined: about
- * whatever configuration.
- */
-export function presentReports(
-  report: KubeObject | undefined,
-  checksum: string | undefined,
-  maxAgeMs: number,
-): readonly Fields[] {
-  const reports = Object.entries(fieldsOf(report?.['data']))
+/** The reports of all pods, in the order of their names, about whatever configuration. */
+export function podReports(report: KubeObject | undefined): readonly Fields[] {
+  return Object.entries(fieldsOf(report?.['data']))
     .sort(([a], [b]) => byText(a, b))
     .flatMap(([key, text]) => (key.endsWith('.json') && typeof text === 'string' ? [parse(text)] : []))
     .filter((one) => one !== undefined)
-    .filter((one) => checksum === undefined || one['configChecksum'] === checksum)
-  const newest = Math.max(...reports.map(observedAt))
-  // One without a time is taken for the oldest: it counts only where no pod tells the time.
-  return reports.filter((one) => newest === -Infinity || newest - observedAt(one) <= maxAgeMs)
-}
-
-function observedAt({ observedAt: time }: Fields): number {
-  const ms = typeof time === 'string' && timeForm.test(time) ? Date.parse(time) : Number.NaN
-  return Number.isNaN(ms) ? -Infinity : ms
 }
 
 function parse(text: string): Fields | undefined {

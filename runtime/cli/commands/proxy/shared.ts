@@ -3,8 +3,11 @@ import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../../config/index.ts'
 import { networkFailureText, knownFailure } from '../../../net/index.ts'
+import { serverWords } from '../../../oauth/index.ts'
 import type { RootLog } from '../../../observe/index.ts'
 import { exitCode, printError } from '../../output.ts'
+import { forTerminal } from '../../plain-text.ts'
+import { stoppedExitCode } from '../../stop.ts'
 import { collect } from '../validate.ts'
 
 /** Adds the rows of the flag table; `only` keeps those it is true for. */
@@ -31,15 +34,17 @@ export function isUrl(target: string): boolean {
 }
 
 /** Reports a failed login; returns the exit code. */
-export function loginFailed(error: unknown, interrupted: boolean, log: RootLog): number {
+export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): number {
   log.flush()
-  if (interrupted) {
+  if (stop.aborted) {
     printError('Error: stopped during the login')
-    return exitCode.failed
+    return stoppedExitCode(stop)
   }
   printError(
     `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${networkError(error)}`,
   )
+  const words = serverWords(error)
+  if (words !== undefined) printError(`The authorization server says: ${forTerminal(words)}`)
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
 }

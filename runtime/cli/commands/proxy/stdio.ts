@@ -95,8 +95,8 @@ async function bridge(
     printError(`Error: ${unreachableText(url)}`)
     return exitCode.failed
   } catch (error) {
-    if (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED')
-      return loginFailed(error, stop.signal.aborted, log)
+    if (stop.signal.aborted || (error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'))
+      return loginFailed(error, stop.signal, log)
     throw error
   }
 }

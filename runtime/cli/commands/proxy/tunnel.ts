@@ -116,7 +116,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
     await proxy.ready
   } catch (error) {
     await proxy.close({ graceMs: 0 })
-    return loginFailed(error, stop.signal.aborted, log)
+    return loginFailed(error, stop.signal, log)
   }
   await stopped
   await proxy.close({ graceMs: 5_000 })

@@ -28,6 +28,7 @@ import {
   type LockKeeper,
   type ServingWorker,
   type StartOptions,
+  type StartParts,
   startVmcp,
   startWarnings,
   vmcpDefaults,
@@ -62,30 +63,39 @@ export interface ServedFile {
 /** Which problems of single backends are errors: all of them, or none, because such a backend is excluded. */
 export type BackendErrors = 'all' | 'none'
 
-/** Makes every check that serving makes before it starts. Throws INVALID_CONFIG with the problems of both files. */
+export interface CheckedConfig extends ReadConfig {
+  /** What it was checked against. */
+  readonly parts: StartParts
+}
+
+/**
+ * Makes every check that serving makes before it starts, and `more`. Throws INVALID_CONFIG with the problems of both
+ * files.
+ */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,
   backendErrors: BackendErrors,
-): Promise<ReadConfig> {
+  more: readonly (() => unknown)[] = [],
+): Promise<CheckedConfig> {
   const { read, authServerFile, env } = file
   const check = backendErrors === 'all' ? checkAll : checkStart
   const checks = new Checks()
   const loaded = await checks.run(read)
-  if (authServerFile === undefined) {
-    if (loaded) await checks.run(() => check(loaded.config, { env }, loaded.excluded))
-  } else {
+  let parts: StartParts = { env }
+  if (authServerFile !== undefined) {
     const limits = file.maxUpstreams === undefined ? {} : { maxUpstreams: file.maxUpstreams }
     await checks.run(() => checkAuthServer(authServerFile, env, limits))
     const authServer = factsOf(authServerFile, env)
-    if (loaded) {
-      const upstreamTokens = authServer ? providersOnly(authServer) : anyProvider
-      await checks.run(() => check(loaded.config, { env, upstreamTokens, authServer }, loaded.excluded))
-    }
+    parts = { env, authServer, upstreamTokens: authServer ? providersOnly(authServer) : anyProvider }
   }
-  if (loaded) await checks.run(() => checkToolLocks(loaded.config))
+  if (loaded) {
+    await checks.run(() => check(loaded.config, parts, loaded.excluded))
+    await checks.run(() => checkToolLocks(loaded.config))
+  }
+  for (const one of more) await checks.run(one)
   checks.throwIfAny()
   // Without a problem it was read.
-  return loaded ?? read()
+  return { ...(loaded ?? read()), parts }
 }
 
 /** Stands for a server whose file has errors: they are known, and others must not follow from them. */
@@ -125,7 +135,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const stopLog = logEvents(events, log)
   const told = { log, events, graceMs }
   if (isWorker) await serveWorker(options, read, told)
-  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read.config, told)
+  else if ((operational.workers ?? 1) > 1) await servePrimary(options, read, told)
   else
     await serveOne(options, read, told, async () => {
       await stopSignal(new AbortController())
@@ -207,10 +217,10 @@ function notStarted(error: unknown): never {
 /** Owns the processes that serve, with what they share; answers no request itself. */
 async function servePrimary(
   { host, port = vmcpDefaults.port, version }: ServeCommandOptions,
-  config: VmcpConfig,
+  { config, parts }: CheckedConfig,
   { log, graceMs }: Told,
 ): Promise<void> {
-  for (const warning of startWarnings(config)) log.warn(warning)
+  for (const warning of startWarnings(config, parts)) log.warn(warning)
   const stopped = stopSignal(new AbortController())
   const pages = new MergedPages()
   const count = config.operational.workers ?? 1

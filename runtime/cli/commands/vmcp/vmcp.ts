@@ -11,10 +11,11 @@ import {
   loadVmcpConfig,
   type ServeFlags,
   serveSettings,
+  shutdownGraceMs,
   type VmcpConfig,
   vmcpEnvironment,
 } from '../../../config/index.ts'
-import { startWarnings } from '../../../vmcp/index.ts'
+import { allWarnings } from '../../../vmcp/index.ts'
 import { refuseIdle } from '../../given.ts'
 import { addLogFlags, isDebugging } from '../../log.ts'
 import { print, printError } from '../../output.ts'
@@ -55,15 +56,19 @@ export function addVmcpCommand(program: Command): void {
     .description('Runs every check that serve makes before it starts.')
     .requiredOption('-c, --config <file>', 'configuration file')
     .action(async (options: { readonly config: string }) => {
-      const { config } = await readChecked(
+      const env = environment()
+      const flags = { host: '127.0.0.1', port: '0', allowedOrigins: [] }
+      const { config, parts, excluded } = await readChecked(
         {
           read: () => loadVmcpConfig(options.config),
           authServerFile: authServerFileBeside(options.config),
-          env: environment(),
+          env,
         },
         'all',
+        [() => shutdownGraceMs(env), () => serveSettings(flags, env)],
       )
-      for (const warning of startWarnings(config)) printError(`${options.config}: warning: ${warning}`)
+      for (const warning of allWarnings(config, parts, excluded))
+        printError(`${options.config}: warning: ${warning}`)
       describe(config)
     })
   vmcp

@@ -57,6 +57,8 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
+  /** True for a request that does no harm when it is carried out twice. */
+  readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
   /** Bounds the response to this very message. */
   readonly limit?: ResponseLimit | undefined
@@ -69,8 +71,8 @@ export interface SendOptions {
 export interface BackendChannel {
   /**
    * Sends a message. Resolves when its response has ended, or, where answers come by another way, when it was accepted.
-   * Rejects with BackendSessionLost when the backend does not know the session (nothing was executed then), and with
-   * BACKEND_* errors.
+   * Rejects with BackendSessionLost when the backend does not know the session and the message may be sent again in the
+   * next one, and with BACKEND_* errors.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /** Opens the stream for what the backend sends outside of requests. Resolves when it is open, or when there is none. */
@@ -116,7 +118,7 @@ export class ConnectionClosed extends GatehouseError {
   }
 }
 
-/** The backend does not know the session any more: the message was not executed, a new session may try it. */
+/** The backend does not know the session any more, and the message may be sent again in a new one. */
 export class BackendSessionLost extends GatehouseError {
   constructor() {
     super('BACKEND_SESSION_LOST')

@@ -3,7 +3,7 @@
  * messages and questions handed to the operation they belong to.
  *
  * Works over any Channel. A session that the backend has forgotten is opened again once, and the request that found
- * out is sent again, because it was not executed.
+ * out is sent again when it was not executed, or does no harm when it is carried out twice (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -36,8 +36,10 @@ import {
   splitterOf,
 } from '../connection.ts'
 import { Deadline } from '../transport/deadline.ts'
-import { Inbound } from './inbound.ts'
-import { readServerInfo } from '../server-info.ts'
+import { isCredentialError } from '../backend-errors.ts'
+import { type Assignment, Inbound } from './inbound.ts'
+import { readServerInfo, resumedServer } from '../server-info.ts'
+import { LatestSender } from './latest-sender.ts'
 import { RoundTrip } from './round-trip.ts'
 
 export interface SessionConnectionOptions {
@@ -45,7 +47,10 @@ export interface SessionConnectionOptions {
   /** A session to go on with instead of opening one: the latest that is known. */
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Told when the backend has opened a session. */
-  readonly onOpened?: ((session: BackendSession) => void) | undefined
+  readonly onOpened?: ((session: OpenedSession) => void) | undefined
+  /** Equal for senders whose credentials meet the same fate. */
+  readonly credentialOf: (sender: Sender) => string
+  readonly assigns: Assignment
   readonly events: ConnectionEvents
   /** Capabilities declared to the backend: those of the client behind the connection, raw JSON. */
   readonly capabilities: Buffer
@@ -58,21 +63,30 @@ export interface SessionConnectionOptions {
 const listenWaitMs = 250
 const never: AbortSignal = new AbortController().signal
 
+export type OpenedSession = Omit<BackendSession, 'binding'>
+
 interface Open {
   readonly channel: BackendChannel
   readonly inbound: Inbound
   readonly server: ServerInfo
 }
 
+interface Opening {
+  readonly credential: string
+  readonly open: Promise<Open>
+}
+
 export class SessionConnection implements BackendConnection {
   readonly #options: SessionConnectionOptions
-  #opening: Promise<Open> | undefined
+  #opening: Opening | undefined
   #open: Open | undefined
   #nextId = 1
   #busy = 0
   #level: string | undefined
   /** The last session that was tried or opened: whatever became of it, it is not gone on with once more. */
-  #spent: string | undefined
+  #triedSession: string | undefined
+  #hasFailed = false
+  readonly #latestSender = new LatestSender()
 
   constructor(options: SessionConnectionOptions) {
     this.#options = options
@@ -82,28 +96,48 @@ export class SessionConnection implements BackendConnection {
     return this.#busy
   }
 
+  /**
+   * True when the backend may still work for an earlier request: one was cancelled, timed out or broke, or a question is
+   * open. What the backend sends unasked can belong to that request, so no other caller may use the connection.
+   */
+  get isSpent(): boolean {
+    return this.#hasFailed || (this.#open?.inbound.hasOpenQuestions ?? false)
+  }
+
   /** Session id that the backend issued, once open. */
   get sessionId(): string | undefined {
     return this.#open?.channel.sessionId
   }
 
   async open(sender: Sender, signal: AbortSignal): Promise<ServerInfo> {
+    this.#latestSender.note(sender)
     return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
   }
 
-  #ensureOpen(sender: Sender, signal: AnySignal): Promise<Open> {
-    if (!this.#opening) {
-      const opening = this.#openNow(sender)
-      this.#opening = opening
-      void this.#note(opening)
+  /** Concurrent requests share one opening. One that fails for its opener's credential does not fail the others. */
+  async #ensureOpen(sender: Sender, signal: AnySignal): Promise<Open> {
+    const credential = this.#options.credentialOf(sender)
+    for (;;) {
+      const opening = this.#opening ?? this.#startOpening(sender, credential)
+      try {
+        return await abortable(opening.open, signal)
+      } catch (error) {
+        if (opening.credential === credential || signal.aborted || !isCredentialError(error)) throw error
+      }
     }
-    return abortable(this.#opening, signal)
+  }
+
+  #startOpening(sender: Sender, credential: string): Opening {
+    const opening: Opening = { credential, open: this.#openNow(sender) }
+    this.#opening = opening
+    void this.#note(opening)
+    return opening
   }
 
   /** Keeps what an opening led to, unless it was given up meanwhile. */
-  async #note(opening: Promise<Open>): Promise<void> {
+  async #note(opening: Opening): Promise<void> {
     try {
-      const open = await opening
+      const open = await opening.open
       if (this.#opening === opening) this.#open = open
     } catch {
       if (this.#opening === opening) this.#opening = undefined
@@ -113,18 +147,18 @@ export class SessionConnection implements BackendConnection {
   async #openNow(sender: Sender): Promise<Open> {
     const known = this.#options.resume?.()
     // Good for one attempt: when the backend has forgotten the session, the next opening is a fresh one.
-    const resume = known?.sessionId === this.#spent ? undefined : known
-    this.#spent = resume?.sessionId
-    const { channel, inbound } = this.#makeChannel(sender, resume)
+    const resume = known?.sessionId === this.#triedSession ? undefined : known
+    this.#triedSession = resume?.sessionId
+    const { channel, inbound } = this.#makeChannel(resume)
     const deadline = new Deadline(this.#options.openTimeoutMs, never)
     try {
       const server = resume
         ? resumedServer(resume)
         : await this.#handshake(channel, inbound, sender, deadline)
       // Some backends answer the stream's headers only with its first message; the opening must not hang on them.
-      await Promise.race([channel.listen(sender), pause(listenWaitMs, deadline)])
+      await Promise.race([channel.listen(this.#latestSender), pause(listenWaitMs, deadline)])
       const { sessionId } = channel
-      this.#spent = sessionId
+      this.#triedSession = sessionId
       if (!resume && sessionId !== undefined) {
         const { protocolVersion, capabilities } = server
         this.#options.onOpened?.({ sessionId, protocolVersion, logging: capabilities.logging })
@@ -138,13 +172,10 @@ export class SessionConnection implements BackendConnection {
     }
   }
 
-  #makeChannel(
-    sender: Sender,
-    resume: BackendSession | undefined,
-  ): { channel: BackendChannel; inbound: Inbound } {
+  #makeChannel(resume: BackendSession | undefined): { channel: BackendChannel; inbound: Inbound } {
     let channel: BackendChannel | undefined
-    const inbound = new Inbound(this.#options.events, (message) =>
-      this.#sendQuietly(channel, message, sender),
+    const inbound = new Inbound(this.#options.events, this.#options.assigns, (message) =>
+      this.#sendQuietly(channel, message, this.#latestSender),
     )
     channel = this.#options.makeChannel(
       {
@@ -205,6 +236,7 @@ export class SessionConnection implements BackendConnection {
   async request(request: Request): Promise<Outcome> {
     const deadline = new Deadline(request.timeoutMs, request.signal)
     this.#busy++
+    this.#latestSender.note(request.sender)
     try {
       for (let attempt = 0; ; attempt++) {
         const open = this.#open ?? (await this.#ensureOpen(request.sender, deadline))
@@ -218,6 +250,9 @@ export class SessionConnection implements BackendConnection {
           this.#lose(open)
         }
       }
+    } catch (error) {
+      this.#hasFailed = true
+      throw error
     } finally {
       this.#busy--
       deadline.end()
@@ -285,6 +320,7 @@ export class SessionConnection implements BackendConnection {
         requestId: id,
         // Without a request of somebody it is initialize or a log level, which are treated alike.
         method: request?.method ?? 'initialize',
+        repeatable: request?.repeatable,
         delivery: request?.delivery,
         limit: request?.limit,
         splitterFor: (event) => splitterOf(request?.relay, id, deadline, { replaces: event !== undefined }),
@@ -336,7 +372,7 @@ export class SessionConnection implements BackendConnection {
   async close(sender: Sender, { end }: { readonly end: boolean }): Promise<void> {
     const opening = this.#opening
     this.#forget()
-    const open = await opening?.catch(() => undefined)
+    const open = await opening?.open.catch(() => undefined)
     open?.inbound.failAll(new ConnectionClosed())
     await open?.channel.close(sender, { end })
   }
@@ -350,21 +386,4 @@ function refuseTask(result: Buffer): void {
   if (result.length > maxTaskBytes || !result.includes('"task"')) return
   const read = new JsonObject(result)
   if (read.raw('task') && !read.raw('content')) throw protocolError('a task was not asked for')
-}
-
-/** What is known of a server whose session is gone on with: enough to send requests. */
-function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
-  return {
-    protocolVersion,
-    capabilities: {
-      tools: true,
-      resources: true,
-      prompts: true,
-      completions: true,
-      logging,
-      subscribe: true,
-      listChanged: new Set(),
-    },
-    instructions: undefined,
-  }
 }

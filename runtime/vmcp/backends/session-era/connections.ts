@@ -1,29 +1,44 @@
 /**
  * The live connections to a session-era backend: one for each client session, one for each kind of client whose lists
  * are read, and pooled ones. Bounded in number; what is idle is closed.
+ *
+ * Where what the backend answers depends on the caller, every key contains the identity of the requester: a client session
+ * that changes credentials or passed-through headers gets another backend session, and so does each caller of the pool.
  */
+import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Log } from '../../../net/index.ts'
 import { noAbilities } from '../../client-codecs/client.ts'
-import type { Ask, AskReply, ClientSession } from '../../pipeline/operation.ts'
+import type { AskReply, ClientSession } from '../../pipeline/operation.ts'
 import { ConnectionClosed, type Sender } from './channel.ts'
-import type { BackendConnection, ConnectionEvents, ListKind } from '../connection.ts'
+import type { ConnectionEvents, ListKind } from '../connection.ts'
+import { credentialKey } from '../../pipeline/identity.ts'
 import { SessionConnection } from './connection.ts'
+import { unassigned } from './inbound.ts'
+import { Pool, type PooledConnection, type PoolUser } from './pool.ts'
 import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
 import { StreamableChannel } from './streamable-channel.ts'
 
+/** A client session, as far as one requester uses it. */
+export interface SessionScope {
+  readonly kind: 'session'
+  readonly session: ClientSession
+  /** Identity of the requester; '' where all requesters get the same from the backend. */
+  readonly identity: string
+}
+
 /** Whom a connection serves. */
 export type ConnectionScope =
-  | { readonly kind: 'session'; readonly session: ClientSession }
+  | SessionScope
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
 /** The client of a session, outside of calls. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
-export interface HeldConnection {
-  readonly connection: BackendConnection
+export interface HeldConnection extends PooledConnection {
+  readonly connection: SessionConnection
   readonly scope: ConnectionScope
   sender: Sender
   usedAt: number
@@ -31,8 +46,9 @@ export interface HeldConnection {
   revalidated: boolean
 }
 
-const maxPooled = 256
 const maxPerBackend = 4_096
+/** Connections of one client session: one for each identity that it uses. */
+const maxPerSession = 8
 /** Connections that serve no session: one for each kind of client. The one not used for longest makes space. */
 const maxShared = 256
 
@@ -44,6 +60,8 @@ export interface ConnectionsEvents {
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
   /** Who hears what the backend says and asks outside of calls. */
   listener(session: ClientSession): SessionListener
+  /** A message was dropped, or refused with an error, because it cannot be assigned to a single caller. */
+  unassigned(method: string): void
 }
 
 export interface ConnectionsOptions {
@@ -58,17 +76,13 @@ export interface ConnectionsOptions {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #held = new Map<string, HeldConnection>()
-  readonly #idle = new Map<string, HeldConnection[]>()
-  #pooled = 0
+  /** The connections of each client session, by its id. */
+  readonly #bySession = new Map<string, Set<HeldConnection>>()
+  readonly #pool = new Pool<HeldConnection>()
   #closed = false
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-  }
-
-  /** True when there is a pooled connection under a key, in use by one request at a time or not. */
-  hasPooled(key: string): boolean {
-    return this.#held.has(keyOf({ kind: 'pool', key })) || this.#idle.has(key)
   }
 
   /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */
@@ -83,11 +97,43 @@ export class Connections {
     }
     if (scope.kind !== 'session') this.#makeRoom()
     else if (scope.session.over) throw new ConnectionClosed()
+    else this.#makeRoomIn(scope.session)
     if (this.#held.size >= maxPerBackend)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many sessions' })
     const held = this.#connect(scope, capabilities, sender)
     this.#held.set(key, held)
+    if (scope.kind === 'session') this.#addTo(scope.session, held)
     return held
+  }
+
+  #addTo({ id }: ClientSession, held: HeldConnection): void {
+    const known = this.#bySession.get(id)
+    if (known) known.add(held)
+    else this.#bySession.set(id, new Set([held]))
+  }
+
+  #remove(held: HeldConnection): void {
+    const { scope } = held
+    const key = keyOf(scope)
+    if (this.#held.get(key) === held) this.#held.delete(key)
+    if (scope.kind !== 'session') return
+    const siblings = this.#bySession.get(scope.session.id)
+    siblings?.delete(held)
+    if (siblings?.size === 0) this.#bySession.delete(scope.session.id)
+  }
+
+  /** Closes the connection that a session has not used for longest when it has too many. Throws BACKEND_UNAVAILABLE. */
+  #makeRoomIn({ id }: ClientSession): void {
+    const own = this.#bySession.get(id)
+    if (!own || own.size < maxPerSession) return
+    let oldest: HeldConnection | undefined
+    for (const held of own) {
+      if (held.connection.busy === 0 && held.usedAt < (oldest?.usedAt ?? Number.POSITIVE_INFINITY))
+        oldest = held
+    }
+    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at a time' })
+    this.#remove(oldest)
+    void oldest.connection.close(oldest.sender, { end: true })
   }
 
   /**
@@ -116,24 +162,39 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  #connect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): HeldConnection {
+  /** `assigns`: whether a message that names no request can belong to the only request in flight. */
+  #connect(
+    scope: ConnectionScope,
+    capabilities: Buffer,
+    sender: Sender,
+    assigns: () => boolean = () => false,
+  ): HeldConnection {
     if (this.#closed) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the backend was removed' })
-    const { name, target, transport, timeoutMs } = this.#options.settings
+    const { name, target, transport, timeoutMs, perCaller } = this.#options.settings
+    const binding = scope.kind === 'session' ? this.#bindingOf(scope) : ''
     const connection = new SessionConnection({
       makeChannel: (events, resume) =>
         transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
       resume: () =>
-        scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name) : undefined,
+        scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name, binding) : undefined,
       onOpened: (opened) => {
-        if (scope.kind === 'session') scope.session.opened?.(name, opened)
+        if (scope.kind === 'session') scope.session.opened?.(name, { ...opened, binding })
       },
+      credentialOf: perCaller ? credentialKey : () => '',
+      assigns: scope.kind === 'session' ? 'newest' : assigns,
       events: this.#connectionEvents(scope),
       capabilities,
       info: this.#options.info,
       openTimeoutMs: timeoutMs,
       log: this.#options.log,
     })
-    return { connection, scope, sender, usedAt: this.#options.now(), revalidated: false }
+    return { connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
+  }
+
+  /** What a stored backend session belongs to: another address or another requester must not get it. */
+  #bindingOf({ identity }: SessionScope): string {
+    const { name, transport, target } = this.#options.settings
+    return hash('sha256', JSON.stringify([name, transport, target.url.href, identity]), 'base64url')
   }
 
   #connectionEvents(scope: ConnectionScope): ConnectionEvents {
@@ -151,74 +212,92 @@ export class Connections {
         if (scope.kind === 'listing') events.listChanged('tools', scope)
         else if (scope.kind === 'session') scope.session.lost?.(name)
       },
-      ask: (ask, signal) =>
-        scope.kind === 'session' ? events.listener(scope.session).ask(ask, signal) : askNobody(ask),
+      ask: (ask, signal) => {
+        if (scope.kind === 'session') return events.listener(scope.session).ask(ask, signal)
+        if (ask.method === 'roots/list') return noRoots
+        events.unassigned(ask.method)
+        return Promise.reject(unassigned())
+      },
+      unassigned: (method) => {
+        this.#pool.noteAside()
+        events.unassigned(method)
+      },
     }
   }
 
   /** A pooled connection for one request at a time; goes back with `giveBack`. */
-  take(key: string, capabilities: Buffer, sender: Sender): HeldConnection {
-    const idle = this.#idle.get(key)?.pop()
-    if (idle) return idle
-    if (this.#pooled >= maxPooled)
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
-    this.#pooled++
-    return this.#connect({ kind: 'pool', key }, capabilities, sender)
-  }
-
-  giveBack(key: string, held: HeldConnection): void {
-    held.usedAt = this.#options.now()
-    const idle = this.#idle.get(key)
-    if (idle) idle.push(held)
-    else this.#idle.set(key, [held])
-  }
-
-  /** The connection of a session, if there is one; forgotten on the way when `forget`. */
-  ofSession(
-    session: ClientSession,
-    { forget = false }: { readonly forget?: boolean } = {},
-  ): HeldConnection | undefined {
-    const key = keyOf({ kind: 'session', session })
-    const held = this.#held.get(key)
-    if (forget) this.#held.delete(key)
+  take(user: PoolUser, capabilities: Buffer, sender: Sender): HeldConnection {
+    const held = this.#pool.take(user, () => {
+      const made: HeldConnection = this.#connect(
+        { kind: 'pool', key: user.key },
+        capabilities,
+        sender,
+        () => {
+          return user.isIdentified || made.uses <= 1
+        },
+      )
+      return made
+    })
+    held.sender = sender
     return held
   }
 
+  giveBack(user: PoolUser, held: HeldConnection): void {
+    held.usedAt = this.#options.now()
+    this.#pool.giveBack(user, held)
+    if (this.#closed)
+      for (const left of this.#pool.dropAll()) void left.connection.close(left.sender, { end: true })
+  }
+
+  /** A request on a shared connection has ended. One that the backend may still work on takes the connection away. */
+  release(held: HeldConnection): void {
+    if (!held.connection.isSpent) return
+    this.#remove(held)
+    this.#pool.spend(held)
+  }
+
+  /** The connections of a session; forgotten on the way when `forget`. */
+  ofSession(
+    session: ClientSession,
+    { forget = false }: { readonly forget?: boolean } = {},
+  ): readonly HeldConnection[] {
+    const all = [...(this.#bySession.get(session.id) ?? [])]
+    if (forget) for (const held of all) this.#remove(held)
+    return all
+  }
+
   /**
-   * Closes what nobody used for `idleMs`, but connections of sessions, which live as long as their session. Before a
-   * connection goes on which changes of lists are announced, the lists are read once more: whoever still looks at them
-   * keeps it open.
+   * Closes what was not used for `idleMs`. The connection that a session used last lives as long as the session. Before a
+   * connection goes on which changes of lists are announced, the lists are read once more: a client that still looks at
+   * them keeps it open.
    */
   evict(idleMs: number): void {
     const before = this.#options.now() - idleMs
-    for (const [key, held] of this.#held) {
-      if (held.scope.kind === 'session' || held.usedAt > before || held.connection.busy > 0) continue
+    for (const held of this.#held.values()) {
+      if (held.usedAt > before || held.connection.busy > 0 || this.#isLatest(held)) continue
       if (held.scope.kind === 'listing' && !held.revalidated) {
         held.revalidated = true
         this.#options.events.listChanged('tools', held.scope)
         continue
       }
-      this.#held.delete(key)
+      this.#remove(held)
       void held.connection.close(held.sender, { end: true })
     }
-    for (const [key, list] of this.#idle) {
-      const [keep, drop] = partition(list, (held) => held.usedAt > before)
-      for (const held of drop) {
-        this.#pooled--
-        void held.connection.close(held.sender, { end: true })
-      }
-      if (keep.length === 0) this.#idle.delete(key)
-      else this.#idle.set(key, keep)
-    }
+    this.#pool.evict(before)
   }
 
-  /** Forgets every connection and answers them all. */
+  /** True for the connection that its session used last. */
+  #isLatest({ scope, usedAt }: HeldConnection): boolean {
+    if (scope.kind !== 'session') return false
+    for (const other of this.ofSession(scope.session)) if (other.usedAt > usedAt) return false
+    return true
+  }
+
+  /** Forgets every connection that is not lent out, and returns them all. */
   dropAll(): HeldConnection[] {
-    const idle = [...this.#idle.values()].flat()
-    const all = [...this.#held.values(), ...idle]
-    this.#pooled -= idle.length
+    const all = [...this.#held.values(), ...this.#pool.dropAll()]
     this.#held.clear()
-    this.#idle.clear()
+    this.#bySession.clear()
     return all
   }
 
@@ -228,15 +307,10 @@ export class Connections {
   }
 }
 
-function askNobody(ask: Ask): Promise<AskReply> {
-  if (ask.method === 'roots/list') return Promise.resolve({ result: Buffer.from('{"roots":[]}') })
-  return Promise.reject(new GatehouseError('METHOD_NOT_FOUND', { detail: 'nobody can be asked now' }))
-}
-
-function partition<T>(list: readonly T[], keep: (item: T) => boolean): [T[], T[]] {
-  return [list.filter(keep), list.filter((item) => !keep(item))]
-}
+const noRoots: Promise<AskReply> = Promise.resolve({ result: Buffer.from('{"roots":[]}') })
 
 function keyOf(scope: ConnectionScope): string {
-  return scope.kind === 'session' ? `session ${scope.session.id}` : `${scope.kind} ${scope.key}`
+  return scope.kind === 'session'
+    ? `session ${scope.session.id} ${scope.identity}`
+    : `${scope.kind} ${scope.key}`
 }

@@ -1,8 +1,11 @@
 /**
  * What comes from a session-era backend: finds the request that a message belongs to and hands it on.
  *
- * Answers are found by id, progress by its token. Questions and log messages that arrive beside any answer stream
- * belong to the newest request in flight, if there is one, otherwise to the connection's owner.
+ * Responses are found by id, progress by its token. Questions and log messages belong to the request on whose response
+ * stream they arrive, while that request waits. One that names no request (GET stream, HTTP+SSE, a stream whose request is
+ * over) belongs to the newest request in flight where the connection serves one client session, and otherwise to that
+ * session. Where it serves several callers, the message is delivered only when a single caller can be meant. Otherwise a
+ * log message is dropped and reported, and a question is answered with an error.
  */
 import { GatehouseError, own } from '../../../../schemas/index.ts'
 import {
@@ -42,15 +45,29 @@ export interface Pending {
   reject(error: Error): void
 }
 
+/**
+ * Which request in flight a message that names none belongs to: the newest one, as all are of one client, or the only one
+ * when the function returns true.
+ */
+export type Assignment = 'newest' | (() => boolean)
+
 export class Inbound {
   readonly #events: ConnectionEvents
+  readonly #assigns: Assignment
   readonly #reply: (message: Buffer) => void
   readonly #pending = new InFlight<Pending>()
   readonly #questions = new Map<string, ServerRequest>()
+  #hasAbandoned = false
 
-  constructor(events: ConnectionEvents, reply: (message: Buffer) => void) {
+  constructor(events: ConnectionEvents, assigns: Assignment, reply: (message: Buffer) => void) {
     this.#events = events
+    this.#assigns = assigns
     this.#reply = reply
+  }
+
+  /** True when the backend may still wait for the answer to a question. */
+  get hasOpenQuestions(): boolean {
+    return this.#hasAbandoned || this.#questions.size > 0
   }
 
   /** The result is what `forget` takes. */
@@ -62,7 +79,9 @@ export class Inbound {
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.#pending.remove(expected)) return false
     for (const question of this.#questions.values()) {
-      if (question.pending === expected.value) question.cancel.abort(requestOver)
+      if (question.pending !== expected.value) continue
+      this.#hasAbandoned = true
+      question.cancel.abort(requestOver)
     }
     return true
   }
@@ -98,8 +117,17 @@ export class Inbound {
     return on?.id === id ? on : this.#pending.find((pending) => pending.id === id)
   }
 
-  #newest(): Pending | undefined {
-    return this.#pending.find(({ relay }) => relay !== undefined)
+  /** The request that a message belongs to; undefined when it belongs to none, or may belong to several. */
+  #requestOf(on: Pending | undefined): Pending | undefined {
+    if (on) return this.#pending.find((pending) => pending === on)
+    if (this.#assigns === 'newest') return this.#pending.find(hasRelay)
+    const [only, another] = this.#pending.values().filter(hasRelay)
+    return only && !another && this.#assigns() ? only : undefined
+  }
+
+  /** True when requests of clients are in flight, but none of them is sure to be meant. */
+  get #isAmbiguous(): boolean {
+    return this.#assigns !== 'newest' && this.#pending.find(hasRelay) !== undefined
   }
 
   #question(message: Message, on: Pending | undefined): void {
@@ -127,7 +155,11 @@ export class Inbound {
       )
       return
     }
-    void this.#ask(id, message, on ?? this.#newest())
+    const pending = this.#requestOf(on)
+    if (!pending && this.#isAmbiguous) {
+      this.#events.unassigned(message.method)
+      this.#reply(errorMessage(id, unassigned()))
+    } else void this.#ask(id, message, pending)
   }
 
   async #ask(id: string, message: Message, pending: Pending | undefined): Promise<void> {
@@ -153,7 +185,7 @@ export class Inbound {
     const kind = own(listChangedMethods, method)
     if (kind) this.#events.listChanged(kind)
     else if (method === 'notifications/progress') this.#progress(params, on)
-    else if (method === 'notifications/message') this.#log(params, on ?? this.#newest())
+    else if (method === 'notifications/message') this.#log(params, this.#requestOf(on))
     else if (method === updatedMethod) {
       if (params) this.#events.resourceUpdated(params)
     } else if (method === 'notifications/cancelled') this.#cancelled(params)
@@ -172,13 +204,31 @@ export class Inbound {
   #log(params: Buffer | undefined, pending: Pending | undefined): void {
     if (!params) return
     if (pending?.relay) pending.relay.log(params)
+    else if (this.#isAmbiguous) this.#dropLog()
     else this.#events.notification('notifications/message', params)
+  }
+
+  /** A log message that no request in flight asked for is no loss, and not reported. */
+  #dropLog(): void {
+    if (this.#pending.find(({ relay }) => relay?.logLevel !== undefined))
+      this.#events.unassigned('notifications/message')
   }
 
   #cancelled(params: Buffer | undefined): void {
     const id = params ? new JsonObject(params).raw('requestId')?.toString() : undefined
     if (id !== undefined) this.#questions.get(id)?.cancel.abort(questionWithdrawn)
   }
+}
+
+function hasRelay({ relay }: Pending): boolean {
+  return relay !== undefined
+}
+
+/** The answer to a question that names no request and may belong to several callers, or to none. */
+export function unassigned(): GatehouseError {
+  return new GatehouseError('METHOD_NOT_FOUND', {
+    detail: 'the request cannot be assigned to a single client',
+  })
 }
 
 const requestOver = new Error('the request is over')

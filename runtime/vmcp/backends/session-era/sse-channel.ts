@@ -7,7 +7,7 @@
  */
 import { reasonOf } from '../../../net/index.ts'
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { headerName, isSessionLost, protocolError, type SseEvent } from '../../../mcp/index.ts'
+import { headerName, mayResend, protocolError, sessionRefusal, type SseEvent } from '../../../mcp/index.ts'
 import {
   type BackendChannel,
   type ChannelEvents,
@@ -18,7 +18,7 @@ import {
   BackendSessionLost,
 } from './channel.ts'
 import { receiveEvent } from '../transport/read-message.ts'
-import { sendToBackend } from '../transport/send.ts'
+import { isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const maxEndpointBytes = 64 * 1024
@@ -55,15 +55,10 @@ export class SseChannel implements BackendChannel {
       // Responses come on the stream.
       discardsBody: true,
     })
-    if (
-      isSessionLost(
-        response.status,
-        { challenged: response.headers['www-authenticate'] !== undefined },
-        response.body,
-      )
-    ) {
+    const { status, headers, body } = response
+    const refusal = sessionRefusal(status, { headers, requestId: options.requestId }, body)
+    if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
       throw new BackendSessionLost()
-    }
     const failure = errorOf(response)
     if (failure) throw failure
   }

@@ -9,11 +9,13 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
   headerName,
-  isSessionLost,
   JsonObject,
   lastEventIdHeader,
+  mayResend,
   type Message,
   protocolError,
+  type SessionRefusal,
+  sessionRefusal,
   type SseEvent,
   rpcCode,
 } from '../../../mcp/index.ts'
@@ -79,7 +81,10 @@ export class StreamableChannel implements BackendChannel {
     const sentSession = this.#sessionId
     try {
       const response = await this.#post(message, options, sending)
-      if (sentSession !== undefined && hasLostSession(response)) throw new BackendSessionLost()
+      const refusal = sentSession === undefined ? 'alive' : refusalIn(response, options.requestId)
+      if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
+        throw new BackendSessionLost()
+      if (refusal === 'answered') this.#events.onLost(new BackendSessionLost())
       this.#noteSession(response.headers)
       if (response.stream) {
         if (sending.awaitsResponse) await this.#resume(options, sending)
@@ -178,7 +183,7 @@ export class StreamableChannel implements BackendChannel {
       if (this.#sessionId !== undefined && hasLostSession(response)) {
         this.#events.onLost(new BackendSessionLost())
         // Whether the request was carried out before the session was lost, nobody knows.
-        throw isRepeatable(options.method)
+        throw isRepeatable(options.method) || options.repeatable === true
           ? new BackendSessionLost()
           : protocolError('the session ended before the response')
       }
@@ -286,13 +291,18 @@ export class StreamableChannel implements BackendChannel {
   }
 }
 
-/** True for a refusal of the session that the request named. */
-function hasLostSession({ status, headers, stream, body }: BackendResponse): boolean {
-  return (
-    !stream &&
-    status >= 400 &&
-    isSessionLost(status, { challenged: headers['www-authenticate'] !== undefined }, body)
-  )
+/** What a response says about the session that the request named. */
+function refusalIn(
+  { status, headers, stream, body }: BackendResponse,
+  requestId: string | undefined,
+): SessionRefusal {
+  if (stream || status < 400) return 'alive'
+  return sessionRefusal(status, { headers, requestId }, body)
+}
+
+/** The same, of a response to a GET. */
+function hasLostSession(response: BackendResponse): boolean {
+  return refusalIn(response, undefined) === 'lost'
 }
 
 function noteEventId({ id }: SseEvent, position: StreamPosition): void {

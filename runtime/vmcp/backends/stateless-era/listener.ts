@@ -42,6 +42,8 @@ export class StatelessListener {
   readonly #uris = new Set<string>()
   #kinds: ReadonlySet<ListKind> = new Set()
   #current: AbortController | undefined
+  /** The sender of the latest request: its token is the freshest. */
+  #sender: Sender | undefined
   #nextId = 1
   #closed = false
 
@@ -55,8 +57,14 @@ export class StatelessListener {
     void this.#reopen(sender)
   }
 
+  /** The next stream is opened in the name of this sender, which has the same identity. */
+  renew(sender: Sender): void {
+    this.#sender = sender
+  }
+
   /** Resolves when the backend has acknowledged, or could not be asked. */
   addResource(uri: string, sender: Sender): Promise<void> {
+    this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
     this.#uris.add(uri)
     return this.#reopen(sender)
@@ -72,6 +80,7 @@ export class StatelessListener {
   }
 
   #reopen(sender: Sender): Promise<void> {
+    this.renew(sender)
     const before = this.#current
     if (this.#closed) return Promise.resolve()
     if (this.#uris.size === 0 && this.#kinds.size === 0) {
@@ -98,7 +107,7 @@ export class StatelessListener {
     while (!signal.aborted) {
       const wishes: StreamWishes = {}
       try {
-        const streamed = await this.#listen(sender, signal, {
+        const streamed = await this.#listen(this.#sender ?? sender, signal, {
           onStream: () => pace.opened(),
           onRetry: (retryMs) => {
             wishes.retryMs = retryMs

@@ -5,11 +5,14 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { resultOutcome, type ClientSession, type Outcome } from '../../pipeline/operation.ts'
 import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { SessionScope } from '../session-era/connections.ts'
 import type { ListKind, Request, ServerInfo } from '../connection.ts'
 import { StatelessConnection } from './connection.ts'
 import { type ListenerEvents, StatelessListener } from './listener.ts'
 
 const maxListeners = 4_096
+/** Of one session: one for each identity that it uses. */
+const maxPerSession = 8
 
 export interface StatelessSideOptions {
   readonly target: ChannelTarget
@@ -29,8 +32,9 @@ interface ListWatch {
 export class StatelessSide {
   readonly connection: StatelessConnection
   readonly #options: StatelessSideOptions
-  /** Streams of sessions with subscriptions, and streams on which changed lists are announced. */
-  readonly #listeners = new Map<string, StatelessListener>()
+  /** Streams of sessions with subscriptions: by session id, then by identity of the requester. */
+  readonly #listeners = new Map<string, Map<string, StatelessListener>>()
+  /** Streams on which changed lists are announced. */
   readonly #lists = new Map<string, ListWatch>()
 
   constructor(options: StatelessSideOptions) {
@@ -39,11 +43,11 @@ export class StatelessSide {
   }
 
   /** `resources/subscribe` and `resources/unsubscribe` of a session, which the stateless era does not know. */
-  async subscription(session: ClientSession, request: Request, events: ListenerEvents): Promise<Outcome> {
+  async subscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
     const uri = request.params.text('uri')
     if (uri === undefined)
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: uri must be a string' })
-    const listener = this.#listener(`session ${session.id}`, request.capabilities, events)
+    const listener = this.#listener(scope, request.capabilities, events)
     if (request.method === 'resources/subscribe') await listener.addResource(uri, request.sender)
     else await listener.removeResource(uri, request.sender)
     return resultOutcome({})
@@ -62,6 +66,7 @@ export class StatelessSide {
     if (known) {
       known.usedAt = usedAt
       known.revalidated = false
+      known.listener.renew(sender)
       return
     }
     if (server.capabilities.listChanged.size === 0 || this.#lists.size >= maxListeners) return
@@ -89,25 +94,29 @@ export class StatelessSide {
     }
   }
 
-  #listener(name: string, capabilities: Buffer, events: ListenerEvents): StatelessListener {
-    const known = this.#listeners.get(name)
+  #listener(
+    { session, identity }: SessionScope,
+    capabilities: Buffer,
+    events: ListenerEvents,
+  ): StatelessListener {
+    const own = this.#listeners.get(session.id) ?? new Map<string, StatelessListener>()
+    const known = own.get(identity)
     if (known) return known
-    if (this.#listeners.size >= maxListeners)
+    if (this.#listeners.size >= maxListeners || own.size >= maxPerSession)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many subscriptions' })
     const { target, info } = this.#options
     const listener = new StatelessListener({ target, info, capabilities, events })
-    this.#listeners.set(name, listener)
+    this.#listeners.set(session.id, own.set(identity, listener))
     return listener
   }
 
-  endSession(session: ClientSession): void {
-    const name = `session ${session.id}`
-    this.#listeners.get(name)?.close()
-    this.#listeners.delete(name)
+  endSession({ id }: ClientSession): void {
+    for (const listener of this.#listeners.get(id)?.values() ?? []) listener.close()
+    this.#listeners.delete(id)
   }
 
   close(): void {
-    for (const listener of this.#listeners.values()) listener.close()
+    for (const own of this.#listeners.values()) for (const listener of own.values()) listener.close()
     for (const { listener } of this.#lists.values()) listener.close()
     this.#listeners.clear()
     this.#lists.clear()

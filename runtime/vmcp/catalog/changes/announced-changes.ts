@@ -4,7 +4,7 @@
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
-import type { ConnectionScope } from '../../backends/session-era/connections.ts'
+import type { ConnectionScope, SessionScope } from '../../backends/session-era/connections.ts'
 import type { Clock } from '../../clock.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
 
@@ -17,8 +17,8 @@ interface ChangingLists {
   /** Marks the lists of one kind of client, or all lists, out of date. */
   expire(key?: string): void
   /** Gives a session lists of its own. */
-  fork(sessionId: string): void
-  isForked(scope: Extract<ConnectionScope, { kind: 'session' }>): boolean
+  fork(scope: SessionScope): void
+  hasFork(scope: SessionScope): boolean
 }
 
 export interface AnnouncedChangesOptions {
@@ -49,9 +49,9 @@ export class AnnouncedChanges {
    */
   take(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
     // A change that is announced to a session may be one of its own lists.
-    if (scope.kind === 'session' && (isGap ? this.#lists.isForked(scope) : this.#backend.era === 'session'))
-      this.#pacer.announce(`session ${scope.session.id}`, () => {
-        this.#lists.fork(scope.session.id)
+    if (scope.kind === 'session' && (isGap ? this.#lists.hasFork(scope) : this.#backend.era === 'session'))
+      this.#pacer.announce(`${sessionPrefix(scope.session.id)}${scope.identity}`, () => {
+        this.#lists.fork(scope)
         onApplied()
       })
     if (scope.kind !== 'listing' && isGap) return
@@ -75,16 +75,21 @@ export class AnnouncedChanges {
    * least `minPauseMs` apart.
    */
   flush(sessionId: string | undefined, minPauseMs = 0): void {
-    if (sessionId !== undefined) this.#pacer.flush(`session ${sessionId}`, minPauseMs)
+    if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)
     this.#pacer.flush(shared, minPauseMs)
   }
 
   /** Drops changes that wait for a session that has ended. */
   forget(sessionId: string): void {
-    this.#pacer.forget(`session ${sessionId}`)
+    this.#pacer.forgetAll(sessionPrefix(sessionId))
   }
 
   close(): void {
     this.#pacer.close()
   }
+}
+
+/** Start of the keys of a session; a session has one key for each identity that uses it. */
+function sessionPrefix(sessionId: string): string {
+  return `session ${sessionId} `
 }

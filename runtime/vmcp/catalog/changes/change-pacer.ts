@@ -74,6 +74,16 @@ export class ChangePacer {
     this.#apply(key, state, pending)
   }
 
+  /** Applies the changes that wait under keys with this prefix. */
+  flushAll(prefix: string, minPauseMs = 0): void {
+    for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.flush(key, minPauseMs)
+  }
+
+  /** Drops the keys with this prefix, with the changes that wait. */
+  forgetAll(prefix: string): void {
+    for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.forget(key)
+  }
+
   #use(key: string): KeyState {
     const known = this.#keys.get(key)
     this.#keys.delete(key)

@@ -1,4 +1,5 @@
 /** What is cached of the lists of a backend for one kind of client. */
+import { isCredentialError } from '../../backends/backend-errors.ts'
 import type { Listing } from '../listing.ts'
 
 export interface CachedListing {
@@ -10,6 +11,8 @@ export interface CachedListing {
   /** Time after which it is read again; 0: now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
+  /** Credential of the last read: its failure does not count for another one. */
+  credential: string
   /** The backend changed while it was being read: the result is old already. */
   outdated: boolean
   retries: number
@@ -23,8 +26,14 @@ export function emptyCachedListing(): CachedListing {
     staleSince: undefined,
     freshUntil: 0,
     reading: undefined,
+    credential: '',
     outdated: false,
     retries: 0,
     cancelRetry: undefined,
   }
+}
+
+/** True when the last read failed because of the credential of another client. */
+export function failedForAnother({ failure, credential }: CachedListing, own: string): boolean {
+  return credential !== own && isCredentialError(failure)
 }

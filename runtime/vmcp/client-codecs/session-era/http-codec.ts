@@ -40,7 +40,7 @@ export class SessionEdge {
     }
     const found = this.#find(exchange, caller, message.id)
     const session = found instanceof Promise ? await found : found
-    session.headers = this.#passed(exchange)
+    session.usedBy(caller, this.#passed(exchange))
     const reply = new Reply(req, res, { lasting: () => session.openStream() })
     const pending = protocol.receive(session, message, params, reply)
     if (pending) await pending
@@ -77,7 +77,7 @@ export class SessionEdge {
       throw new GatehouseError('NOT_ACCEPTABLE', { detail })
     }
     const session = await this.#find(exchange, caller, undefined)
-    session.headers = this.#passed(exchange)
+    session.usedBy(caller, this.#passed(exchange))
     beginEventStream(exchange.res, { [headerName.sessionId]: session.id })
     holdStream(exchange)
     session.addStream(exchange.res, { lastEventId: exchange.header('lastEventId') })
@@ -86,7 +86,7 @@ export class SessionEdge {
   /** DELETE: the client needs the session no more. */
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const session = await this.#find(exchange, caller, undefined)
-    session.headers = this.#passed(exchange)
+    session.usedBy(caller, this.#passed(exchange))
     await this.#options.protocol.sessions.end(session.id, caller)
     exchange.res.writeHead(200, { 'content-length': 0 }).end()
   }

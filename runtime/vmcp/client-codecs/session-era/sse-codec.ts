@@ -95,7 +95,7 @@ export class OldSseEdge {
       answerOutsideSession(message, response)
       return
     }
-    session.headers = headers
+    session.usedBy(caller, headers)
     accept(exchange)
     try {
       await protocol.receive(session, message, params, response)

@@ -9,7 +9,7 @@ import { isList, isObject, parseJson } from '../../../expr/template/index.ts'
 import { type SharedBytes, textOf } from './bytes.ts'
 import type { WorkflowProgram } from './program.ts'
 import { readToolResult } from './tool-result.ts'
-import { once } from '../../pipeline/once.ts'
+import { once } from '../../once.ts'
 
 export interface IterationState {
   readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled'

@@ -23,6 +23,7 @@ function setup() {
       consent: true,
       accessTokenMs: authServerDefaults.accessTokenMs,
       refreshTokenMs: authServerDefaults.refreshTokenMs,
+      refreshGraceMs: 60_000,
       authCodeMs: authServerDefaults.authCodeMs,
       grantMs: authServerDefaults.grantMs,
       upstreams: [],

@@ -9,13 +9,16 @@ import { runProxy } from '../../../../runtime/proxy/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
 import { startVmcp } from '../../../../runtime/vmcp/index.ts'
 import {
+  listenFor,
   login,
   redeem,
+  redirectUri,
   refresh,
   refusal,
   registerClient,
   type Rig,
   startAuthServer,
+  tokenRequest,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
 import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
@@ -118,6 +121,67 @@ t.test(
     t.ok(await known(h3))
   },
 )
+
+t.test(
+  'server: while replicas get a new secret one after the other, each can use what the others make',
+  async (t) => {
+    let hmacSecrets: readonly Uint8Array[] = [h1]
+    const rig = await startAuthServer(t, {
+      config: { secrets: () => ({ signingKeys: [], hmacSecrets }) },
+      reseal: { everyMs: 0, afterMs: 120_000 },
+    })
+    const registered = await registerClient(rig)
+    const done = await login(rig, { client_id: registered })
+    const first = await tokensOf(await redeem(rig, done))
+
+    hmacSecrets = [h3, h1]
+    const replica = await rig.replica()
+    const updated = await listenFor(t, replica)
+    const second = await tokensOf(await refresh(updated, registered, first.refresh_token))
+    t.ok((await refresh(rig, registered, second.refresh_token)).ok, 'refreshed there, then here')
+    const registeredThere = await registerClient(updated)
+    t.match((await login(rig, { client_id: registeredThere })).code, /^gh_ac_/, 'registered there')
+    const { code, verifier } = await login(rig, { client_id: registered })
+    const parameters = {
+      grant_type: 'authorization_code',
+      code,
+      code_verifier: verifier,
+      client_id: registered,
+    }
+    t.ok((await tokenRequest(updated, { ...parameters, redirect_uri: redirectUri })).ok, 'a code made here')
+
+    t.comment('two minutes later the new secret is in use, and a replica that starts then uses it at once')
+    replica.pass(120_000)
+    await replica.server.reload()
+    const late = await listenFor(t, await rig.replica())
+    for (const address of [updated, late]) {
+      const clientId = await registerClient(address)
+      const state = makeState(rig.store, () => [h3], { mayReseal: () => false })
+      t.ok(await state.clients.get(clientId))
+    }
+  },
+)
+
+t.test('server: a new secret that was second first', async (t) => {
+  let hmacSecrets: readonly Uint8Array[] = [h1]
+  const rig = await startAuthServer(t, {
+    config: { secrets: () => ({ signingKeys: [], hmacSecrets }) },
+    reseal: { everyMs: 0, afterMs: 120_000 },
+  })
+  const sealedBy = async (clientId: string, secret: Uint8Array): Promise<boolean> =>
+    (await makeState(rig.store, () => [secret], { mayReseal: () => false }).clients.get(clientId)) !==
+    undefined
+  hmacSecrets = [h1, h3]
+  const added = await rig.replica()
+  t.ok(await sealedBy(await registerClient(await listenFor(t, added)), h1))
+  hmacSecrets = [h3, h1]
+  await added.server.reload()
+  const between = await registerClient(await listenFor(t, added))
+  t.ok(await sealedBy(between, h1), 'others may not have it as the current one yet')
+  t.equal(added.server.secretUses(), undefined, 'nothing says yet that a secret can be dropped')
+  added.pass(120_000)
+  t.ok(await sealedBy(await registerClient(await listenFor(t, added)), h3))
+})
 
 t.test('server: nothing is lost by disuse but refresh tokens, which are counted until then', async (t) => {
   const { rig, registered, rotate } = await startRotating(t)

@@ -161,6 +161,7 @@ t.test(
       { code: 'AUTH_UNAVAILABLE' },
       'our own error is no reason to sign in again',
     )
+    self.rig.pass(11_000)
     self.response = () => 'cut'
     await t.rejects(self.rig.server.upstreamTokens.get(self.caller), { code: 'AUTH_UNAVAILABLE' })
     self.response = (n) => responseOf(n)

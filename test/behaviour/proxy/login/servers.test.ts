@@ -187,3 +187,175 @@ await t.test('registration: one that the server has lost is made again', async (
   await second.proxy.ready
   t.equal((await second.call()).status, 200)
 })
+
+/** How authorization servers refuse a client that they do not know, beside the page with status 400. */
+const refusals: readonly {
+  readonly name: string
+  readonly refuse: (res: ServerResponse, redirect: URL) => void
+}[] = [
+  {
+    name: '422 JSON',
+    refuse: (res) => void res.writeHead(422, { 'content-type': 'application/json' }).end('{}'),
+  },
+  { name: '410', refuse: (res) => void res.writeHead(410).end('gone') },
+  { name: '500', refuse: (res) => void res.writeHead(500).end('oops') },
+  {
+    name: 'a redirect to its own error page',
+    refuse: (res) => void res.writeHead(302, { location: '/error?error=invalid_client' }).end(),
+  },
+  {
+    name: 'a redirect with invalid_redirect_uri',
+    refuse(res, redirect) {
+      redirect.searchParams.set('error', 'invalid_redirect_uri')
+      res.writeHead(302, { location: redirect.href }).end()
+    },
+  },
+  {
+    name: 'a redirect with invalid_request',
+    refuse(res, redirect) {
+      redirect.searchParams.set('error', 'invalid_request')
+      res.writeHead(302, { location: redirect.href }).end()
+    },
+  },
+]
+
+/** Answers authorization requests of the clients in the set with a refusal. */
+function refusing(
+  clients: ReadonlySet<string>,
+  refuse: (res: ServerResponse, redirect: URL) => void,
+): (req: IncomingMessage, res: ServerResponse) => boolean {
+  return (req, res) => {
+    const { pathname, searchParams } = new URL(req.url ?? '', 'http://x')
+    if (pathname !== '/auth' || !clients.has(searchParams.get('client_id') ?? '')) return false
+    const redirect = new URL(searchParams.get('redirect_uri') ?? '')
+    redirect.searchParams.set('state', searchParams.get('state') ?? '')
+    redirect.searchParams.set('iss', `http://${req.headers.host}`)
+    refuse(res, redirect)
+    return true
+  }
+}
+
+for (const { name, refuse } of refusals) {
+  await t.test(`metadata document: ${name} is a refusal`, async (t) => {
+    const world = await startChanged(t, announcesDocuments, refusing(new Set([documentUrl]), refuse))
+    const run = await startLogin(
+      world,
+      { remoteAuth: true, remoteAuthIssuer: world.idp.issuer },
+      { GATEHOUSE_CLIENT_METADATA_URL: documentUrl },
+    )
+    t.teardown(() => run.proxy.close({ graceMs: 0 }))
+    t.not(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
+    await run.browse()
+    await run.proxy.ready
+    t.equal((await run.call()).status, 200)
+  })
+
+  await t.test(`registration: ${name} for a stored one leads to another`, async (t) => {
+    const lost = new Set<string>()
+    const world = await startChanged(t, (metadata) => metadata, refusing(lost, refuse))
+    const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')) }
+    // The redirect URI is part of the registration's name.
+    const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18668' }
+    const first = await startLogin(world, input, env)
+    lost.add(new URL(await first.loginUrl()).searchParams.get('client_id') ?? '')
+    await first.proxy.close({ graceMs: 0 })
+    const second = await startLogin(world, input, env)
+    t.teardown(() => second.proxy.close({ graceMs: 0 }))
+    t.notOk(lost.has(new URL(await second.loginUrl()).searchParams.get('client_id') ?? ''))
+    await second.browse()
+    await second.proxy.ready
+    t.equal((await second.call()).status, 200)
+  })
+}
+
+for (const status of [401, 403]) {
+  await t.test(`metadata document: a bare ${status} of the token endpoint is a refusal`, async (t) => {
+    let codes = 0
+    const world = await startChanged(t, announcesDocuments, (req, res) => {
+      const { pathname, searchParams } = new URL(req.url ?? '', 'http://x')
+      if (pathname === '/auth' && searchParams.get('client_id') === documentUrl) {
+        const back = new URL(searchParams.get('redirect_uri') ?? '')
+        back.search = new URLSearchParams({
+          code: 'of-the-document',
+          state: searchParams.get('state') ?? '',
+          iss: `http://${req.headers.host}`,
+        }).toString()
+        res.writeHead(303, { location: back.href }).end()
+        return true
+      }
+      if (pathname !== '/token' || ++codes > 1) return false
+      res.writeHead(status, { 'content-type': 'text/html' }).end('no')
+      return true
+    })
+    const run = await startLogin(
+      world,
+      { remoteAuth: true, remoteAuthIssuer: world.idp.issuer },
+      { GATEHOUSE_CLIENT_METADATA_URL: documentUrl },
+    )
+    t.teardown(() => run.proxy.close({ graceMs: 0 }))
+    t.equal(new URL(await run.loginUrl()).searchParams.get('client_id'), documentUrl)
+    await run.browse()
+    t.not(new URL(await run.loginUrl(2)).searchParams.get('client_id'), documentUrl)
+    await run.browse(2)
+    await run.proxy.ready
+    t.equal((await run.call()).status, 200)
+  })
+}
+
+for (const what of ['a metadata document', 'a stored registration'] as const) {
+  await t.test(`a login with ${what} that nobody completes: the next one registers`, async (t) => {
+    const refused = new Set([documentUrl])
+    // An error page with status 200 cannot be told from a login page.
+    const page = refusing(refused, (res) => void res.end('<h1>Unknown client</h1>'))
+    const world = await startChanged(
+      t,
+      what === 'a metadata document' ? announcesDocuments : (same) => same,
+      page,
+    )
+    const env = {
+      GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')),
+      GATEHOUSE_CLIENT_METADATA_URL: documentUrl,
+    }
+    const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18669' }
+    if (what === 'a stored registration') {
+      const first = await startLogin(world, input, env)
+      refused.add(new URL(await first.loginUrl()).searchParams.get('client_id') ?? '')
+      await first.proxy.close({ graceMs: 0 })
+    }
+    const second = await startLogin(world, { ...input, remoteAuthTimeout: '1s' }, env)
+    t.ok(refused.has(new URL(await second.loginUrl()).searchParams.get('client_id') ?? ''))
+    await t.rejects(second.proxy.ready, {
+      message: /not completed within 1s.*next login registers a new client/,
+    })
+    await second.proxy.close({ graceMs: 0 })
+
+    const third = await startLogin(world, input, env)
+    t.teardown(() => third.proxy.close({ graceMs: 0 }))
+    t.notOk(refused.has(new URL(await third.loginUrl()).searchParams.get('client_id') ?? ''))
+    await third.browse()
+    await third.proxy.ready
+    t.equal((await third.call()).status, 200)
+  })
+}
+
+await t.test('registration: integrated sign-in and a busy server are no refusals', async (t) => {
+  const known = new Set<string>()
+  let refuse = (res: ServerResponse): void =>
+    void res.writeHead(401, { 'www-authenticate': 'Negotiate' }).end()
+  const world = await startChanged(
+    t,
+    (metadata) => metadata,
+    refusing(known, (res) => refuse(res)),
+  )
+  const env = { GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'lost-')) }
+  const input = { remoteAuth: true, remoteAuthIssuer: world.idp.issuer, remoteAuthCallbackPort: '18670' }
+  const first = await startLogin(world, input, env)
+  known.add(new URL(await first.loginUrl()).searchParams.get('client_id') ?? '')
+  await first.proxy.close({ graceMs: 0 })
+  for (const status of [401, 408, 429, 503]) {
+    if (status !== 401) refuse = (res) => void res.writeHead(status).end()
+    const again = await startLogin(world, input, env)
+    t.ok(known.has(new URL(await again.loginUrl()).searchParams.get('client_id') ?? ''), String(status))
+    await again.proxy.close({ graceMs: 0 })
+  }
+})

@@ -102,6 +102,39 @@ await t.test(
   },
 )
 
+await t.test('session: a request that the server has answered is not sent again', async (t) => {
+  const calls: unknown[] = []
+  let isKnown = true
+  const target = await startUpstream((seen, res) => {
+    const { id, method } = messageOf(seen)
+    if (method === 'initialize') return response(res, id, opened, { 'Mcp-Session-Id': 's' })
+    if (seen.method === 'GET') return void res.writeHead(405).end()
+    if (id === undefined) return void res.writeHead(202).end()
+    calls.push(id)
+    if (isKnown) return response(res, id, {})
+    res.writeHead(404, { 'Content-Type': 'application/json' })
+    res.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32001, message: 'Session not found' } }))
+  })
+  t.teardown(() => target.close())
+  const bridge = startStdio(t, `${target.url}/mcp`)
+  bridge.send(initialize)
+  await bridge.message()
+  bridge.send(initialized)
+  isKnown = false
+  bridge.send(rpc(2))
+  t.match(await bridge.message(), { id: 2, error: { code: -32001 } })
+  isKnown = true
+  bridge.send(rpc(3))
+  t.match(await bridge.message(), { id: 3, result: {} })
+  t.same(calls, [2, 3])
+  t.equal(
+    target.seen.filter(({ body }) => body.includes('"initialize"')).length,
+    2,
+    'the session is opened again',
+  )
+  await bridge.end()
+})
+
 await t.test('session: one that cannot be opened again is -32001', async (t) => {
   let dead = false
   const target = await startUpstream((seen, res) => {

@@ -48,6 +48,10 @@ function fileOf({ backend, strategy, default: fallback, file = {} }: Partial<Cas
       ],
       telemetry: { enablePrometheusMetricsPath: true },
       ...more,
+      operational: {
+        failureHandling: { partialFailureMode: 'best_effort' },
+        ...(more as { operational?: object }).operational,
+      },
     }),
   )
 }
@@ -140,6 +144,7 @@ t.test('two backends that share a variable: neither gets the headers of the othe
       groupRef: 'g',
       incomingAuth: { type: 'anonymous' },
       outgoingAuth: { source: 'inline' },
+      operational: { failureHandling: { partialFailureMode: 'best_effort' } },
       aggregation: { conflictResolution: 'prefix' },
       backends: names.map((name) => ({ name, url: good.url, transport: 'streamable-http' })),
     }),
@@ -250,7 +255,7 @@ outgoingAuth:
   source: inline
   backends:
     keyless: {type: header_injection, headerInjection: {headerName: X-Key, headerValueEnv: NOT_SET}}
-aggregation: {conflictResolution: prefix}
+operational: {failureHandling: {partialFailureMode: best_effort}}
 backends:
   - {name: good, url: "${good.url}", transport: streamable-http}
   - {name: keyless, url: "${other.url}", transport: streamable-http}

@@ -43,6 +43,18 @@ export function excludedCases(dir: string): readonly Case[] {
       problem: /outgoingAuth\.backends\.bad\.headerInjection.*NOT_SET is not set/,
     },
     {
+      what: 'its header has both a value and a variable',
+      strategy: header({ headerValue: 'hush', headerValueEnv: 'KEY' }),
+      env: { KEY: 'hush' },
+      problem: /outgoingAuth\.backends\.bad\.headerInjection/,
+      secret: 'hush',
+    },
+    {
+      what: 'its header has no value',
+      strategy: header({}),
+      problem: /outgoingAuth\.backends\.bad\.headerInjection/,
+    },
+    {
       what: 'its bearer token is not set',
       strategy: { type: 'bearer_token', bearerToken: { tokenEnv: 'NOT_SET' } },
       problem: /bearerToken\.tokenEnv.*NOT_SET is not set/,
@@ -151,6 +163,11 @@ export function excludedCases(dir: string): readonly Case[] {
     {
       what: 'its trust anchors are missing',
       backend: { type: 'entry', caBundlePath: join(dir, 'missing.pem') },
+      problem: /backends\.bad\.caBundlePath: the file \S+ cannot be read/,
+    },
+    {
+      what: 'its trust anchors cannot be read',
+      backend: { type: 'entry', caBundlePath: dir },
       problem: /backends\.bad\.caBundlePath: the file \S+ cannot be read/,
     },
     {

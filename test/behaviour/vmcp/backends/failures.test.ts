@@ -369,6 +369,6 @@ t.test('lists that cannot be read again stay in use, marked stale, until they ca
   broken = 'refusing'
   now += 31_000
   t.match((await session.request('tools/list')).response?.error, {
-    message: /backend b is temporarily unavailable/,
+    message: 'backend b: authentication to the backend failed (HTTP 401)',
   })
 })

@@ -94,6 +94,23 @@ t.test('a page that is served for every request is no MCP server', async (t) => 
   await t.resolves(check())
 })
 
+t.test('one list that is answered proves that a server lives', async (t) => {
+  const odd: Oddity = {
+    name: 'text for ping and tools/list',
+    area: 'ping',
+    change(reply, { method }) {
+      if (method === 'initialize')
+        reply.body = String(reply.body).replace('"capabilities":{', '"capabilities":{"prompts":{},')
+      if (method === 'ping' || method === 'tools/list') reply.body = 'pong'
+      if (method === 'prompts/list')
+        reply.body = String(reply.body).replace(/"error":.*/, '"result":{"prompts":[]}}')
+    },
+  }
+  const { odd: backend, check } = await start(t, [odd])
+  await t.resolves(check())
+  t.equal(count(backend, 'prompts/list'), 1)
+})
+
 t.test('a session that is lost is opened again, and ping is used there', async (t) => {
   let isLost = false
   const loss: Oddity = {

@@ -137,9 +137,14 @@ t.test('files of backends of other servers are none of our business', async (t) 
 t.test('a lock that could not be written is tried again with the next lists', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
-  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  const place = lockFolder(folder)
+  const urls = { files: backend.url }
+  const { pinning } = place.with(vmcpConfig(urls))
+  const vmcp = await startPinned(t, urls, { pinning }, { lockKeeper: place })
   rmSync(folder, { recursive: true })
   writeFileSync(folder, '')
+  // Opening a session reads the lists, for the instructions.
+  const clients = await bothEras(vmcp.url)
   t.same(await names(clients), [[], []])
   await vmcp.event('tool_lock', ({ failure }) => failure !== undefined)
   rmSync(folder)

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
 import { untyped } from '../../../helpers/untyped.ts'
-import { resource, server, virtual, world } from '../../../hooks/resources.ts'
+import { remote, resource, server, virtual, world } from '../../../hooks/resources.ts'
 
 const inPod = (spec: object) => virtual({ podTemplateSpec: { spec } })
 const inContainer = (container: object) => inPod({ containers: [{ name: 'vmcp', ...container }] })
@@ -69,27 +69,150 @@ for (const [what, manifest, message] of atAdmission) {
   })
 }
 
-/** What shows only beside the generated template. */
+const inServer = (container: object, spec: object = {}) =>
+  server('files', { podTemplateSpec: { spec: { containers: [{ name: 'mcp', ...container }] } }, ...spec })
+const inProxy = (container: object, spec: object = {}) =>
+  server('files', {
+    resourceOverrides: {
+      proxyDeployment: { podTemplateSpec: { spec: { containers: [{ name: 'gatehouse', ...container }] } } },
+    },
+    ...spec,
+  })
+const inRemote = (container: object, spec: object = {}) =>
+  remote('crm', { podTemplateSpec: { spec: { containers: [{ name: 'gatehouse', ...container }] } }, ...spec })
+const inEmbedding = (container: object) =>
+  resource('EmbeddingServer', 'vectors', {
+    model: 'm',
+    podTemplateSpec: { spec: { containers: [{ name: 'embedding', ...container }] } },
+  })
+const execProbe = { exec: { command: ['true'] } }
+
+/** What shows beside the generated template, whatever the references of the resource say. */
+const besideGenerated: readonly [string, object, RegExp][] = [
+  [
+    'another handler beside the generated one',
+    inContainer({ livenessProbe: execProbe }),
+    /^spec\.podTemplateSpec\.spec\.containers\[0\]\.livenessProbe\.exec: Forbidden: may not specify more than 1 handler type \(set httpGet to null to replace it\)$/,
+  ],
+  [
+    'another handler, of an MCPServer',
+    inServer({ readinessProbe: execProbe }),
+    /readinessProbe\.exec: Forbidden: .+ \(set tcpSocket to null/,
+  ],
+  [
+    'another handler, of the proxy of an MCPServer',
+    inProxy({ startupProbe: execProbe }),
+    /^spec\.resourceOverrides\.proxyDeployment\.podTemplateSpec\.spec\.containers\[0\]\.startupProbe\.exec: .+set httpGet to null/,
+  ],
+  [
+    'another handler, of an MCPRemoteProxy',
+    inRemote({ livenessProbe: { grpc: { port: 1 } } }),
+    /livenessProbe\.grpc: .+set httpGet to null/,
+  ],
+  [
+    'another handler, of an EmbeddingServer',
+    inEmbedding({ startupProbe: { tcpSocket: { port: 1 } } }),
+    /startupProbe\.tcpSocket: .+set httpGet to null/,
+  ],
+  [
+    'another handler, in a list where the container is not the first',
+    inPod({ containers: [sidecar, { name: 'vmcp', livenessProbe: execProbe }] }),
+    /containers\[1\]\.livenessProbe\.exec/,
+  ],
+  [
+    'a value beside the generated source',
+    inContainer({
+      env: [
+        { name: 'A', value: '1' },
+        { name: 'GATEHOUSE_POD_NAME', value: 'x' },
+      ],
+    }),
+    /env\[1\]\.valueFrom: .*`value` is not empty \(set valueFrom to null to replace it\)/,
+  ],
+  [
+    'a source beside a generated value',
+    inContainer({ env: [{ name: 'HOME', valueFrom: secret }] }),
+    /env\[0\]\.valueFrom: .*\(set value to null to replace it\)/,
+  ],
+  [
+    'another source beside a generated one',
+    inServer(
+      { env: [{ name: 'TOKEN', valueFrom: { configMapKeyRef: { name: 'c', key: 'k' } } }] },
+      { secrets: [{ name: 's', key: 'TOKEN' }] },
+    ),
+    /env\[0\]\.valueFrom: .*more than one field.*\(set secretKeyRef to null to replace it\)/,
+  ],
+  [
+    'a claim over the generated emptyDir',
+    inPod({ volumes: [{ name: 'tmp', persistentVolumeClaim: { claimName: 'c' } }] }),
+    /volumes\[0\]\.persistentVolumeClaim: Forbidden: .+1 volume type \(set emptyDir to null to replace it\)/,
+  ],
+  [
+    'a claim over the volume of the certificate',
+    remote('crm', {
+      tls: { secretName: 't' },
+      podTemplateSpec: { spec: { volumes: [{ name: 'serving-tls', emptyDir: {} }] } },
+    }),
+    /volumes\[0\]\.emptyDir: Forbidden: .+\(set secret to null to replace it\)/,
+  ],
+  [
+    'root in a container that must not run as root',
+    inContainer({ securityContext: { runAsUser: 0 } }),
+    /containers\[0\]\.securityContext\.runAsUser: Invalid value: 0: container vmcp has runAsNonRoot true: set another user, or runAsNonRoot to false as well/,
+  ],
+  [
+    'root in a container of an MCPServer',
+    inServer({ securityContext: { runAsUser: 0 } }),
+    /containers\[0\]\.securityContext\.runAsUser: Invalid value: 0/,
+  ],
+  [
+    'root in a sidecar, by the rule of its pod',
+    inPod({ containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }] }),
+    /containers\[0\]\.securityContext\.runAsUser: Invalid value: 0: container sidecar/,
+  ],
+  [
+    'root in the pod of an init container',
+    inPod({ securityContext: { runAsUser: 0 }, initContainers: [{ ...sidecar, name: 'first' }] }),
+    /spec\.securityContext\.runAsUser: Invalid value: 0: container first/,
+  ],
+]
+
+for (const [what, manifest, message] of besideGenerated) {
+  t.test(`admission and the condition tell ${what}`, async (t) => {
+    const { violations } = validateResource(manifest)
+    t.equal(violations.length, 1)
+    t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
+    const { kind, metadata } = manifest as ReturnType<typeof virtual>
+    const w = world(manifest as ReturnType<typeof virtual>).settle()
+    const { conditions } = untyped(w.get(kind, metadata.name)['status'])
+    const type = kind === 'VirtualMCPServer' ? 'PodTemplateSpecValid' : 'PodTemplateValid'
+    const condition = conditions.find((one: { type: string }) => one.type === type)
+    t.match(condition, { status: 'False', reason: 'InvalidPodTemplateSpec' })
+  })
+}
+
+t.test('root is taken where the template allows it, and probes that replace the generated one', async (t) => {
+  for (const manifest of [
+    inContainer({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
+    inPod({ securityContext: { runAsUser: 0 } }),
+    inPod({
+      securityContext: { runAsNonRoot: false },
+      containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }],
+    }),
+    inServer({ readinessProbe: { tcpSocket: null, exec: { command: ['true'] } } }),
+    inServer({ readinessProbe: execProbe }, { transport: 'stdio' }),
+    inContainer({ env: [{ name: 'HOME', value: null, valueFrom: secret }] }),
+    inPod({ containers: [{ ...sidecar, volumeMounts: [{ name: 'of-a-reference', mountPath: '/x' }] }] }),
+  ])
+    t.strictSame(validateResource(manifest).violations, [], JSON.stringify(manifest))
+})
+
+/** What shows only beside the whole generated template. */
 const inSync: readonly [string, object, RegExp][] = [
   [
     'a mount without a volume',
     inContainer({ volumeMounts: [{ name: 'data', mountPath: '/data' }] }),
     /volumeMounts\[\d+\]\.name Not found: "data"/,
-  ],
-  [
-    'another handler beside the generated one',
-    inContainer({ livenessProbe: { exec: { command: ['true'] } } }),
-    /livenessProbe\.httpGet Forbidden: may not specify more than 1 handler type \(set exec to null to replace it\)/,
-  ],
-  [
-    'a value beside the generated source',
-    inContainer({ env: [{ name: 'GATEHOUSE_POD_NAME', value: 'x' }] }),
-    /may not be specified when `value` is not empty/,
-  ],
-  [
-    'a claim over the generated emptyDir',
-    inPod({ volumes: [{ name: 'tmp', persistentVolumeClaim: { claimName: 'c' } }] }),
-    /volumes\[\d+\]\.persistentVolumeClaim Forbidden: may not specify more than 1 volume type \(set emptyDir to null/,
   ],
   ['a volume of no kind', inPod({ volumes: [{ name: 'v' }] }), /Required value: must specify a volume type/],
 ]

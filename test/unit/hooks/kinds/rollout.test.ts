@@ -123,6 +123,22 @@ for (const { kind, name, workload, before, after } of subjects) {
     },
   )
 
+  t.test(`${kind}: a status of an older generation of its workload does not make it ready`, async (t) => {
+    const w = world(before).settle()
+    for (const object of w.objects.values()) {
+      const { kind: of, metadata } = object
+      if (['Deployment', 'StatefulSet'].includes(of)) w.setStatus(of, metadata.name, done(0))
+    }
+    w.settle()
+    t.match(condition(w, 'Ready'), { status: 'False' })
+    t.notMatch(status(w).phase, /Ready|Degraded/)
+    t.match(condition(w, 'Reconciling'), { status: 'True', reason: 'RolloutInProgress' })
+    w.ready()
+    t.match(condition(w, 'Ready'), { status: 'True' })
+    set(w, (generation) => done(generation - 1))
+    t.match(condition(w, 'Ready'), { status: 'True' }, 'its pods still serve')
+  })
+
   t.test(
     `${kind}: Ready is not of a generation whose rollout is not done, though it was not so before`,
     async (t) => {

@@ -124,15 +124,15 @@ t.test('the related rule selects by labels alone: Metacontroller refuses a names
   t.end()
 })
 
-t.test('status: the report of a pod that is gone says nothing', (t) => {
+t.test('status: no clock of a pod hides the differences that another pod reports', (t) => {
   const w = world(entry('search'), lock(), virtual(pinning)).ready().settle()
   const report = (observedAt: string, counts: object) =>
     JSON.stringify({ observedAt, pinning: [reported(counts)] })
   w.setData('door-vmcp-status', {
-    'gone.json': report('2026-01-01T00:00:00Z', { changed: 3 }),
-    'here.json': report('2026-01-01T01:00:00Z', {}),
+    'behind.json': report('2026-01-01T00:00:00Z', { changed: 3 }),
+    'ahead.json': report('2026-01-01T01:00:00Z', {}),
   }).settle()
-  t.match(inSync(w), { status: 'True', reason: 'AllPinned' })
+  t.match(inSync(w), { status: 'False' })
   t.end()
 })
 

@@ -2,6 +2,7 @@
  * VirtualMCPServer: what its fields become in the pod, in the file and in the status.
  */
 import t from 'tap'
+import { defaultSettings } from '../../../../hooks/settings.ts'
 import { virtualServerViolations } from '../../../../hooks/kinds/virtualmcpserver/validate.ts'
 import { formatViolations, withDefaults } from '../../../../schemas/index.ts'
 import { condition, configOf, dataOf, door, statusOf } from '../../../hooks/rendered.ts'
@@ -30,7 +31,7 @@ t.test(
     const kind = 'VirtualMCPServer' as const
     const said = (more: object) => {
       const doc = { kind, spec: { groupRef: { name: 'g' }, incomingAuth: { type: 'anonymous' }, ...more } }
-      return formatViolations(virtualServerViolations(withDefaults<typeof kind>(doc)))
+      return formatViolations(virtualServerViolations(withDefaults<typeof kind>(doc), defaultSettings))
     }
     const at = 'spec.config.aggregation.tools[0].overrides'
     const find = `${at}.x.name: find_tool is the name of a tool of the server itself`

@@ -132,8 +132,9 @@ const lifespans: Table = {
   rows: [
     lifespanRow('accessTokenLifespan', '1h', ['1m', '90s', '24h'], ['0s', '59s', '24h1s']),
     lifespanRow('refreshTokenLifespan', '168h', ['1h', '720h'], ['0s', '59m', '721h']),
+    lifespanRow('refreshTokenGracePeriod', '60s', ['0s', '10m'], ['-1s', '10m1s']),
     lifespanRow('authCodeLifespan', '10m', ['30s', '1m30s'], ['0s', '29s', '11m']),
-    ...['accessTokenLifespan', 'refreshTokenLifespan', 'authCodeLifespan'].map(
+    ...['accessTokenLifespan', 'refreshTokenLifespan', 'refreshTokenGracePeriod', 'authCodeLifespan'].map(
       (field): Row => ({ id: '', at: `${at}.tokenLifespans.${field}`, bad: notDuration }),
     ),
   ],

@@ -54,7 +54,8 @@ export const authServerFields: Fields = {
   tokenLifespans: list(`
     accessTokenLifespan string
     authCodeLifespan string
-    refreshTokenLifespan string`),
+    refreshTokenLifespan string
+    refreshTokenGracePeriod string`),
   storage: list(`
     type string
     redis object`),

@@ -114,7 +114,26 @@ t.test('attached: an installation that does not attach says what is needed', asy
   })
   t.match(condition(w, 'MCPServer', 'files', 'Stalled'), { status: 'True', reason: 'AttachDisabled' })
   t.equal(w.find('Role', 'mcp-files-proxy'), undefined)
+  t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: /GATEHOUSE_STDIO_ATTACH/ })
 })
+
+t.test(
+  'attached: without a cluster there is nothing to attach to, so a local command is needed',
+  async (t) => {
+    const w = new World({ ...testSettings, localCommands: true }).apply(server('files', stdio)).settle()
+    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Failed', message: /gatehouse\.dev\/local-command/ })
+    t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), {
+      status: 'False',
+      reason: 'LocalCommandMissing',
+    })
+    t.match(condition(w, 'MCPServer', 'files', 'Stalled'), { status: 'True', reason: 'LocalCommandMissing' })
+    const annotated = server('files', stdio)
+    annotated.metadata.annotations = { 'gatehouse.dev/local-command': 'npx server' }
+    w.apply(annotated).settle()
+    t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
+    t.match(condition(w, 'MCPServer', 'files', 'StdioBridgeValid'), { status: 'True' })
+  },
+)
 
 t.test('attached: the report of the proxy is the condition Attached', async (t) => {
   const told = (report: unknown) => {

@@ -28,6 +28,7 @@ t.test('MCPServer: a proxy that only forwards needs no file', async (t) => {
     '--target-uri=http://mcp-files-server.team.svc.cluster.local:8080',
     '--host=0.0.0.0',
     '--port=8080',
+    '--',
     'files',
   ])
   t.equal(w.find('ConfigMap', 'mcp-files-proxy-config'), undefined)
@@ -279,3 +280,11 @@ t.test(
     return undefined
   },
 )
+
+t.test('MCPServer: both Services follow sessionAffinity', async (t) => {
+  for (const sessionAffinity of ['ClientIP', 'None', undefined]) {
+    const w = world(server('files', { backendReplicas: 3, sessionAffinity })).settle()
+    for (const name of ['mcp-files-server', 'mcp-files-proxy'])
+      t.match(w.get('Service', name)['spec'], { sessionAffinity: sessionAffinity ?? 'ClientIP' }, name)
+  }
+})

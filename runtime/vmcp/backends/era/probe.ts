@@ -14,11 +14,11 @@ import {
   requestMessage,
   rpcCode,
   statelessVersion,
-} from '../../mcp/index.ts'
-import type { ChannelTarget, Sender } from './session-era/channel.ts'
-import type { BackendResponse, ExchangeControl } from './transport/http.ts'
-import { messageIn, readBackendMessage } from './transport/read-message.ts'
-import { sendToBackend } from './transport/send.ts'
+} from '../../../mcp/index.ts'
+import type { ChannelTarget, Sender } from '../session-era/channel.ts'
+import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
+import { messageIn, readBackendMessage } from '../transport/read-message.ts'
+import { sendToBackend } from '../transport/send.ts'
 
 export type ProbedEra = 'session' | 'stateless' | 'unknown'
 

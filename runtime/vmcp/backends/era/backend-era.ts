@@ -1,0 +1,82 @@
+/**
+ * Which era a backend speaks: found out with the first request, and again when the backend refuses a request as one of the
+ * other era (an upgrade, a rollback).
+ *
+ * A probe is shared by the callers whose credentials it depends on, and by no other. One that is refused leaves the
+ * question open for everybody else.
+ */
+import type { Era } from '../../../mcp/index.ts'
+import type { AnySignal } from '../../../net/index.ts'
+import { credentialKey } from '../../pipeline/identity.ts'
+import { Flights } from '../flights.ts'
+import { probeEra, type ProbedEra } from './probe.ts'
+import { type Sender, WrongEra } from '../session-era/channel.ts'
+import type { BackendSettings } from '../settings.ts'
+
+export class BackendEra {
+  readonly #settings: BackendSettings
+  readonly #info: string
+  readonly #onChange: (era: Era) => void
+  readonly #probes = new Flights<ProbedEra>()
+  #found: ProbedEra
+
+  /** `info`: raw JSON of our own `Implementation`. */
+  constructor(settings: BackendSettings, info: string, onChange: (era: Era) => void) {
+    this.#settings = settings
+    this.#info = info
+    this.#onChange = onChange
+    this.#found = settings.transport === 'sse' ? 'session' : 'unknown'
+  }
+
+  get found(): ProbedEra {
+    return this.#found
+  }
+
+  /**
+   * Does something in the backend's era. When the backend turns out to speak the other one by now, it is done once more:
+   * what was refused was not executed.
+   */
+  async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
+    const era = this.#found === 'unknown' ? await this.#probed(sender, signal) : this.#found
+    try {
+      return await work(era)
+    } catch (error) {
+      if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
+      const other = era === 'session' ? 'stateless' : 'session'
+      // Only a stateless backend says what it is. The other finding may be a refusal of this caller alone: it counts for
+      // all callers once a request has succeeded in that era.
+      if (other === 'stateless') this.#become(other)
+      const result = await work(other)
+      this.#become(other)
+      return result
+    }
+  }
+
+  async #probed(sender: Sender, signal: AnySignal): Promise<Era> {
+    const found = await this.#probe(sender, signal)
+    // A probe that found out nothing does not undo what another caller's probe has found out meanwhile.
+    if (this.#found === 'unknown') this.#found = found
+    return this.#found === 'stateless' ? 'stateless' : 'session'
+  }
+
+  /** Has a time limit of its own: no caller's cancellation ends it for the others. */
+  #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
+    const { target, perCaller, timeoutMs } = this.#settings
+    return this.#probes.run(perCaller ? credentialKey(sender) : '', signal, () =>
+      probeEra(target, this.#info, sender, AbortSignal.timeout(timeoutMs)),
+    )
+  }
+
+  async #mayHaveChanged(era: Era, sender: Sender, signal: AnySignal): Promise<boolean> {
+    if (this.#settings.transport === 'sse') return false
+    if (this.#found !== 'unknown' && this.#found !== era) return true
+    const found = await this.#probe(sender, signal)
+    return found !== 'unknown' && found !== era
+  }
+
+  #become(era: Era): void {
+    if (this.#found === era) return
+    this.#found = era
+    this.#onChange(era)
+  }
+}

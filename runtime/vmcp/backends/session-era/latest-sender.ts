@@ -1,0 +1,21 @@
+/**
+ * The sender of the latest request of a connection, for messages that belong to no request (answers to questions, the GET
+ * stream): its token is the freshest. All senders of one connection have one identity, or the same credential.
+ */
+import type { Sender } from './channel.ts'
+
+export class LatestSender implements Sender {
+  #latest: Sender = { caller: undefined, headers: {} }
+
+  get caller(): Sender['caller'] {
+    return this.#latest.caller
+  }
+
+  get headers(): Sender['headers'] {
+    return this.#latest.headers
+  }
+
+  note(sender: Sender): void {
+    this.#latest = sender
+  }
+}

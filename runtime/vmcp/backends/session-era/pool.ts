@@ -1,0 +1,139 @@
+/**
+ * Connections of clients without a session: a request that may be asked something, or that wants log messages, has a
+ * connection for itself while it runs, so that what the backend sends off the response stream can only belong to it.
+ *
+ * A connection goes back to the pool only for the same key (identity and abilities), and only when nothing is left open on
+ * it. After a cancelled, timed-out or broken request the backend may still work for the earlier user: such a connection
+ * serves no other request. It stays open for a while, so that the backend's questions get an error, and is closed then.
+ */
+import { GatehouseError } from '../../../../schemas/index.ts'
+import type { Sender } from './channel.ts'
+
+/** Connections in use and idle. */
+const maxPooled = 256
+/** Connections that serve no more requests. */
+const maxSpent = 64
+
+export interface PooledConnection {
+  readonly connection: {
+    readonly busy: number
+    readonly isSpent: boolean
+    close(sender: Sender, options: { readonly end: boolean }): Promise<void>
+  }
+  readonly sender: Sender
+  readonly usedAt: number
+  /** Requests that it has served, with the one that runs. */
+  uses: number
+}
+
+/** Whose requests a pooled connection serves. */
+export interface PoolUser {
+  /** Identity and abilities. */
+  readonly key: string
+  /** False when callers with this key cannot be told apart (no authentication): any request may be another user's. */
+  readonly isIdentified: boolean
+}
+
+export class Pool<C extends PooledConnection> {
+  readonly #idle = new Map<string, C[]>()
+  readonly #spent = new Set<C>()
+  #inUse = 0
+  #idleCount = 0
+  /** The backend sends questions or log messages off the response stream: they name no request. */
+  #sendsAside = false
+
+  /** A connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
+  take({ key }: PoolUser, make: () => C): C {
+    const held = this.#popIdle(key) ?? this.#makeNew(make)
+    held.uses++
+    this.#inUse++
+    return held
+  }
+
+  #popIdle(key: string): C | undefined {
+    const list = this.#idle.get(key)
+    const held = list?.pop()
+    if (!list || !held) return undefined
+    if (list.length === 0) this.#idle.delete(key)
+    this.#idleCount--
+    return held
+  }
+
+  #makeNew(make: () => C): C {
+    if (this.#inUse + this.#idleCount >= maxPooled && !this.#closeOldestIdle())
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
+    return make()
+  }
+
+  #closeOldestIdle(): boolean {
+    let oldest: C | undefined
+    for (const [first] of this.#idle.values())
+      if (first && first.usedAt < (oldest?.usedAt ?? Number.POSITIVE_INFINITY)) oldest = first
+    if (!oldest) return false
+    this.#dropIdle((held) => held === oldest)
+    return true
+  }
+
+  #dropIdle(isDropped: (held: C) => boolean): void {
+    for (const [key, list] of this.#idle) {
+      const kept = list.filter((held) => !isDropped(held))
+      for (const held of list) if (!kept.includes(held)) close(held)
+      this.#idleCount -= list.length - kept.length
+      if (kept.length === 0) this.#idle.delete(key)
+      else this.#idle.set(key, kept)
+    }
+  }
+
+  giveBack({ key, isIdentified }: PoolUser, held: C): void {
+    this.#inUse--
+    if (held.connection.isSpent || (!isIdentified && this.#sendsAside)) {
+      this.spend(held)
+      return
+    }
+    this.#idleCount++
+    const list = this.#idle.get(key)
+    if (list) list.push(held)
+    else this.#idle.set(key, [held])
+  }
+
+  /** Takes a connection that serves no more requests, and closes it later. */
+  spend(held: C): void {
+    this.#spent.add(held)
+    if (this.#spent.size <= maxSpent) return
+    const [oldest] = this.#spent
+    if (!oldest) return
+    this.#spent.delete(oldest)
+    close(oldest)
+  }
+
+  /**
+   * The backend has sent something that may belong to an earlier user of the connection. From now on a connection of
+   * callers that cannot be told apart serves one request only.
+   */
+  noteAside(): void {
+    this.#sendsAside = true
+  }
+
+  /** Closes what was not used since `before`. */
+  evict(before: number): void {
+    this.#dropIdle(({ usedAt }) => usedAt <= before)
+    for (const held of this.#spent) {
+      if (held.usedAt > before || held.connection.busy > 0) continue
+      this.#spent.delete(held)
+      close(held)
+    }
+  }
+
+  /** Forgets every connection that is not in use and returns them all. */
+  dropAll(): C[] {
+    const all = [...[...this.#idle.values()].flat(), ...this.#spent]
+    this.#idle.clear()
+    this.#spent.clear()
+    this.#idleCount = 0
+    return all
+  }
+}
+
+function close({ connection, sender }: PooledConnection): void {
+  void connection.close(sender, { end: true })
+}

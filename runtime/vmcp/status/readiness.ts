@@ -1,0 +1,62 @@
+/**
+ * Why a virtual server is not ready, for `/readyz`.
+ *
+ * Left-out backends keep a server from becoming ready, so that a rollout with settings that cannot be used does not
+ * replace pods that work. They never take readiness away again: a reload must not take a running pod out of service.
+ * Source: docs/specification/virtual-server.md, "Endpoints", operational.failureHandling.
+ */
+import { engineAnswers } from '../../../schemas/cedar/index.ts'
+import type { VmcpConfig } from '../../config/index.ts'
+import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { Store } from '../../store/index.ts'
+import { usesEngine } from '../pipeline/guards.ts'
+
+const key = 'server-was-ready'
+
+export interface VmcpReadinessParts {
+  readonly authServer: EmbeddedAuthServer | undefined
+  /** Shared by the processes of one server: a worker that is started again counts as ready when its siblings were. */
+  readonly shared: Store | undefined
+  readonly config: () => VmcpConfig
+  readonly stopping: () => boolean
+}
+
+export class VmcpReadiness {
+  readonly #parts: VmcpReadinessParts
+  #wasReady = false
+  #leftOut: string | undefined
+
+  constructor(parts: VmcpReadinessParts) {
+    this.#parts = parts
+  }
+
+  /** Called when a configuration was applied. `served`: how many backends are set up, whatever their health. */
+  applied(leftOut: readonly string[], served: number): void {
+    const { partialFailureMode } = this.#parts.config().operational.failureHandling
+    const isBlocked = leftOut.length > 0 && (partialFailureMode === 'fail' || served === 0)
+    if (isBlocked) {
+      this.#leftOut = `the configuration of ${leftOut.join(', ')} is invalid: see problems of /status`
+      return
+    }
+    this.#wasReady = true
+    // Without it, a worker that is started again decides by its own first configuration.
+    this.#parts.shared?.set(key, '').catch(() => {})
+  }
+
+  /** Undefined when the server is ready. */
+  async notReady(): Promise<string | undefined> {
+    const { authServer, config, stopping } = this.#parts
+    if (stopping()) return 'shutting_down'
+    if (usesEngine(config()) && !engineAnswers()) return 'the policy engine does not answer'
+    if (!(await this.#hasBeenReady())) return this.#leftOut
+    return (await authServer?.notReady())?.join('; ') || undefined
+  }
+
+  async #hasBeenReady(): Promise<boolean> {
+    if (!this.#wasReady) {
+      const found = await this.#parts.shared?.get(key).catch(() => undefined)
+      this.#wasReady ||= found !== undefined
+    }
+    return this.#wasReady
+  }
+}

@@ -1,0 +1,100 @@
+/** A login whose renewal is refused: it ends, or goes on, by the table of refusals; the endpoint is not asked in vain. */
+import t from 'tap'
+import { makeDispatcher, silentLog } from '../../../../runtime/net/index.ts'
+import { makeReadiness } from '../../../../runtime/proxy/readiness.ts'
+import { resolveProxyConfig } from '../../../../runtime/config/index.ts'
+import { runProxy } from '../../../../runtime/proxy/index.ts'
+import { startLoopback } from '../../../helpers/loopback.ts'
+import { startKeptLogins } from '../../../helpers/proxy/kept-login.ts'
+import { tokenRefusals } from '../../../helpers/outgoing/token-refusals.ts'
+
+const target = {
+  origin: 'http://127.0.0.1:1',
+  authority: '',
+  protocol: 'http:',
+  query: '',
+  loopback: true,
+} as const
+const dispatcher = makeDispatcher()
+t.teardown(() => dispatcher.destroy())
+
+for (const { name, response, refusal } of tokenRefusals) {
+  const ends = refusal === 'grant' || refusal === 'request'
+
+  await t.test(`a token that has ended, and ${name}: the login ${ends ? 'ends' : 'goes on'}`, async (t) => {
+    const kept = await startKeptLogins(() => response, {
+      input: { remoteAuthClientId: 'c' },
+    })
+    t.teardown(() => kept.close())
+    const login = kept.open()
+    await login.start()
+    kept.pass(3_600_000)
+    const failure = { code: ends ? 'BACKEND_AUTH_FAILED' : 'BACKEND_UNAVAILABLE' }
+    await t.rejects(async () => login.token(), failure)
+    t.equal(kept.asked(), 1)
+    await t.rejects(async () => login.token(), failure)
+    if (refusal !== 'temporary') t.equal(kept.asked(), 1, 'not asked again at once')
+    t.equal(kept.isKept(), !ends)
+    const readiness = makeReadiness({ target, dispatcher, login })
+    t.match(await readiness.notReady(), ends ? /sign in again/ : /temporarily unavailable/)
+  })
+
+  if (!ends) continue
+  await t.test(`a token that the target refuses, and ${name}: readiness reports it`, async (t) => {
+    const kept = await startKeptLogins(() => response, { input: { remoteAuthClientId: 'c' } })
+    t.teardown(() => kept.close())
+    const login = kept.open()
+    await login.start()
+    const refused = (): Promise<void> => login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'at-0')
+    await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' })
+    t.equal(login.concerns(401, undefined), true)
+    await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' }, 'another request that was in flight')
+    const readiness = makeReadiness({ target, dispatcher, login })
+    t.match(await readiness.notReady(), /the login to the target has ended/)
+    t.equal(kept.asked(), 1, 'the dead refresh token was presented once')
+  })
+}
+
+await t.test('the last minute of a token whose renewal was refused ahead of time is used', async (t) => {
+  const kept = await startKeptLogins(() => ({ status: 400, body: { error: 'bad_refresh_token' } }), {
+    tokens: { expiresAt: 1_800_000_000_000 + 60_000 },
+  })
+  t.teardown(() => kept.close())
+  const login = kept.open()
+  await login.start()
+  t.equal(await login.token(), 'at-0')
+  kept.pass(55_000)
+  await t.rejects(async () => login.token(), { code: 'BACKEND_AUTH_FAILED' })
+})
+
+await t.test('an authorization server that is away at the start does not cost the login', async (t) => {
+  let response: { status?: number; body?: object } = { status: 503 }
+  const kept = await startKeptLogins(() => response)
+  t.teardown(() => kept.close())
+  kept.pass(3_600_000)
+  await t.rejects(kept.open().start())
+  t.ok(kept.isKept())
+  response = { body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 } }
+  const next = kept.open()
+  await next.start()
+  t.equal(await next.token(), 'at-1')
+})
+
+await t.test('a resource document that is no JSON is named when the guessed endpoints fail', async (t) => {
+  const target = await startLoopback(({ path }) => {
+    if (path.startsWith('/.well-known/oauth-protected-resource'))
+      return { headers: { 'content-type': 'text/html' }, body: '<p>welcome</p>' }
+    return path === '/mcp' ? { status: 401, headers: { 'www-authenticate': 'Bearer' } } : { status: 404 }
+  })
+  const config = resolveProxyConfig(
+    'x',
+    { targetUri: target.url, remoteAuth: true, remoteAuthEphemeral: true, remoteAuthCallbackPort: '0' },
+    {},
+  )
+  const proxy = await runProxy(config, { log: silentLog, notify: () => {} })
+  t.teardown(() => Promise.all([proxy.close({ graceMs: 0 }), target.close()]))
+  await t.rejects(proxy.ready, {
+    message:
+      /protected-resource document is not a JSON object \(content type: text\/html\) at http:\S+\/\.well-known/,
+  })
+})

@@ -1,0 +1,128 @@
+/** Several processes with one persisted login, at a provider that rotates refresh tokens and detects reuse. */
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { withFileLock } from '../../../../runtime/proxy/login/file-lock.ts'
+import { type KeptLogins, startKeptLogins } from '../../../helpers/proxy/kept-login.ts'
+
+const lifeSec = 60
+
+/** Ends the family at the second use of a refresh token, as RFC 9700 asks for. */
+async function startRotating(): Promise<{ kept: KeptLogins; isRevoked: () => boolean }> {
+  let generation = 0
+  let revoked = false
+  const kept = await startKeptLogins(
+    ({ form }) => {
+      if (form.get('refresh_token') !== `rt-${generation}`) revoked = true
+      if (revoked) return { status: 400, body: { error: 'invalid_grant' } }
+      generation++
+      return {
+        body: {
+          access_token: `at-${generation}`,
+          refresh_token: `rt-${generation}`,
+          token_type: 'Bearer',
+          expires_in: lifeSec,
+        },
+      }
+    },
+    { tokens: { expiresAt: 1_800_000_000_000 + lifeSec * 1000 } },
+  )
+  return { kept, isRevoked: () => revoked }
+}
+
+await t.test('two processes: 1,000 calls over 50 expirations need no second login', async (t) => {
+  const { kept, isRevoked } = await startRotating()
+  t.teardown(() => kept.close())
+  const processes = [kept.open(), kept.open()]
+  for (const login of processes) await login.start()
+  for (let expiration = 1; expiration <= 50; expiration++) {
+    kept.pass(lifeSec * 1000)
+    const calls = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => processes[index % 2]?.token()),
+    )
+    t.same(new Set(calls), new Set([`at-${expiration}`]))
+  }
+  t.equal(kept.asked(), 50, 'each token was renewed once')
+  t.notOk(isRevoked())
+})
+
+await t.test('a token that the target refuses is renewed once for both', async (t) => {
+  const { kept, isRevoked } = await startRotating()
+  t.teardown(() => kept.close())
+  const [a, b] = [kept.open(), kept.open()]
+  await Promise.all([a.start(), b.start()])
+  // The clock distinguishes an older file from a newer one.
+  kept.pass(1)
+  const url = 'http://127.0.0.1:1/mcp'
+  await Promise.all([a.refused(401, undefined, url, 'at-0'), b.refused(401, undefined, url, 'at-0')])
+  t.same([await a.token(), await b.token()], ['at-1', 'at-1'])
+  t.notOk(isRevoked())
+})
+
+await t.test('a process that is refused keeps the file that another one renewed', async (t) => {
+  let isGood = true
+  const kept = await startKeptLogins(() =>
+    isGood
+      ? { body: { access_token: 'at-1', refresh_token: 'rt-1', token_type: 'Bearer', expires_in: 7_200 } }
+      : { status: 400, body: { error: 'invalid_grant' } },
+  )
+  t.teardown(() => kept.close())
+  const [a, b] = [kept.open(), kept.open()]
+  await Promise.all([a.start(), b.start()])
+  kept.pass(3_600_000)
+  t.equal(await a.token(), 'at-1')
+  isGood = false
+  t.equal(await b.token(), 'at-1', 'read from the file, without a request')
+  t.equal(kept.asked(), 1)
+  t.ok(kept.isKept())
+})
+
+await t.test('a process whose login has ended takes over the login that another one makes', async (t) => {
+  let response: { status?: number; body: object } = { status: 400, body: { error: 'invalid_grant' } }
+  const kept = await startKeptLogins(() => response)
+  t.teardown(() => kept.close())
+  const a = kept.open()
+  const b = kept.open()
+  await Promise.all([a.start(), b.start()])
+  kept.pass(3_600_000)
+  await t.rejects(async () => a.token(), { code: 'BACKEND_AUTH_FAILED' })
+  response = { body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 3_600 } }
+  t.equal(await b.token(), 'at-1')
+  t.equal(await a.token(), 'at-1')
+})
+
+await t.test('lock: one at a time; one that a dead process left is taken', async (t) => {
+  const dir = t.testdir({})
+  const path = join(dir, 'locks', 'x.lock')
+  const { signal } = new AbortController()
+  let running = 0
+  const results = await Promise.all(
+    Array.from({ length: 5 }, (_, index) =>
+      withFileLock(path, signal, async () => {
+        t.equal(++running, 1)
+        await new Promise((resolve) => setImmediate(resolve))
+        running--
+        return index
+      }),
+    ),
+  )
+  t.same(results, [0, 1, 2, 3, 4])
+  t.same(readdirSync(join(dir, 'locks')), [], 'nothing is left')
+
+  const { hostname } = await import('node:os')
+  writeFileSync(path, `999999999 ${hostname()} x`)
+  t.equal(await withFileLock(path, signal, async () => 'taken'), 'taken')
+  writeFileSync(path, '1 another-machine x')
+  utimesSync(path, 0, 0)
+  t.equal(await withFileLock(path, signal, async () => 'taken'), 'taken')
+
+  mkdirSync(join(dir, 'file'))
+  writeFileSync(join(dir, 'file', 'f'), '')
+  t.equal(await withFileLock(join(dir, 'file', 'f', 'x.lock'), signal, async () => 'without'), 'without')
+
+  writeFileSync(path, `${process.pid} ${hostname()} x`)
+  const stop = new AbortController()
+  const waiting = withFileLock(path, stop.signal, async () => 'never')
+  stop.abort(new Error('the end'))
+  await t.rejects(waiting, { message: 'the end' })
+})

@@ -1,0 +1,51 @@
+/** The oddities of backends, by family: the members of one do the same to different lists. */
+import { type BackendOddity, listKinds } from './server.ts'
+import {
+  absentList,
+  capabilityOddities,
+  cursorOddities,
+  fatalShapes,
+  harmlessShapes,
+  junkOddities,
+  listeningOddities,
+  notificationOddities,
+  ofAll,
+  ofCalls,
+  ofList,
+  ofOpening,
+  pingOddities,
+  sessionIdOddities,
+  silentShapes,
+} from './shapes.ts'
+
+type Family = readonly [BackendOddity, ...BackendOddity[]]
+
+/** Oddities whose names differ only in the list. */
+function byList(oddities: readonly BackendOddity[]): readonly Family[] {
+  const grouped = Map.groupBy(oddities, ({ name }) => name.slice(name.indexOf(':')))
+  return [...grouped.values()].flatMap(([first, ...rest]) => (first ? [[first, ...rest] as const] : []))
+}
+
+const alone = (oddities: readonly BackendOddity[]): readonly Family[] => oddities.map((oddity) => [oddity])
+
+export const oddityFamilies: readonly Family[] = [
+  ...byList(fatalShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, true)))),
+  ...byList(harmlessShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, false)))),
+  ...byList(listKinds.map(absentList)),
+  ...byList(junkOddities),
+  ...byList(cursorOddities),
+  ...alone(harmlessShapes.map(ofAll)),
+  ...alone(fatalShapes.map(ofCalls)),
+  ...alone(fatalShapes.map((shape) => ofOpening(shape, true))),
+  ...alone(harmlessShapes.map((shape) => ofOpening(shape, false))),
+  ...alone(capabilityOddities),
+  ...alone(notificationOddities),
+  ...alone(listeningOddities),
+  ...alone(pingOddities),
+  ...alone(sessionIdOddities),
+]
+
+/** Those that take as long as their backend may take. */
+export const silentOddities: readonly BackendOddity[] = silentShapes.flatMap((shape) =>
+  listKinds.map((kind) => ofList(kind, shape, true)),
+)

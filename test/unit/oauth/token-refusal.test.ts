@@ -1,0 +1,47 @@
+/** The table of refusals of token endpoints, row by row, from the wire. */
+import t from 'tap'
+import { credentialFailure } from '../../../runtime/outgoing/failure.ts'
+import { makeFetch } from '../../../runtime/net/index.ts'
+import { endsRefreshToken, refreshGrant, tokenRefusal } from '../../../runtime/oauth/index.ts'
+import type { TokenRefusal } from '../../../runtime/oauth/refusals/token-refusal.ts'
+import { startLoopback } from '../../helpers/loopback.ts'
+import { tokenRefusals } from '../../helpers/outgoing/token-refusals.ts'
+
+const fetch = makeFetch()
+t.teardown(() => fetch.close())
+
+const codes: Readonly<Record<TokenRefusal, string>> = {
+  temporary: 'BACKEND_AUTH_UNAVAILABLE',
+  client: 'BACKEND_AUTH_FAILED',
+  grant: 'SUBJECT_REFUSED',
+  request: 'BACKEND_AUTH_FAILED',
+  unclear: 'BACKEND_AUTH_FAILED',
+}
+
+for (const { name, response, refusal } of tokenRefusals) {
+  await t.test(`refusal: ${name} is ${refusal}`, async (t) => {
+    const peer = await startLoopback(() => response)
+    t.teardown(() => peer.close())
+    const error: unknown = await refreshGrant({
+      server: { issuer: peer.url, token_endpoint: `${peer.url}/token` },
+      client: { clientId: 'c' },
+      fetch,
+      refreshToken: 'rt',
+    }).catch((failure: unknown) => failure)
+    t.equal(tokenRefusal(error), refusal)
+    t.equal(endsRefreshToken(error), refusal === 'grant' || refusal === 'request')
+    t.match(credentialFailure(error, { subject: true }), { code: codes[refusal] }, 'of a strategy')
+  })
+}
+
+t.test('refusal: no response at all is temporary; what is no OAuth error has none', async (t) => {
+  const error: unknown = await refreshGrant({
+    server: { issuer: 'http://127.0.0.1:1', token_endpoint: 'http://127.0.0.1:1/token' },
+    client: { clientId: 'c' },
+    fetch,
+    refreshToken: 'rt',
+  }).catch((failure: unknown) => failure)
+  t.equal(tokenRefusal(error), 'temporary')
+  t.equal(tokenRefusal(new Error('x')), undefined)
+  t.equal(endsRefreshToken(new Error('x')), false)
+})
