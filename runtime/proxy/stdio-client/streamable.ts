@@ -278,10 +278,6 @@ function errorIn(body: Buffer): Message | undefined {
   }
 }
 
-function isChallenge({ headers }: RawResponse): boolean {
-  return headers['www-authenticate'] !== undefined
-}
-
 function firstOf(header: string | string[] | undefined): string | undefined {
   return typeof header === 'string' ? header : header?.[0]
 }
