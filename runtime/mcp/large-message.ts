@@ -38,17 +38,11 @@ export function readServerMessage(
 
 function readSmall(body: Buffer, onRepair: OnRepair): Message {
   try {
-    return reported(scanMessage(body), body, onRepair)
+    return scanMessage(body)
   } catch (error) {
     // Scanned again, for well-formed messages are the rule.
     return atOnce(readRepaired(body, onRepair, error))
   }
-}
-
-/** Members that are null have been left out already. */
-function reported(message: Message, body: Buffer, onRepair: OnRepair): Message {
-  if (message.bytes !== body) onRepair('null_member')
-  return message
 }
 
 function* readLarge(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
@@ -71,7 +65,7 @@ function* readEnvelope(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   if (!(yield* checkUtf8(body))) throw new MessageError('PARSE_ERROR', undefined)
   try {
     yield* members(body)
-    return reported(readMessage(readObject(body)), body, onRepair)
+    return readMessage(readObject(body))
   } catch (error) {
     return yield* readRepaired(body, onRepair, error)
   }

@@ -36,6 +36,7 @@ import {
 import type { EraTranslation } from './era-translation.ts'
 import { longestRetryMs, maxMessageBytes } from './http.ts'
 import { BridgedRequests } from './in-flight.ts'
+import { LossPace } from './loss-pace.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { MirroredTools } from '../eras/mirrored-tools.ts'
 import { Oversize } from './oversize.ts'
@@ -75,6 +76,7 @@ export class RawBridge {
   #lost = false
   /** Counts sessions, so that a loss that was noticed late does not end the next one. */
   #generation = 0
+  readonly #pace = new LossPace()
   #nextOwnId = 1
   /** The server gave a response. */
   #reached = false
@@ -379,6 +381,7 @@ export class RawBridge {
     }
     this.#generation++
     this.#lost = false
+    this.#pace.opened()
     this.#options.log.info('the session was opened again')
     return true
   }
@@ -387,13 +390,12 @@ export class RawBridge {
   async #keepReopening(): Promise<void> {
     const generation = this.#generation
     const { signal } = this.#stop
-    for (
-      let waitMs = 500;
-      !signal.aborted && this.#initialize;
-      waitMs = Math.min(waitMs * 2, longestRetryMs)
-    ) {
+    await sleep(this.#pace.lost(), undefined, { signal }).catch(() => undefined)
+    let waitMs = 500
+    while (!signal.aborted && this.#initialize) {
       if (await this.#reopen(generation)) return
       await sleep(waitMs, undefined, { signal }).catch(() => undefined)
+      waitMs = Math.min(waitMs * 2, longestRetryMs)
     }
   }
 }

@@ -145,18 +145,21 @@ t.test('slow server: clients with another initialize do not get the process of t
   t.equal(starts(read()), 2)
 })
 
-t.test('slow server: a process that got _meta of a session client does not serve stateless ones', async (t) => {
-  for (const [meta, expected] of [
-    ['', 1],
-    ['"_meta":{"example.com/tenant":"a"},', 2],
-  ] as const) {
-    const { url, open, read } = await slowBridge(t)
-    await giveUp(url, initializeRequest.replace('"params":{', `"params":{${meta}`))
-    open()
-    t.match((await stateless(url, 'tools/list')).response?.result, { tools: [{ name: 'pid' }] })
-    t.equal(starts(read()), expected)
-  }
-})
+t.test(
+  'slow server: a process that got _meta of a session client does not serve stateless ones',
+  async (t) => {
+    for (const [meta, expected] of [
+      ['', 1],
+      ['"_meta":{"example.com/tenant":"a"},', 2],
+    ] as const) {
+      const { url, open, read } = await slowBridge(t)
+      await giveUp(url, initializeRequest.replace('"params":{', `"params":{${meta}`))
+      open()
+      t.match((await stateless(url, 'tools/list')).response?.result, { tools: [{ name: 'pid' }] })
+      t.equal(starts(read()), expected)
+    }
+  },
+)
 
 t.test('slow server: processes of clients that gave up are bounded', async (t) => {
   const { url, read } = await slowBridge(t)

@@ -41,10 +41,7 @@ t.test('one backend', async (t) => {
 t.test('several backends', async (t) => {
   const { text } = await told(t, { b: 'Do b.\n\nAlways.', a: 'Do a.', c: undefined })
   t.match(text, /^This server combines several MCP servers\./)
-  t.match(
-    text,
-    /\n\n# Instructions of a\n\n> Do a\.\n\n# Instructions of b\n\n> Do b\.\n>\n> Always\.$/,
-  )
+  t.match(text, /\n\n# Instructions of a\n\n> Do a\.\n\n# Instructions of b\n\n> Do b\.\n>\n> Always\.$/)
   t.notMatch(text, /of c/)
   t.equal((await told(t, { a: undefined, b: undefined })).text, undefined)
   t.match((await told(t, { a: 'Only a.', b: undefined })).text, /# Instructions of a\n\n> Only a\./)

@@ -2,7 +2,11 @@ import t from 'tap'
 import { ResourceLinks } from '../../../../runtime/vmcp/catalog/resource-links.ts'
 import { noAbilities } from '../../../../runtime/vmcp/client-codecs/client.ts'
 import { makeCaller } from '../../../../runtime/net/index.ts'
-import { type OperationClient, ownOperation, resultOutcome } from '../../../../runtime/vmcp/pipeline/operation.ts'
+import {
+  type OperationClient,
+  ownOperation,
+  resultOutcome,
+} from '../../../../runtime/vmcp/pipeline/operation.ts'
 
 function clientOf(subject: string): OperationClient {
   return {

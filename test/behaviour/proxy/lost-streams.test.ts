@@ -1,10 +1,12 @@
 /** `proxy stdio` in front of servers without a stream for unasked messages, or with one that costs the session. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { silentLog } from '../../../../runtime/net/index.ts'
-import { type RawBackend, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
-import { initialize, initialized, startStdio } from '../../../helpers/proxy/stdio-rig.ts'
-import { until } from '../../../helpers/redis.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
+import { type RawBackend, startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { initialize, initialized, startStdio } from '../../helpers/proxy/stdio-rig.ts'
+import { until } from '../../helpers/redis.ts'
 
 t.setTimeout(60_000)
 
@@ -65,4 +67,42 @@ t.test('a stream that ends at once and takes the session with it is opened ever 
   await until(() => warnings.includes('the server closes its event stream as soon as it is opened'))
   await list(1)
   t.ok(sessionsOf(server) >= 3)
+})
+
+t.test('HTTP+SSE (deprecated): a connection that ends at once is opened ever more rarely', async (t) => {
+  let connections = 0
+  let stream: ServerResponse | undefined
+  const server = createServer((req, res) => {
+    if (req.method === 'GET') {
+      connections++
+      stream = res.writeHead(200, { 'content-type': 'text/event-stream' })
+      stream.write('event: endpoint\ndata: /messages\n\n')
+      return
+    }
+    let body = ''
+    req.on('data', (chunk) => (body += String(chunk)))
+    req.on('end', () => {
+      res.writeHead(202).end()
+      const { id, method } = JSON.parse(body) as { id?: number; method: string }
+      const result = {
+        protocolVersion: '2024-11-05',
+        capabilities: {},
+        serverInfo: { name: 's', version: '1' },
+      }
+      if (method === 'initialize')
+        stream?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
+      else stream?.end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.closeAllConnections())
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const bridge = startStdio(t, `http://127.0.0.1:${port}/sse`)
+  bridge.send(initialize)
+  t.match(await bridge.message(), { id: 0, result: {} })
+  bridge.send(initialized)
+  await until(() => connections >= 3)
+  await setTimeout(300)
+  t.ok(connections <= 10, `${connections} connections`)
 })
