@@ -9,7 +9,7 @@ const maxRetryMs = 30_000
 const keptMs = 5_000
 /** Streams in a row that were not kept before the server counts as one that keeps none. */
 const notKeptCount = 3
-/** Longest pause for such a server. */
+/** Longest pause for such a server, unless its streams deliver messages: then it is polled every `maxRetryMs`. */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
 
@@ -26,6 +26,7 @@ export class StreamPace {
   readonly #options: StreamPaceOptions
   #failures = 0
   #notKept = 0
+  #hasDelivered = false
   /** Set while a stream is open. */
   #cancel: (() => void) | undefined
 
@@ -46,6 +47,11 @@ export class StreamPace {
     })
   }
 
+  /** The open stream delivered a message. Some servers close each stream after its messages, and expect to be polled. */
+  delivered(): void {
+    this.#hasDelivered = true
+  }
+
   /**
    * A stream ended, or could not be opened. Returns the milliseconds to wait before the next attempt: `retryMs` is what the
    * server asks for between streams, `retryAfterMs` what it asks for after a refusal.
@@ -57,7 +63,9 @@ export class StreamPace {
     const keepsNone = this.#notKept >= notKeptCount
     if (keepsNone) this.#options.onNotKept?.()
     const doublings = Math.min(Math.max(this.#failures - 1, 0), maxDoublings)
-    const pauseMs = Math.min(clampRetry(retryMs) * 2 ** doublings, keepsNone ? rarePauseMs : maxRetryMs)
+    const longestMs = keepsNone && !this.#hasDelivered ? rarePauseMs : maxRetryMs
+    this.#hasDelivered = false
+    const pauseMs = Math.min(clampRetry(retryMs) * 2 ** doublings, longestMs)
     return Math.min(Math.max(pauseMs, retryAfterMs), rarePauseMs)
   }
 

@@ -54,7 +54,6 @@ export interface ClientBridgeOptions {
   readonly eras?: EraTranslation
 }
 
-/** Pages of a tool list that are read to learn its mirrored arguments. */
 const maxPages = 50
 const endedEarly = new GatehouseError('BACKEND_UNREACHABLE', {
   detail: 'the connection to the server ended before the response',
@@ -66,7 +65,6 @@ export class RawBridge {
   readonly #inFlight = new BridgedRequests()
   readonly #tools = new MirroredTools()
   readonly #stop = new AbortController()
-  /** What later messages wait for. */
   #barrier: Promise<void> = Promise.resolve()
   #era: Era = 'session'
   #initialize: Message | undefined
@@ -386,7 +384,7 @@ export class RawBridge {
     return true
   }
 
-  /** The connection that carried the session broke: what the server says unasked must arrive all the same. */
+  /** Reopens a session whose connection broke, so that messages the server sends on its own still arrive. */
   async #keepReopening(): Promise<void> {
     const generation = this.#generation
     const { signal } = this.#stop

@@ -224,7 +224,10 @@ export class StreamableTransport implements BridgeTransport {
         hadStream = true
         pace.opened()
         await this.#http.readEvents(response, position, signal, async (event) => {
-          for (const message of await this.#messagesOf(event)) await this.#events.onMessage(message)
+          for (const message of await this.#messagesOf(event)) {
+            pace.delivered()
+            await this.#events.onMessage(message)
+          }
         })
       } else {
         const body = await readBody(response, signal)

@@ -164,12 +164,10 @@ const operational = (partialFailureMode: string, slow: readonly string[]) => ({
   },
 })
 
-async function start(
-  cases: readonly Case[],
-  mode: string,
-  clientEra: OddEra,
-  isSlow: boolean,
-): Promise<Started> {
+/** Slow backends get a short timeout of their own. */
+type Pace = 'normal' | 'slow'
+
+async function start(cases: readonly Case[], mode: string, clientEra: OddEra, pace: Pace): Promise<Started> {
   const names = cases.map((_, i) => `b${i}`)
   const made = [
     ['good', server.add('good', clientEra, [])] as const,
@@ -177,7 +175,7 @@ async function start(
   ]
   const { log, text } = keepingLog()
   const urls = Object.fromEntries(made.map(([name, { url }]) => [name, url]))
-  const vmcp = await startTestVmcp(urls, operational(mode, isSlow ? names : []), { log })
+  const vmcp = await startTestVmcp(urls, operational(mode, pace === 'slow' ? names : []), { log })
   await checked(vmcp)
   const seen = new Map(made.map(([name, backend]) => [name, backend.seen]))
   return { vmcp, send: await clientOf(vmcp, clientEra), logged: text, seen }
@@ -236,8 +234,13 @@ async function settled(check: () => Promise<readonly string[]>): Promise<readonl
   }
 }
 
-async function checkGroup(t: Test, cases: readonly Case[], clientEra: OddEra, isSlow = false): Promise<void> {
-  const started = await start(cases, 'best_effort', clientEra, isSlow)
+async function checkGroup(
+  t: Test,
+  cases: readonly Case[],
+  clientEra: OddEra,
+  pace: Pace = 'normal',
+): Promise<void> {
+  const started = await start(cases, 'best_effort', clientEra, pace)
   const problems = await settled(() => problemsOf(cases, started))
   t.same(problems, [], `${cases.length} backends, client of the ${clientEra} era`)
   await started.vmcp.close({ graceMs: 0 })
@@ -271,7 +274,7 @@ async function problemsUnderFail(one: Case, { send }: Started): Promise<readonly
 }
 
 async function checkFail(t: Test, one: Case, clientEra: OddEra): Promise<void> {
-  const started = await start([one], 'fail', clientEra, false)
+  const started = await start([one], 'fail', clientEra, 'normal')
   t.same(await settled(() => problemsUnderFail(one, started)), [], nameOf(one))
   await started.vmcp.close({ graceMs: 0 })
 }
@@ -301,7 +304,7 @@ t.test(`best_effort: pairs (${pairs}, seed ${seed})`, (t) =>
 
 t.test('best_effort: lists that never come', async (t) => {
   const cases = silentOddities.flatMap((oddity, i) => casesOf(oddity, eras[i % 2] ?? 'session'))
-  await inTurns(groupsOf(cases), (some, i) => checkGroup(t, some, eras[i % 2] ?? 'session', true))
+  await inTurns(groupsOf(cases), (some, i) => checkGroup(t, some, eras[i % 2] ?? 'session', 'slow'))
 })
 
 t.test('fail: the error names the backend and the list', (t) =>

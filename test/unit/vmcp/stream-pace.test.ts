@@ -38,6 +38,18 @@ t.test('streams that close at once: ever longer pauses, up to minutes, and a rep
   t.equal(reports[0], 'not kept')
 })
 
+t.test('streams that close after a message: polled every half minute at least', async (t) => {
+  const { pace } = start()
+  const pauses = Array.from({ length: 20 }, () => {
+    pace.opened()
+    pace.delivered()
+    return pace.ended()
+  })
+  t.equal(pauses.at(-1), 30_000)
+  pace.opened()
+  t.equal(pace.ended(), 300_000, 'a stream without a message is not one of them')
+})
+
 t.test('without retry: from a second on', async (t) => {
   const { closesAtOnce } = start()
   t.same([closesAtOnce(), closesAtOnce(), closesAtOnce()], [1_000, 2_000, 4_000])

@@ -239,7 +239,10 @@ export class StreamableChannel implements BackendChannel {
         const response = await this.#get(sender, signal, position, {
           onEvent: (event) => {
             noteEventId(event, position)
-            return receiveEvent(event, this.#target, this.#events.onMessage)
+            return receiveEvent(event, this.#target, (message) => {
+              pace.delivered()
+              return this.#events.onMessage(message)
+            })
           },
           onStream: () => {
             hadStream = true

@@ -14,7 +14,7 @@ import {
 } from '../../../helpers/mcp/scripted-stdio-program.ts'
 import { openSession, post, stateless, stream } from '../../../helpers/mcp/wire.ts'
 import { until } from '../../../helpers/redis.ts'
-import { bridgeTo } from './bridge-rig.ts'
+import { bridgeTo } from './bridge/rig.ts'
 
 t.setTimeout(120_000)
 

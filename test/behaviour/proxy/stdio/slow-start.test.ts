@@ -13,7 +13,7 @@ import {
 } from '../../../helpers/mcp/scripted-stdio-program.ts'
 import { openSession, post, stateless, statelessRequest, stream } from '../../../helpers/mcp/wire.ts'
 import { until } from '../../../helpers/redis.ts'
-import { bridgeTo } from './bridge-rig.ts'
+import { bridgeTo } from './bridge/rig.ts'
 
 t.setTimeout(120_000)
 

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { type RawBackend, startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
-import { bridgeTo, program } from '../../proxy/stdio/bridge-rig.ts'
+import { bridgeTo, program } from '../../proxy/stdio/bridge/rig.ts'
 import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
 
 function tool(name: string, annotations: Record<string, boolean> = {}): string {

@@ -1,4 +1,5 @@
 /** The oddities of backends, by family: the members of one do the same to different lists. */
+import { listeningOddities, notificationOddities, pingOddities, sessionIdOddities } from './exchanges.ts'
 import { type BackendOddity, listKinds } from './server.ts'
 import {
   absentList,
@@ -7,14 +8,10 @@ import {
   fatalShapes,
   harmlessShapes,
   junkOddities,
-  listeningOddities,
-  notificationOddities,
   ofAll,
   ofCalls,
   ofList,
   ofOpening,
-  pingOddities,
-  sessionIdOddities,
   silentShapes,
 } from './shapes.ts'
 
@@ -29,15 +26,15 @@ function byList(oddities: readonly BackendOddity[]): readonly Family[] {
 const alone = (oddities: readonly BackendOddity[]): readonly Family[] => oddities.map((oddity) => [oddity])
 
 export const oddityFamilies: readonly Family[] = [
-  ...byList(fatalShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, true)))),
-  ...byList(harmlessShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, false)))),
+  ...byList(fatalShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, 'loses')))),
+  ...byList(harmlessShapes.flatMap((shape) => listKinds.map((kind) => ofList(kind, shape, 'keeps')))),
   ...byList(listKinds.map(absentList)),
   ...byList(junkOddities),
   ...byList(cursorOddities),
   ...alone(harmlessShapes.map(ofAll)),
   ...alone(fatalShapes.map(ofCalls)),
-  ...alone(fatalShapes.map((shape) => ofOpening(shape, true))),
-  ...alone(harmlessShapes.map((shape) => ofOpening(shape, false))),
+  ...alone(fatalShapes.map((shape) => ofOpening(shape, 'loses'))),
+  ...alone(harmlessShapes.map((shape) => ofOpening(shape, 'keeps'))),
   ...alone(capabilityOddities),
   ...alone(notificationOddities),
   ...alone(listeningOddities),
@@ -47,5 +44,5 @@ export const oddityFamilies: readonly Family[] = [
 
 /** Those that take as long as their backend may take. */
 export const silentOddities: readonly BackendOddity[] = silentShapes.flatMap((shape) =>
-  listKinds.map((kind) => ofList(kind, shape, true)),
+  listKinds.map((kind) => ofList(kind, shape, 'loses')),
 )

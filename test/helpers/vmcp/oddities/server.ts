@@ -136,7 +136,7 @@ const capabilities = '{"tools":{"listChanged":true},"prompts":{},"resources":{}}
 const info = '"serverInfo":{"name":"odd","version":"1"}'
 
 /** Item `a` or `b` of a list. */
-export function itemOf(kind: OddList, backend: string, which: string): string {
+function itemOf(kind: OddList, backend: string, which: string): string {
   switch (kind) {
     case 'tools':
       return `{"name":"${which}","description":"T","inputSchema":{"type":"object"}}`

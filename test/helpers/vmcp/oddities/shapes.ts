@@ -1,7 +1,6 @@
 /** What real and hostile backends do to single replies, to their capabilities, and on their own. */
 import {
   type BackendOddity,
-  itemOf,
   listKinds,
   lists,
   type OddExchange,
@@ -18,7 +17,7 @@ interface Shape {
   readonly change: Change
 }
 
-const text = ({ body }: OddReply): string => body.toString()
+export const text = ({ body }: OddReply): string => body.toString()
 const shape = (name: string, change: Change): Shape => ({ name, change })
 const body = (name: string, make: (text: string, id: string) => string | Buffer): Shape =>
   shape(name, (reply, { id }) => {
@@ -35,7 +34,11 @@ const typed = (name: string, type: string | undefined): Shape =>
     if (type === undefined) delete reply.headers['content-type']
     else reply.headers['content-type'] = type
   })
-const stream = (name: string, make: (text: string) => string, fate: OddReply['fate'] = 'whole'): Shape =>
+export const stream = (
+  name: string,
+  make: (text: string) => string,
+  fate: OddReply['fate'] = 'whole',
+): Shape =>
   shape(`stream: ${name}`, (reply) =>
     Object.assign(reply, {
       status: 200,
@@ -44,7 +47,7 @@ const stream = (name: string, make: (text: string) => string, fate: OddReply['fa
       fate,
     }),
   )
-const event = (message: string): string => `data: ${message}\n\n`
+export const event = (message: string): string => `data: ${message}\n\n`
 const withoutId = (json: string): string => json.replace(/"id":[^,]*,/, '')
 
 /** Changes after which a response still means one thing. */
@@ -131,11 +134,14 @@ export const silentShapes: readonly Shape[] = [
 
 const isList = (kind: OddList, { method }: OddExchange): boolean => method === lists[kind].method
 
+/** Whether a change loses the list, or keeps it usable. */
+type Fate = 'loses' | 'keeps'
+
 /** A change of the responses to one list. */
-export function ofList(kind: OddList, { name, change }: Shape, loses: boolean): BackendOddity {
+export function ofList(kind: OddList, { name, change }: Shape, fate: Fate): BackendOddity {
   return {
     name: `${lists[kind].method}: ${name}`,
-    loses: loses ? [kind] : [],
+    loses: fate === 'loses' ? [kind] : [],
     touches: [kind],
     change(reply, exchange) {
       if (isList(kind, exchange) && exchange.id !== undefined) change(reply, { ...exchange, id: exchange.id })
@@ -144,10 +150,10 @@ export function ofList(kind: OddList, { name, change }: Shape, loses: boolean): 
 }
 
 /** A change of the response to `initialize` or `server/discover`. */
-export function ofOpening({ name, change }: Shape, loses: boolean): BackendOddity {
+export function ofOpening({ name, change }: Shape, fate: Fate): BackendOddity {
   return {
     name: `opening: ${name}`,
-    loses: loses ? listKinds : [],
+    loses: fate === 'loses' ? listKinds : [],
     touches: ['opening', ...listKinds],
     change(reply, exchange) {
       const isOpening =
@@ -193,7 +199,7 @@ export function ofCalls({ name, change }: Shape): BackendOddity {
 
 /** A list that says that it is not there. */
 export function absentList(kind: OddList): BackendOddity {
-  return { ...ofList(kind, rpcError('{"code":-32601,"message":"Method not found"}'), true), isQuiet: true }
+  return { ...ofList(kind, rpcError('{"code":-32601,"message":"Method not found"}'), 'loses'), isQuiet: true }
 }
 
 /** Items that are none among the good ones. */
@@ -207,9 +213,9 @@ const junkItems: readonly string[] = [
   '{"name":"\\ud800","uri":"odd:\\ud800","uriTemplate":"odd:\\ud800"}',
 ]
 
-export function junkIn(kind: OddList, junk: string): BackendOddity {
+function junkIn(kind: OddList, junk: string): BackendOddity {
   const found = body(`item ${junk.slice(0, 24)}`, (json) => json.replace('":[{', `":[${junk},{`))
-  return ofList(kind, found, false)
+  return ofList(kind, found, 'keeps')
 }
 
 export const junkOddities = listKinds.flatMap((kind) => junkItems.map((junk) => junkIn(kind, junk)))
@@ -266,7 +272,7 @@ export const capabilityOddities: readonly BackendOddity[] = [
           const member = new RegExp(`"${kind}":\\{[^}]*\\}`)
           return message.replace(member, json === undefined ? '"other":{}' : `"${kind}":${json}`)
         }),
-        false,
+        'keeps',
       ),
     ),
   ),
@@ -275,145 +281,19 @@ export const capabilityOddities: readonly BackendOddity[] = [
       body(`capabilities ${json}`, (message) =>
         message.replace(/"capabilities":\{.*?\}\}/, `"capabilities":${json}`),
       ),
-      false,
+      'keeps',
     ),
   ),
   ofOpening(
     body('no server info', (json) => json.replace(/,"serverInfo":\{[^}]*\}/, '')),
-    false,
+    'keeps',
   ),
   ofOpening(
     body('server info null', (json) => json.replace(/"serverInfo":\{[^}]*\}/, '"serverInfo":null')),
-    false,
+    'keeps',
   ),
   ofOpening(
     body('instructions 5', (json) => json.replace('"serverInfo"', '"instructions":5,"serverInfo"')),
-    false,
+    'keeps',
   ),
 ].map((oddity) => ({ ...oddity, isQuiet: true }))
-
-const other = (
-  name: string,
-  change: BackendOddity['change'],
-  loses: readonly OddList[] = [],
-): BackendOddity => ({
-  name,
-  loses,
-  touches: ['other'],
-  change,
-})
-
-const notified = (
-  name: string,
-  status: number,
-  content: string,
-  fate: OddReply['fate'] = 'whole',
-): BackendOddity =>
-  other(`a notification is answered with ${name}`, (reply, { http, id, method }) => {
-    if (http === 'POST' && id === undefined && method !== '')
-      Object.assign(reply, { status, headers: { 'content-type': 'application/json' }, body: content, fate })
-  })
-
-export const notificationOddities: readonly BackendOddity[] = [
-  ...[
-    '',
-    'null',
-    '{}',
-    '{"ok":true}',
-    '[]',
-    '"x"',
-    '{"jsonrpc":"2.0","id":null,"result":{}}',
-    '{"jsonrpc":',
-    '<p>ok',
-  ].map((content) => notified(`200 and ${content}`, 200, content)),
-  notified('204', 204, ''),
-  notified('202 and a body', 202, 'Accepted'),
-  notified('a body that does not end', 200, '{', 'open'),
-]
-
-const listened = (name: string, make: (reply: OddReply) => Partial<OddReply>): BackendOddity =>
-  other(`listening: ${name}`, (reply, { http, method }) => {
-    if (http === 'GET' || method === 'subscriptions/listen') Object.assign(reply, make(reply))
-  })
-
-const announced = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
-
-export const listeningOddities: readonly BackendOddity[] = [
-  ...[400, 401, 403, 404, 405, 429, 500, 502].map((code) =>
-    listened(`HTTP ${code}`, () => ({ status: code, headers: {}, body: '', fate: 'whole' })),
-  ),
-  listened('the stream ends at once', () => ({ fate: 'whole' })),
-  listened('the stream ends at once, with retry: 1', () => ({ body: 'retry: 1\n\n', fate: 'whole' })),
-  listened('HTML', () => ({ headers: { 'content-type': 'text/html' }, body: '<p>', fate: 'whole' })),
-  listened('an unreadable event', (reply) => ({ body: `${text(reply)}${event('hello')}` })),
-  listened('a response to nothing', (reply) => ({
-    body: text(reply) + event('{"jsonrpc":"2.0","id":77,"result":{}}'),
-  })),
-  listened('a hundred changes', (reply) => ({ body: text(reply) + event(announced).repeat(100) })),
-  ...listKinds.map((kind) =>
-    ofList(
-      kind,
-      stream('a change is announced with each response', (json) => event(announced) + event(json)),
-      false,
-    ),
-  ),
-]
-
-const pinged = (
-  name: string,
-  make: (id: string) => Partial<OddReply>,
-  loses: readonly OddList[] = [],
-): BackendOddity => ({
-  ...other(
-    `a ping is answered with ${name}`,
-    (reply, { method, id }) => {
-      if (method === 'ping' && id !== undefined) Object.assign(reply, make(id))
-    },
-    loses,
-  ),
-  era: 'session',
-})
-
-export const pingOddities: readonly BackendOddity[] = [
-  ...['[]', 'null', 'pong', '', '{}'].map((content) =>
-    pinged(`the body ${content}`, () => ({ body: content })),
-  ),
-  ...[-32601, -32602, -32603].map((code) =>
-    pinged(`error ${code}`, (id) => ({
-      body: `{"jsonrpc":"2.0","id":${id},"error":{"code":${code},"message":"no"}}`,
-    })),
-  ),
-  ...[202, 204, 400, 404, 405, 422].map((code) =>
-    pinged(`HTTP ${code}`, () => ({ status: code, headers: {}, body: '' })),
-  ),
-  ...[401, 403, 500, 503].map((code) =>
-    pinged(`HTTP ${code}`, () => ({ status: code, headers: {}, body: '' }), listKinds),
-  ),
-]
-
-const sessionId = (name: string, id: string | undefined): BackendOddity => ({
-  ...other(`a session id ${name}`, ({ headers }) => {
-    if (headers['mcp-session-id'] === undefined) return
-    if (id === undefined) delete headers['mcp-session-id']
-    else headers['mcp-session-id'] = id
-  }),
-  era: 'session',
-})
-
-export const sessionIdOddities: readonly BackendOddity[] = [
-  sessionId('of 513 characters', 'i'.repeat(513)),
-  sessionId('of 4,000 characters', 'i'.repeat(4_000)),
-  sessionId('that is missing', undefined),
-]
-
-/** A list with items of another backend, or with the same item again and again. */
-export function repeatedItem(kind: OddList, backend: string): BackendOddity {
-  return ofList(
-    kind,
-    body('an item a hundred times', (json) => {
-      const again = `${itemOf(kind, backend, 'a')},`
-      return json.replace('":[{', `":[${again.repeat(100)}{`)
-    }),
-    false,
-  )
-}

@@ -1,8 +1,8 @@
 /** A bridge to a program of either era. */
 import type { Test } from 'tap'
-import { silentLog } from '../../../../runtime/net/index.ts'
-import { type StdioBridge, startStdioBridge } from '../../../../runtime/proxy/index.ts'
-import type { ServerBridgeOptions } from '../../../../runtime/proxy/stdio-server/bridge.ts'
+import { silentLog } from '../../../../../runtime/net/index.ts'
+import { type StdioBridge, startStdioBridge } from '../../../../../runtime/proxy/index.ts'
+import type { ServerBridgeOptions } from '../../../../../runtime/proxy/stdio-server/bridge.ts'
 
 export const program = 'test/helpers/mcp/fixture-server/stdio-program.ts'
 

@@ -1,8 +1,8 @@
 /** How the bridge finds out the era of its program, also of one that is slow, silent or of neither. */
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { openSession, stateless } from '../../../helpers/mcp/wire.ts'
-import { askable, bridgeTo, program } from './bridge-rig.ts'
+import { openSession, stateless } from '../../../../helpers/mcp/wire.ts'
+import { askable, bridgeTo, program } from './rig.ts'
 
 t.setTimeout(120_000)
 

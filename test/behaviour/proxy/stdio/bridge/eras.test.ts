@@ -4,11 +4,17 @@
  */
 import { EventEmitter, once } from 'node:events'
 import t from 'tap'
-import { makeCaller } from '../../../../runtime/net/index.ts'
-import { openSession, post, stateless, statelessRequest, statelessStream } from '../../../helpers/mcp/wire.ts'
-import { fakeAuthenticator, startRig } from '../../../helpers/proxy/rig.ts'
-import { bareNames, startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
-import { askable, bridgeTo, program } from './bridge-rig.ts'
+import { makeCaller } from '../../../../../runtime/net/index.ts'
+import {
+  openSession,
+  post,
+  stateless,
+  statelessRequest,
+  statelessStream,
+} from '../../../../helpers/mcp/wire.ts'
+import { fakeAuthenticator, startRig } from '../../../../helpers/proxy/rig.ts'
+import { bareNames, startTestVmcp } from '../../../../helpers/vmcp/vmcp.ts'
+import { askable, bridgeTo, program } from './rig.ts'
 
 t.setTimeout(120_000)
 

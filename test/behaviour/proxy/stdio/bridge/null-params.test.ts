@@ -1,7 +1,7 @@
 /** Clients of stdio servers that write null for absent members, and a slash at the end of the path. */
 import t from 'tap'
-import { openSession, post, stateless, stream } from '../../../helpers/mcp/wire.ts'
-import { bridgeTo, program } from './bridge-rig.ts'
+import { openSession, post, stateless, stream } from '../../../../helpers/mcp/wire.ts'
+import { bridgeTo, program } from './rig.ts'
 
 t.setTimeout(120_000)
 

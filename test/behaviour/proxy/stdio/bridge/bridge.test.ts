@@ -5,9 +5,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test as TapTest } from 'tap'
-import { silentLog } from '../../../../runtime/net/index.ts'
-import { startStdioBridge } from '../../../../runtime/proxy/index.ts'
-import { openSession } from '../../../helpers/mcp/wire.ts'
+import { silentLog } from '../../../../../runtime/net/index.ts'
+import { startStdioBridge } from '../../../../../runtime/proxy/index.ts'
+import { openSession } from '../../../../helpers/mcp/wire.ts'
 
 const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
 const environment = { PATH: process.env['PATH'] ?? '' }
