@@ -1,5 +1,5 @@
 /**
- * Which file every manifest goes into: the kustomization, its components and overlays, and the chart's templates.
+ * Maps every generated manifest to its file: the kustomization, its components and overlays, and parts of the chart.
  *
  *   manifests/kustomization.yaml        CRDs, base, self-signed certificate: `kubectl apply -k manifests/`
  *   manifests/base/                     everything that does not depend on a choice
@@ -9,7 +9,7 @@
  *   manifests/gateway-api/              component: HTTPRoutes for spec.exposure
  *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
  *   manifests/overlays/<name>/          ready combinations; only `everything` has the CRDs
- *   manifests/chart/                    Chart.yaml, kinds.yaml and CRDs; templates and defaults are written by hand
+ *   manifests/chart/                    Chart.yaml, kinds.yaml and CRDs; templates and values are written by hand
  */
 import { admission } from './admission.ts'
 import { certManager, certManagerAnnotation, selfSigned } from './certificates.ts'
