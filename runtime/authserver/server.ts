@@ -52,7 +52,7 @@ export interface AuthServerParts {
   readonly reloadEveryMs?: number
   /** How often to look for records that an older secret seals. Default a minute; 0 never. */
   readonly resealEveryMs?: number
-  /** How long after a change of the secrets the new one is used. Default two minutes: other replicas must have it. */
+  /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number
 }
 

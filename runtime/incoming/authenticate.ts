@@ -43,7 +43,7 @@ export interface Authenticator {
   challenge(failure?: ChallengeError): string | undefined
   /** For `Stages.recover`: answers a 401 as OAuth JSON with the challenge. False: not such an error, not answered. */
   response(exchange: Exchange, error: unknown): boolean
-  /** Ends the open streams of its callers as well. */
+  /** Also ends the open streams of authenticated callers. */
   close(): Promise<void>
 }
 
@@ -247,7 +247,10 @@ function loggedOnce(log: Log): (event: AuthenticationEvent) => void {
   }
 }
 
-/** What a client can act on. The other reasons stay in the log: they would help whoever forges tokens. */
+/**
+ * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker who
+ * forges tokens.
+ */
 const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {
   expired: 'the access token has expired',
   too_long: `the access token is longer than ${maxTokenLength.toLocaleString('en-US')} characters, the limit of this server`,

@@ -1,18 +1,18 @@
 /**
- * Ends open streams whose caller may no longer have them: the token has expired, or its grant was revoked.
+ * Ends open streams when the caller's token has expired or its grant was revoked.
  *
- * One timer walks all streams of a process, and runs while there are any. Bounded by the number of open streams, which
- * the features bound.
+ * One timer checks all streams of a process, and runs only while streams are open. Each feature limits its
+ * number of open streams.
  */
 import type { Caller, CallerStreams } from '../net/index.ts'
 import { skewSec } from '../oauth/index.ts'
 
-const lookMs = 1_000
-/** Looks between two checks of the grants. An answer about a grant is up to 5 s old, which leaves 2 s of the 10 s. */
-const looksPerCheck = 3
-/** Streams whose grant could not be checked for so long are ended. */
+const sweepMs = 1_000
+/** Sweeps between two grant checks: 3 s. A grant status may also be 5 s old, which leaves 2 s of the limit of 10 s. */
+const sweepsPerCheck = 3
+/** Streams whose grant could not be checked for this long are ended. */
 const maxUncheckedMs = 10_000
-/** Grants that are checked at the same time. */
+/** Maximum number of concurrent grant checks. */
 const maxChecks = 32
 
 interface OpenStream {
@@ -20,13 +20,13 @@ interface OpenStream {
   readonly end: () => void
   /** Milliseconds since the epoch; Infinity for a token that does not expire. */
   readonly expiresAt: number
-  /** When the grant was last known to be alive. */
+  /** When the grant was last confirmed to be live. */
   checkedAt: number
 }
 
 export interface OpenStreamsOptions {
   readonly now: () => number
-  /** Returns false when the grant behind the caller's token was revoked. May reject when that cannot be checked. */
+  /** Resolves with false when the grant behind the caller's token was revoked. May reject when the check fails. */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
 }
 
@@ -34,7 +34,7 @@ export class OpenStreams implements CallerStreams {
   readonly #options: OpenStreamsOptions
   readonly #streams = new Set<OpenStream>()
   #timer: NodeJS.Timeout | undefined
-  #looks = 0
+  #sweeps = 0
   #checking = false
 
   constructor(options: OpenStreamsOptions) {
@@ -50,7 +50,7 @@ export class OpenStreams implements CallerStreams {
     const stream: OpenStream = { caller, end, expiresAt: endOf(caller, now), checkedAt: now }
     if (stream.expiresAt === Infinity && !this.#options.isLive) return () => {}
     this.#streams.add(stream)
-    this.#timer ??= setInterval(() => void this.look(), lookMs).unref()
+    this.#timer ??= setInterval(() => void this.sweep(), sweepMs).unref()
     return () => this.#remove(stream)
   }
 
@@ -68,13 +68,13 @@ export class OpenStreams implements CallerStreams {
   }
 
   /**
-   * Ends what has expired or could not be checked for long, and every few times what was revoked. Resolves when that is
-   * done; never rejects.
+   * Ends streams that have expired or could not be checked for too long. Every third sweep also ends streams whose
+   * grant was revoked. Never rejects.
    */
-  async look(): Promise<void> {
+  async sweep(): Promise<void> {
     const { isLive } = this.#options
     this.#endOverdue()
-    if (!isLive || this.#checking || ++this.#looks % looksPerCheck !== 0) return
+    if (!isLive || this.#checking || ++this.#sweeps % sweepsPerCheck !== 0) return
     this.#checking = true
     try {
       await this.#checkGrants(isLive)
@@ -97,7 +97,7 @@ export class OpenStreams implements CallerStreams {
       const checks = grants
         .slice(i, i + maxChecks)
         .map(([caller, streams]) => this.#check(isLive, caller, streams))
-      // A store that does not answer is not asked about the others.
+      // Skip the remaining grants when the store does not respond.
       if (!(await Promise.all(checks)).includes(true)) break
     }
   }
@@ -114,20 +114,21 @@ export class OpenStreams implements CallerStreams {
       else for (const stream of streams) this.#end(stream)
       return true
     } catch {
-      // The next checks begin with the others: only a part of the store may be down.
+      // Move these streams to the end, so that the next round checks the other grants first: only a part of the store
+      // may be down.
       for (const stream of streams) if (this.#streams.delete(stream)) this.#streams.add(stream)
       return false
     }
   }
 
-  /** Ends all streams: their callers have to be authenticated again. */
+  /** Ends all streams. Callers must authenticate again. */
   close(): void {
     for (const stream of this.#streams) this.#end(stream)
   }
 }
 
 /**
- * When the caller's token expires. Within the tolerance for clocks an expired token still opens streams: such a stream
+ * Returns when the stream must end. An expired token still opens streams within the clock tolerance; such a stream
  * lasts until the tolerance ends.
  */
 function endOf({ claims }: Caller, now: number): number {

@@ -32,7 +32,7 @@ export interface VerifierParts {
   readonly now: () => number
 }
 
-/** Characters. docs/limits.md names it. */
+/** In characters. Documented in docs/limits.md. */
 export const maxTokenLength = 16_384
 /** Tokens being checked at once; beyond, a slow issuer would let untrusted clients fill the memory. */
 const maxInFlight = 1_000
@@ -115,7 +115,7 @@ export class TokenVerifier {
   /** The rules of a JWT, for claims that came from introspection. A response without audience is for nobody. */
   #checkClaims(claims: JsonRecord): void {
     const nowSec = this.#parts.now() / 1000
-    // Null counts as absent: a response may omit all of these but the audience (RFC 7662 section 2.2).
+    // Treat null as absent: a response may omit all of these except the audience (RFC 7662 section 2.2).
     const { aud } = claims
     const [exp, nbf, iss] = [
       claims['exp'] ?? undefined,

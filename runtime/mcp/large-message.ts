@@ -1,6 +1,6 @@
 /**
- * Reads a message of a server, which may be large: a result in as many turns of the event loop as it takes. Everything else
- * in a message is read further on at once, and is held to what can be read at once.
+ * Reads a message of a server, which may be large. A large result is read over as many turns of the event loop as it
+ * needs. Every other member is read in one turn, and its size is limited accordingly.
  */
 import { JsonError } from './json/scan.ts'
 import {
@@ -25,8 +25,8 @@ const maxMetaBytes = mib
 const lineSlice = mib
 
 /**
- * Reads a message of a server. Throws MessageError as scanMessage does, for what cannot be repaired; `onRepair` is told what
- * was. A large message resolves later, without line ends.
+ * Reads a message of a server. Throws MessageError like scanMessage when the message cannot be repaired; calls
+ * `onRepair` with each repair. A large message resolves later, without line breaks.
  */
 export function readServerMessage(
   body: Buffer | Promise<Buffer>,
@@ -40,7 +40,7 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   try {
     return scanMessage(body)
   } catch (error) {
-    // Scanned again, for well-formed messages are the rule.
+    // Scan again only here: almost all messages are well-formed.
     return atOnce(readRepaired(body, onRepair, error))
   }
 }
@@ -71,7 +71,7 @@ function* readEnvelope(body: Buffer, onRepair: OnRepair): TurnWork<Message> {
   }
 }
 
-/** Reads a message with repairs. Throws `cause` when there is nothing to repair. */
+/** Reads a message and repairs it. Throws `cause` when no repair applies. */
 function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWork<Message> {
   const repairs = new Set<EnvelopeRepair>()
   const note = (repair: EnvelopeRepair): void => void repairs.add(repair)
@@ -88,7 +88,7 @@ function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWo
   return message
 }
 
-/** Event streams want it so, and a writer of them has no turns for it. */
+/** Removes line breaks. Event streams require a single line, and their writers cannot yield to the event loop. */
 function* putOnOneLine(json: Buffer): TurnWork<void> {
   for (let from = 0; from < json.length; from += lineSlice) {
     const slice = json.subarray(from, from + lineSlice)

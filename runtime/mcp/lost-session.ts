@@ -1,10 +1,10 @@
 /**
- * Recognizes a server that does not know a session any more, and decides what may be sent again in the next one.
+ * Detects that a server has lost a session, and decides which requests may be sent again in the next session.
  *
- * HTTP 404 is the rule. Many servers follow an early example instead and answer 400 with a text about the session, as a
- * JSON-RPC error (-32000, -32600) or plain; releases of one public SDK answered 401 without a challenge. A server that
- * refuses a session has not carried the request out. A 404 or 410 whose body is the JSON-RPC response to the request itself
- * is no such proof: the server has looked at the request, and may have carried it out.
+ * HTTP 404 is the rule. Many servers follow an early example instead and return 400 with a text about the session, as
+ * a JSON-RPC error (-32000, -32600) or as plain text; releases of one public SDK returned 401 without a challenge. A
+ * server that rejects a session has not executed the request. A 404 or 410 whose body is the JSON-RPC response to the
+ * request itself does not prove this: the server has processed the request, and may have executed it.
  * Source: MCP 2025-11-25, transports, "Session Management"; behaviour of public servers and SDKs.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -12,16 +12,19 @@ import type { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { type Message, scanMessage } from './message.ts'
 
-/** What a status says about the session that the request named: gone, not gone, or to be decided by the body. */
+/** Result of checking a status: the session is lost, it is alive, or the body must be read to decide. */
 export type SessionVerdict = 'lost' | 'alive' | 'read'
 
-/** What a refusal says about the session; `answered`: it is gone, and the body is the response to the request itself. */
+/**
+ * State of the session after a refusal. `answered`: the session is lost, and the body is the response to the request
+ * itself.
+ */
 export type SessionRefusal = 'lost' | 'answered' | 'alive'
 
-/** No refusal of a session is longer than this; a body beyond it does not have to be read. */
+/** Session refusals are never longer than this; a larger body need not be read. */
 export const maxRefusalBytes: number = 64 * 1024
 
-/** Set by servers of this program. */
+/** Response header with which Gatehouse servers mark an unknown session. */
 const sessionUnknownHeader = 'gatehouse-session-unknown'
 const notFoundCode = -32001
 /** Codes under which servers word the refusal of a session. -32602 and -32601 concern the request itself. */
@@ -31,11 +34,11 @@ const unauthorizedText = /session not found/i
 
 interface RefusalHead {
   readonly headers: IncomingHttpHeaders
-  /** Raw JSON of the id of the refused request; undefined when it was no request. */
+  /** Raw JSON id of the refused request; undefined when the message was not a request. */
   readonly requestId?: string | undefined
 }
 
-/** Decides by the head of a response. */
+/** Decides from the status and headers of a response. */
 export function sessionVerdict(status: number, { headers, requestId }: RefusalHead): SessionVerdict {
   if (isGone(status))
     return requestId === undefined || headers[sessionUnknownHeader] !== undefined ? 'lost' : 'read'
@@ -43,7 +46,7 @@ export function sessionVerdict(status: number, { headers, requestId }: RefusalHe
   return status === 401 && headers['www-authenticate'] === undefined ? 'read' : 'alive'
 }
 
-/** Decides by head and body whether the server has lost the session that the request named. */
+/** Decides from status, headers and body whether the server has lost the session that the request named. */
 export function sessionRefusal(status: number, head: RefusalHead, body: Buffer): SessionRefusal {
   const verdict = sessionVerdict(status, head)
   if (verdict !== 'read') return verdict
@@ -58,8 +61,8 @@ export function sessionRefusal(status: number, head: RefusalHead, body: Buffer):
 }
 
 /**
- * True when a refused request may be sent again in the next session. `isRepeatable`: carrying it out twice does no harm
- * (a read, or a tool that is read-only or idempotent).
+ * True when a refused request may be sent again in the next session. `isRepeatable`: executing the request twice does
+ * no harm (a read, or a tool that is read-only or idempotent).
  */
 export function mayResend(
   refusal: SessionRefusal,
@@ -69,8 +72,8 @@ export function mayResend(
 }
 
 /**
- * Headers of an error response: a refused session is marked, so that a Gatehouse in front of this one can tell it from the
- * response to a request that was carried out. Both have the id of the request.
+ * Returns the headers of an error response. They mark a refused session, so that a Gatehouse in front of this server
+ * can distinguish it from the response to an executed request. Both carry the id of the request.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {
   return error.code === 'SESSION_NOT_FOUND' ? { [sessionUnknownHeader]: 'true' } : {}

@@ -1,11 +1,11 @@
 /**
  * Reads one JSON-RPC message: kind, id, method and the raw text of params, result or error.
  *
- * Nothing is decoded that need not be: the id stays the JSON text it was (numbers beyond 2^53 survive) and params,
- * result and error are slices of the message. Batches are refused (removed in MCP 2025-06-18). Member names that
- * differ only in case are refused in the message and in its params, because some JSON readers match names without
- * regard to case and would act on another member than the one that was checked here. Optional members that are null count as
- * absent: scanClientMessage removes them, and the reader of servers' messages repairs and reports them (large-message.ts).
+ * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
+ * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
+ * are rejected in the message and in its params: some JSON readers ignore the case of names, and would act on another
+ * member than the one that was checked here. Optional members that are null are treated as absent: scanClientMessage
+ * removes them, and the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
@@ -19,7 +19,7 @@ export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
 export interface Message {
   readonly kind: MessageKind
-  /** The whole message, as received, except for optional members that are null. */
+  /** The whole message as received, without optional members that are null. */
   readonly bytes: Buffer
   /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors without one. */
   readonly id: string | undefined
@@ -53,8 +53,8 @@ export class MessageError extends GatehouseError {
 export const maxClientValues = 250_000
 
 /**
- * Reads a message of a client. Throws as scanMessage does, and INVALID_REQUEST when a member holds more than `maxValues`
- * values.
+ * Reads a message of a client. Throws like scanMessage, and throws INVALID_REQUEST when a member contains more than
+ * `maxValues` values.
  */
 export function scanClientMessage(body: Buffer, maxValues = maxClientValues): Message {
   requireSingleUtf8(body)
@@ -67,12 +67,13 @@ export function scanClientMessage(body: Buffer, maxValues = maxClientValues): Me
 
 const nullByte = 0x6e
 
-/** Optional members that are null. The text is valid JSON, so its first byte says whether a value is null. */
+/** Returns the names of optional members that are null. The text is valid JSON, so the first byte identifies null. */
 function nullMembers(object: JsonObject): readonly string[] {
   const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
-  // A result may be null only next to something else; without an id, a request would get no response.
+  // Drop a null result only when the message has a method or an error. Never drop a request's id: it would get no
+  // response.
   if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
@@ -90,7 +91,7 @@ const maxMethodBytes = 1_024
 
 /**
  * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * no message of JSON-RPC 2.0).
+ * not a JSON-RPC 2.0 message).
  */
 export function scanMessage(body: Buffer): Message {
   requireSingleUtf8(body)

@@ -1,9 +1,10 @@
 /**
- * The params of a message, and the types of those that this program reads, method by method. A param of another type is
- * refused: treated as absent it would change what the request means (`cursor: 5` would be the first page, forever).
+ * Reads the params of a message, and checks the types of those that Gatehouse uses, method by method. A param of
+ * another type is rejected: treating it as absent would change the meaning of the request (`cursor: 5` would return
+ * the first page forever).
  *
- * Checks types, and the length of names and URIs, and only of members that are present; `null` counts as absent. Whether
- * something is required, known or allowed is for whoever acts on it.
+ * Checks types, and the length of names and URIs, of members that are present; `null` is treated as absent. The code
+ * that uses a param checks whether it is required, known or allowed.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
@@ -73,12 +74,12 @@ const commonMembers: Members = {
   inputResponses: 'object',
 }
 
-/** Members of params that are read here, as far as they are objects and nobody else looks at them first. */
+/** Object members of params that are checked here, because no other code checks them first. */
 const readObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
- * Returns the params of a message as an object. Absent params read as empty. Optional params that are null are left out.
- * Throws MessageError INVALID_PARAMS when the params, or an object in them that is read further on, name a member twice.
+ * Returns the params of a message as an object: empty when absent, and without optional params that are null. Throws
+ * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice.
  */
 export function paramsOf(message: Message): JsonObject {
   try {
@@ -94,8 +95,8 @@ export function paramsOf(message: Message): JsonObject {
 }
 
 /**
- * Returns the params without the known members that are null. Members that are not known here, and the arguments of
- * tools, stay as they are. Throws JsonError when an object in the params names a member twice.
+ * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
+ * JsonError when an object in the params contains a member twice.
  */
 function withoutNulls(method: string, params: JsonObject): JsonObject {
   if (!params.bytes.includes('null')) return params
@@ -173,7 +174,7 @@ const nullByte = 0x6e
 const objectByte = 0x7b
 const array = 0x5b
 const stringByte = 0x22
-/** The text is valid JSON, so its first byte says what it is. */
+/** The text is valid JSON, so the first byte identifies the type. */
 const firstBytes = { string: /"/, name: /"/, boolean: /[tf]/, object: /\{/, token: /["\-\d]/ } as const
 
 function elementsIn(raw: Buffer, path: string): Buffer[] {

@@ -202,7 +202,7 @@ export class ResultSplitter {
     const { name } = this.#walk
     if (name === 'result' && c === openObject) this.#open({ kind: 'result' })
     else if (name === 'id' || name === 'jsonrpc') this.#capture()
-    // A member that is null counts as absent; only null begins with n.
+    // Treat a null member as absent; only null begins with n.
     else if (
       c !== nullByte &&
       (name === 'result' || name === 'error' || name === 'method' || name === 'params')
@@ -345,7 +345,7 @@ export class ResultSplitter {
     member.held = undefined
   }
 
-  /** The id of the request; a number may come back as a text. */
+  /** True for the id of the request. A server may return a numeric id as a string. */
   #isOwn(id: string | undefined): boolean {
     return id === this.#id || id === JSON.stringify(this.#id)
   }

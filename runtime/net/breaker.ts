@@ -33,7 +33,7 @@ export class Breaker {
     return this.#changedAt
   }
 
-  /** Failures in a row. */
+  /** Number of consecutive failures. */
   get failures(): number {
     return this.#failures
   }

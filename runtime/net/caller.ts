@@ -1,11 +1,12 @@
 /**
- * Who is calling: the authenticated client of one request, as every module below `incoming/` sees it.
+ * The authenticated client of one request, as every module below `incoming/` sees it.
  *
- * Built by `incoming/` (JWT, introspection, anonymous, local). `token` is the credential that was presented; it is
- * never logged, and serialises to nothing.
+ * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential; it is never
+ * logged, and is not serialized.
  *
- * Two keys come from a caller. `key` names the user: sessions of clients are bound to it, and a refreshed token keeps
- * them. `identityOf` also covers what the user may do: everything that is shared towards backends is keyed by it.
+ * A caller has two keys. `key` identifies the user: client sessions are bound to it, and survive a token refresh.
+ * `identityOf` also covers the permissions of the caller: everything that callers share towards backends is keyed by
+ * it.
  */
 import { hash } from 'node:crypto'
 
@@ -22,7 +23,7 @@ export interface Caller {
   readonly displayName: string
   /** The bearer token that was presented; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined
-  /** Key of the user, for session binding: issuer NUL subject. */
+  /** Identifies the user for session binding: issuer NUL subject. */
   readonly key: string
 }
 
@@ -46,8 +47,9 @@ export function makeCaller(from: {
 }
 
 /**
- * Claims that differ between two tokens of one login, and grant nothing. Every other claim counts, because any claim may
- * decide what a backend grants: scopes, roles, groups, the client (`azp`, `client_id`), the login (`sid`, `tsid`).
+ * Claims that differ between two tokens of the same login and grant nothing. All other claims are part of the
+ * identity, because any of them may determine what a backend grants: scopes, roles, groups, the client (`azp`,
+ * `client_id`), the login (`sid`, `tsid`).
  */
 const perTokenClaims: ReadonlySet<string> = new Set([
   'iat',
@@ -66,15 +68,15 @@ const perTokenClaims: ReadonlySet<string> = new Set([
   'pwd_exp',
 ])
 
-/** Claims that hold a list as one text, separated by blanks. */
+/** Claims that contain a space-separated list. */
 const listClaims: ReadonlySet<string> = new Set(['scope', 'scp'])
 
 const identities = new WeakMap<Caller, string>()
 
 /**
- * The digest of who calls and of what the caller may do: issuer, subject, and all claims that do not change from token to
- * token. Tokens of one login have one identity; tokens of one user with other scopes, roles or clients do not. Contains no
- * token. Computed once for each caller.
+ * Returns a digest of the caller and its permissions: issuer, subject, and all claims that are the same in every
+ * token of a login. Tokens of one login have the same identity; tokens of one user with different scopes, roles or
+ * clients do not. The digest does not contain the token, and is computed once per caller.
  */
 export function identityOf(caller: Caller): string {
   const known = identities.get(caller)
@@ -91,7 +93,7 @@ export function identityOf(caller: Caller): string {
   return identity
 }
 
-/** Equal for values that grant the same: the order of members and of lists does not count. */
+/** Returns the same text for equivalent values: the order of members and list items is ignored. */
 function claimText(name: string, value: unknown): string {
   if (typeof value === 'string' && listClaims.has(name)) return claimText('', value.split(' '))
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? ''

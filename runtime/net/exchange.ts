@@ -11,14 +11,17 @@ const empty = Buffer.alloc(0)
 
 /** Ends streams of callers whose credentials are no longer valid. */
 export interface CallerStreams {
-  /** Calls `end` once the caller's token has expired or was revoked. The result takes the stream out again. */
+  /** Calls `end` when the caller's token has expired or was revoked. Returns a function that unregisters the stream. */
   add(caller: Caller, end: () => void): () => void
 }
 
 export class Exchange {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** Path as sent, byte for byte, without the query; or without a slash at the end, for endpoints that take both. */
+  /**
+   * Path as sent, byte for byte, without the query. The trailing slash is removed for endpoints that accept both
+   * forms.
+   */
   readonly path: string
   /** Query as sent, without the question mark; '' when absent. */
   readonly query: string
@@ -26,11 +29,11 @@ export class Exchange {
   readonly startedAt: number
   body: Buffer = empty
   caller: Caller | undefined
-  /** Set with a caller whose credential may end while a stream is open. */
+  /** Set when the caller's credential may end while a stream is open. */
   callerStreams: CallerStreams | undefined
   #signal: AbortSignal | undefined
 
-  /** `endpoints`: paths that may also be written with a slash at the end. */
+  /** `endpoints`: paths that also match with a trailing slash. */
   constructor(req: IncomingMessage, res: ServerResponse, endpoints: readonly string[] = []) {
     this.req = req
     this.res = res

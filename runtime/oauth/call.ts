@@ -55,7 +55,7 @@ export async function readJson(
   response: Response,
   expected: readonly number[] = [200],
 ): Promise<JsonRecord> {
-  // The content type decides nothing: servers send JSON as text/plain or application/octet-stream.
+  // Ignore the content type: servers send JSON as text/plain or application/octet-stream.
   const text = await response.text()
   const body = jsonFields(text)
   const words = (): string | undefined => wordsOf(text, body)
@@ -107,7 +107,7 @@ function retryAfter(response: Response): number | undefined {
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
 }
 
-/** A member that must be a string when present. Servers send null and '' for what they do not have. */
+/** Reads a member that must be a string when present. Servers send null and '' for values that they do not have. */
 export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
   if (value === undefined || value === null || value === '') return undefined

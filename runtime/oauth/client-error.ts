@@ -24,7 +24,7 @@ const codes = {
 export interface OAuthErrorDetails {
   /** OAuth error code as the server sent it, when it is a legal one. */
   readonly error?: string | undefined
-  /** The server's own words (refusals/peer-words.ts). For logs and the operator's terminal only. */
+  /** The server's error text (refusals/peer-words.ts). Only for logs and the operator's terminal. */
   readonly description?: string | undefined
   /** HTTP status of the response. */
   readonly status?: number | undefined
@@ -58,16 +58,16 @@ export class OAuthClientError extends GatehouseError {
   }
 }
 
-/** The peer's words become a cause, which logs show and clients never see. */
+/** Puts the server's text into the cause, which appears in logs and never in responses to clients. */
 function causeOf({ cause, description }: OAuthErrorDetails): { readonly cause?: unknown } {
   if (description !== undefined) {
     const options = cause === undefined ? {} : { cause }
-    return { cause: new Error(`the server says: ${description}`, options) }
+    return { cause: new Error(`the server reports: ${description}`, options) }
   }
   return cause === undefined ? {} : { cause }
 }
 
-/** The server's own words behind an error, for the operator's terminal; undefined when it said nothing. */
+/** Returns the server's error text behind an error, for the operator's terminal; undefined when it sent none. */
 export function serverWords(error: unknown): string | undefined {
   let failure: unknown = error
   for (let depth = 0; depth < 5 && failure instanceof Error; depth++) {

@@ -59,8 +59,8 @@ export interface UpstreamTokens {
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   /**
-   * Whoever received this access token refused it before its end. True when it is worth asking for another one: the next
-   * `get` renews it, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
+   * Reports that a backend refused this access token before its expiry. Returns true when another token may help: the
+   * next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean
   /**

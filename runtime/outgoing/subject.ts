@@ -64,8 +64,8 @@ export async function subjectToken(
 }
 
 /**
- * Uses the subject token. When it is refused and an upstream provider gave it, uses a renewed one once. Rejects with what
- * `subjectToken` or `use` rejects with.
+ * Calls `use` with the subject token. When the token is refused and came from an upstream provider, calls `use` once
+ * more with a renewed token. Rejects with the errors of `subjectToken` and `use`.
  */
 export async function withSubjectToken<T>(
   caller: Caller,
@@ -83,7 +83,7 @@ export async function withSubjectToken<T>(
     const isRefused = error instanceof GatehouseError && error.code === 'SUBJECT_REFUSED'
     const { provider } = subject
     if (!isRefused || !provider) throw error
-    // An ID token is renewed together with the access token.
+    // The provider renews an ID token together with its access token.
     const isIdToken = subject.tokenType === tokenTypes.id_token
     const accessToken = isIdToken ? (await upstream?.get(caller, provider, signal))?.accessToken : token
     if (accessToken === undefined || !upstream?.refused?.(caller, provider, accessToken)) throw error

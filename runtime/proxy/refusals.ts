@@ -1,6 +1,4 @@
-/**
- * How the proxy words its own refusals: JSON-RPC towards an MCP client, problem details for everything else.
- */
+/** Formats the proxy's own errors: JSON-RPC for MCP clients, problem details for everything else. */
 
 import type { Authenticator } from '../incoming/index.ts'
 import { errorMessage, MessageError, refusalHeaders } from '../mcp/index.ts'

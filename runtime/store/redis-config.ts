@@ -49,14 +49,14 @@ export function parseAddr(addr: string): { host: string; port: number } {
   return split
 }
 
-/** Refuses what `redisViolations` finds. Throws INVALID_CONFIG naming every error. */
+/** Throws INVALID_CONFIG with every error that `redisViolations` finds. */
 export function checkRedisConfig(config: RedisConfig): void {
   const violations = redisViolations(config)
   if (violations.length > 0)
     throw new GatehouseError('INVALID_CONFIG', { detail: `redis: ${violations.join('; ')}` })
 }
 
-/** Addresses that cannot be parsed and combinations that the documents exclude, one line each. */
+/** Returns invalid addresses and forbidden combinations of settings, one line each. */
 export function redisViolations(config: RedisConfig): readonly string[] {
   const violations: string[] = []
   if ((config.addr === undefined) === (config.sentinel === undefined)) {

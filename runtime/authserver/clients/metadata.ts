@@ -99,9 +99,10 @@ function narrowed(
 }
 
 /**
- * Reads `scope`, a string or, as some clients send it, a list. A client that names the grant refresh_token also gets
- * offline_access: clients register the scopes of the protected resource, which leave it out, and add it to the
- * authorization request. Source: behaviour of public MCP clients; RFC 7591 section 3.2.1.
+ * Reads `scope`, which is a string, or a list in the requests of some clients. Adds offline_access for a client that
+ * registers the grant type refresh_token: clients register the scopes of the protected resource, which do not include
+ * offline_access, and add it to the authorization request.
+ * Source: behaviour of public MCP clients; RFC 7591 section 3.2.1.
  */
 function readScopes(
   metadata: ClientMetadataDocument,

@@ -43,19 +43,19 @@ export function redirectUriViolation(uri: string, rules: RedirectRules): string 
   // Browsers take more for a host than the name system does; such a text would mean something in a policy header.
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriViolation(url, rules)
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
-  if (!beginsWithOrigin(uri, url)) return `must begin with ${url.origin}, the origin that it is parsed to`
+  if (!beginsWithOrigin(uri, url)) return `must begin with its parsed origin, ${url.origin}`
   if (url.protocol === 'https:') return undefined
   if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
   return rules.applicationType === 'web' ? 'must not be a loopback address for a web application' : undefined
 }
 
 /**
- * True when the text begins with the origin of the parsed URL, in any case of letters. Browsers and libraries read
- * `https:evil.example/cb` or `https://0x7f.1/` in different ways, and a user cannot tell where such a URI leads.
+ * True when the URI begins with the origin of the parsed URL, ignoring case. Browsers and libraries parse
+ * `https:evil.example/cb` or `https://0x7f.1/` differently, and a user cannot tell where such a URI leads.
  */
 function beginsWithOrigin(uri: string, { origin }: URL): boolean {
   const rest = uri.slice(origin.length)
-  // The parsed origin leaves out the default port.
+  // The parsed origin omits the default port.
   return uri.slice(0, origin.length).toLowerCase() === origin && /^(:80|:443)?([/?]|$)/.test(rest)
 }
 
@@ -110,8 +110,8 @@ export function redirectHost(uri: string): string {
 }
 
 /**
- * True when the requested URI is one of the registered ones. A registration that an older version stored may have an
- * http(s) URI that does not begin with its origin; it matches nothing.
+ * True when the requested URI is registered. A registration stored by an older version may contain an http(s) URI
+ * that does not begin with its origin; such a URI never matches.
  */
 export function matchesRedirectUri(requested: string, registered: readonly string[]): boolean {
   if (

@@ -169,7 +169,7 @@ export const session = record({
     record({
       id: text,
       endsAtMs: count,
-      /** False until the code is redeemed. Absent in records of older versions: treated as true. */
+      /** False until the code is redeemed. Records of older versions do not have this field; absent means true. */
       redeemed: maybe(flag),
     }),
   ),

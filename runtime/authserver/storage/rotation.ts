@@ -116,7 +116,7 @@ export function watchRotation(parts: RotationParts): Rotation {
     uses() {
       const held = idsOf(secrets)
       if (held.length < 2) return []
-      // Positions are those of the configuration only once the first secret is in use.
+      // Positions match the configuration only after the first secret is in use.
       if (!parts.settled()) return undefined
       return known?.secrets.join() === held.join() ? usesOf(known) : undefined
     },

@@ -1,10 +1,10 @@
 /**
- * Authorization codes and refresh tokens: made, redeemed once, rotated, revoked on reuse.
+ * Authorization codes and refresh tokens: issues them, redeems them once, rotates them, and revokes them on reuse.
  *
- * Every decision is one compare-and-set on one record, so of two simultaneous requests exactly one wins, on whatever
+ * Every decision is a single compare-and-set on one record. Of two simultaneous requests exactly one wins, on any
  * replica. Reuse of a code or of an old refresh token ends the grant, because one of the two holders has stolen it.
- * A rotated refresh token yields the same successor again for a grace period, while the successor is unused, because
- * clients refresh in parallel and lose responses.
+ * During a grace period, a rotated refresh token yields the same successor again while that successor is unused,
+ * because clients refresh in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -30,7 +30,7 @@ export interface GrantsParts {
   readonly lives: {
     readonly accessTokenMs: number
     readonly refreshTokenMs: number
-    /** How long a rotated refresh token yields its unused successor again. */
+    /** How long a rotated refresh token yields its successor again while the successor is unused. */
     readonly refreshGraceMs: number
     readonly authCodeMs: number
     readonly grantMs: number
@@ -186,7 +186,9 @@ export class Grants {
     return grant.refreshable ? makeRefreshToken(ring, grant.grantId, 0) : undefined
   }
 
-  /** The generation of the token to return; undefined when another request changed the family meanwhile. */
+  /**
+   * Returns the generation of the token to issue, or undefined when another request has changed the family meanwhile.
+   */
   async #nextGeneration(
     token: { family: string; generation: number },
     seen: Seen<Family>,
@@ -205,7 +207,7 @@ export class Grants {
     }
     if (!(await this.#isListed(family))) throw badRefresh()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    // A token newer than the record was issued by a rotation that the store has lost, for instance in a failover.
+    // A token newer than the record comes from a rotation that the store has lost, for example in a failover.
     const generation = token.generation + 1
     const next: Family = { ...family, generation, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)

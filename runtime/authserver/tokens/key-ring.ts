@@ -1,11 +1,13 @@
 /**
  * The keys of this server: JWT signing keys with their published set, and the HMAC secrets.
  *
- * The first key signs, all verify and all are published, so that a token outlives its key's promotion. The first HMAC
- * secret makes codes, refresh tokens, cookies and seals; all verify. Every use has its own key by HKDF, so a value made
- * for one can never pass for another. Without configured keys they are made here and die with the process.
- * Rotation: add the new signing key second, roll out; move it first, roll out; drop the old one after one token lifetime.
- * Put a new HMAC secret first (ring-holder.ts); drop the old one when nothing needs it any more (storage/rotation.ts).
+ * The first key signs. All keys verify and are published, so that tokens stay valid when another key becomes the first.
+ * The first HMAC secret makes codes, refresh tokens, cookies and seals; all secrets verify. HKDF derives a separate key
+ * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
+ * them, and they are lost when the process ends.
+ * Signing key rotation: add the new key second and roll out; move it first and roll out; drop the old key after one
+ * token lifetime. HMAC secret rotation: put the new secret first (ring-holder.ts); drop the old one when nothing needs
+ * it any more (storage/rotation.ts).
  * Source: docs/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC 5869.
  */
 import {

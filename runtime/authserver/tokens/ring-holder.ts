@@ -1,9 +1,9 @@
 /**
  * Holds the key ring in use and replaces it when mounted keys or secrets change.
  *
- * Replicas get a new HMAC secret one after the other. So a new first secret verifies and opens at once, but it signs
- * and seals only after a delay; until then the secret that was first before goes on. The store holds the id of the
- * secret in use, because a process that starts cannot know which one the other replicas have.
+ * Replicas receive a new HMAC secret one after another. A new first secret therefore verifies and opens at once, but
+ * signs and seals only after a delay; until then the previous first secret stays in use. The store holds the id of
+ * the secret in use, because a starting process cannot know which secrets the other replicas have.
  */
 import { createHash } from 'node:crypto'
 import type { AuthServerConfig, AuthServerSecrets } from '../../config/index.ts'
@@ -12,14 +12,14 @@ import { type KeyRing, makeKeyRing } from './key-ring.ts'
 
 const currentSecretKey = 'hmac-secret-in-use'
 const dayMs = 86_400_000
-/** Life of the stored id; every replica extends it once a day. */
+/** Lifetime of the stored id. Every replica extends it once a day. */
 const storedMs = 30 * dayMs
 
 export interface RingHolderParts {
   readonly config: Pick<AuthServerConfig, 'secrets'>
   readonly store: Store
   readonly now: () => number
-  /** How long a new secret only verifies and opens, milliseconds. */
+  /** How long a new secret only verifies and opens, in milliseconds. */
   readonly promoteAfterMs: number
   /** Supplies the keys and secrets that are not configured. */
   readonly lent?: KeyRing | undefined
@@ -29,9 +29,9 @@ export class RingHolder {
   readonly #parts: RingHolderParts
   #print: string
   #ring: KeyRing
-  /** The ring with the secrets in the configured order. */
+  /** Key ring with the secrets in the configured order. */
   #next: KeyRing
-  /** When the configured keys and secrets changed; `#next` is used from `promoteAfterMs` after it. */
+  /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
   /** Id of the secret that this process last stored as the one in use. */
   #announced: string | undefined
@@ -59,12 +59,12 @@ export class RingHolder {
     return this.#ring
   }
 
-  /** True when every replica may be expected to have the secrets held here. */
+  /** True when every replica can be expected to hold the current secrets. */
   get isSettled(): boolean {
     return this.#parts.now() - this.#changedAtMs >= this.#parts.promoteAfterMs
   }
 
-  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones cannot be used. */
+  /** Reloads keys and secrets. When the new ones are invalid, keeps the old ones and throws INVALID_CONFIG. */
   async reload(): Promise<void> {
     const secrets = this.#parts.config.secrets()
     const print = fingerprint(secrets)
@@ -79,7 +79,10 @@ export class RingHolder {
     await this.#announce()
   }
 
-  /** Once for each change: a replica that still has older settings must not be told about them again and again. */
+  /**
+   * Stores the id once per change, then only extends its lifetime. Replicas with older settings must not keep
+   * overwriting it.
+   */
   async #announce(): Promise<void> {
     const { ring, isSettled } = this
     const { store, now } = this.#parts
@@ -92,7 +95,7 @@ export class RingHolder {
       this.#announced = ring.secretId
       this.#storedAtMs = now()
     } catch {
-      // The store is down, which its own watch reports. The next reload tries again.
+      // The store is down, which its own health check reports. The next reload retries.
     }
   }
 }
@@ -102,13 +105,13 @@ interface Rings {
   readonly next: KeyRing
 }
 
-/** The id in the store. A server that finds none stores its own: it is the first. */
+/** Returns the stored id of the secret in use. The first server finds no id and stores its own. */
 async function secretInUse(store: Store, ring: KeyRing): Promise<string | undefined> {
   if (ring.ephemeral.hmac) return undefined
   const claim = (): Promise<boolean> =>
     store.set(currentSecretKey, ring.secretId, { onlyIf: 'absent', ttlMs: storedMs })
   if (ring.sealSecrets.length < 2) {
-    // Not awaited: with one secret there is no choice, and a store that is down must not delay the start.
+    // Not awaited: with a single secret there is no choice, and a store that is down must not delay the start.
     claim().catch(() => false)
     return undefined
   }
@@ -120,7 +123,7 @@ async function secretInUse(store: Store, ring: KeyRing): Promise<string | undefi
   }
 }
 
-/** `ring` with the secret of this id as the current one; `ring` itself when it has no such secret. */
+/** Returns `ring` with this secret moved to the front, or `ring` unchanged when it does not contain the secret. */
 async function ringWithFirst(
   id: string | undefined,
   secrets: AuthServerSecrets,

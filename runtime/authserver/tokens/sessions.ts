@@ -16,8 +16,8 @@ import { exclusively, newestRefreshToken } from '../upstream/refresh-tokens.ts'
 import { hashed, randomId } from './opaque.ts'
 
 /**
- * Logins of one user with one client that live side by side, for instance one per machine. Logins whose code was not
- * redeemed yet are counted apart, so that abandoned logins end no established one.
+ * Maximum number of simultaneous logins of one user with one client, for example one per machine. Logins whose code
+ * is not redeemed yet have a limit of the same size, so that abandoned logins do not end established ones.
  */
 const maxGrants = 20
 /** Of several writers at once each try lets one through; then a short pause apart. */
@@ -237,7 +237,10 @@ export class Sessions {
     throw new GatehouseError('STORE_DOWN', { cause: new Error(`${what} is changed too often`) })
   }
 
-  /** Marks a grant as redeemed and gives it a later end. False when it was ended meanwhile; then nothing may be issued for it. */
+  /**
+   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended meanwhile; no tokens
+   * may be issued for it then.
+   */
   async prolong(sessionId: string, grantId: string, endsAtMs: number): Promise<boolean> {
     const session = await this.#change(sessionId, (old) => {
       const grant = old.grants.find(({ id }) => id === grantId)
@@ -354,7 +357,7 @@ export class Sessions {
   }
 }
 
-/** The newest grants that were redeemed, and the newest that were not: at most `maxGrants` of each. */
+/** Keeps the newest redeemed grants and the newest pending grants, at most `maxGrants` of each. */
 function newest(grants: LoginSession['grants']): LoginSession['grants'] {
   const isPending = (grant: LoginSession['grants'][number]): boolean => grant.redeemed === false
   const kept = new Set([

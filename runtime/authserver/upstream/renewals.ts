@@ -1,9 +1,9 @@
 /**
- * Renews the stored tokens of a provider ahead of their end: one refresh for each row at a time in this process, and one
- * for each user and provider over all replicas.
+ * Renews the stored tokens of a provider before they expire: one refresh at a time for each row in this process, and
+ * for each user and provider across all replicas.
  *
- * A refused refresh ends the tokens (oauth/refusals/token-refusal.ts); silence of the provider does not: a token that is still
- * valid is used until it ends.
+ * A refused refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider that does not respond does not end
+ * them: a valid token stays in use until it expires.
  * Source: RFC 6749 section 6; RFC 9700 section 4.14 (providers revoke on double use, hence the lock).
  */
 import { LRUCache } from 'lru-cache'
@@ -27,7 +27,10 @@ export interface RenewalParts {
 
 /** Tokens are renewed this long before they end, but never in the first half of their life. */
 const aheadMs = 60_000
-/** After a provider was silent, or refused us rather than the token, it is not asked again for the same row. */
+/**
+ * Pause before the next request for the same row, after the provider did not respond or rejected this server rather
+ * than the token.
+ */
 const pauseMs = 10_000
 const saveTries = 3
 
@@ -53,7 +56,7 @@ export class Renewals {
   }
 
   /**
-   * The row as it is, or renewed when its end is near or its access token was refused. Rejects with Gone, or with
+   * Returns the row, renewed when it is about to expire or its access token was refused. Rejects with Gone or with
    * AUTH_UNAVAILABLE.
    */
   async fresh(
@@ -69,7 +72,8 @@ export class Renewals {
     const paused = this.#paused.get(id)
     const isPaused = paused !== undefined && now() < paused.untilMs
     if (usable && (row.refreshToken === undefined || isPaused)) return row
-    // Without a usable token a provider that is back must be asked at once; one that refuses us says the same again.
+    // Without a usable token, a provider that has recovered must be asked at once. A provider that rejects this
+    // server would only do so again.
     if (isPaused && isRefusalOfUs(paused.error)) throw paused.error
     try {
       return await this.#flight(id, row, upstream, isRefused ? row.accessToken : undefined)
@@ -111,7 +115,8 @@ export class Renewals {
     } catch (error) {
       log.warn('an upstream token could not be refreshed', { upstream: upstream.name, err: error })
       if (!endsRefreshToken(error)) throw unavailable(error)
-      // A backend that refuses a token before its end may be wrong: without a refresh token nothing is lost by keeping it.
+      // The backend may be wrong to refuse an unexpired token. Without a refresh token, keeping the access token
+      // costs nothing.
       if (isRefused && seen.value.refreshToken === undefined) throw new Gone(error, { sure: false })
       return this.#lost(id, seen, error)
     }
@@ -197,7 +202,7 @@ function isPassing(error: unknown): boolean {
   return error instanceof GatehouseError
 }
 
-/** A refusal by the provider that does not blame the token, such as that of our secret. */
+/** True when the provider rejected this server rather than the token, for example because of its client secret. */
 function isRefusalOfUs(error: unknown): boolean {
   const refusal = error instanceof Error ? tokenRefusal(error.cause) : undefined
   return refusal !== undefined && refusal !== 'temporary'

@@ -45,9 +45,12 @@ export interface UpstreamTokenParts extends RenewalParts {
   readonly accountsUrl: string
 }
 
-/** A token of one provider is renewed on refusal at most this often, so that a backend that refuses all cannot cause more. */
+/**
+ * Minimum time between two renewals of a token because a backend refused it. Limits the load from a backend that
+ * refuses every token.
+ */
 const refusalPauseMs = 30_000
-/** A refused token that cannot be renewed is tried again after this: the backend may have been wrong. */
+/** A refused token that cannot be renewed is used again after this time, because the backend may have been wrong. */
 const refusedMs = 300_000
 
 /** A login that is being completed names its providers a moment before their tokens are there. */
@@ -59,7 +62,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   readonly accountsUrl: string
   readonly #parts: UpstreamTokenParts
   readonly #renewals: Renewals
-  /** Digests of refused access tokens, by row. */
+  /** Digest of the refused access token of each row. */
   readonly #refused = new LRUCache<string, { readonly digest: string; readonly atMs: number }>({
     max: 10_000,
   })
@@ -97,7 +100,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     return true
   }
 
-  /** True when the row still has the token that was refused. */
+  /** True when the row still contains the token that was refused. */
   #isRefused(id: string, { accessToken }: StoredRow): boolean {
     const refused = this.#refused.get(id)
     if (!refused || this.#parts.now() - refused.atMs >= refusedMs) return false
@@ -124,12 +127,13 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     if (!live || (row && !isOwn(row, claims))) return undefined
     try {
       if (!row) return await this.#absent(claims.tsid, provider)
-      // One requester may give up; the refresh goes on for the others, and because the provider has rotated already.
+      // One caller may give up. The refresh continues for the other callers, and because the provider has already
+      // rotated the token.
       const id = rowKey(claims.tsid, provider)
       const isRefused = this.#isRefused(id, row)
       const fresh = this.#renewals.fresh(claims.tsid, row, upstream, { isRefused })
       const renewed = await abortable(fresh, signal)
-      // Some providers return the same token again. It is not renewed a second time.
+      // Some providers return the same token again. Do not renew it a second time.
       if (isRefused) this.#refused.set(id, { digest: '', atMs: now() })
       return view(renewed)
     } catch (error) {
@@ -157,7 +161,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     { isRequired }: { readonly isRequired: boolean },
   ): Promise<GatehouseError> {
     const { cause } = gone
-    // Where the login may still be good, it is not ended: the user renews the provider alone.
+    // Do not end a login that may still be valid: the user renews only this provider.
     if (!isRequired || !gone.sure) {
       const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
       return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })

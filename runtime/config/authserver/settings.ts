@@ -34,7 +34,7 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** How long a rotated refresh token yields its unused successor again. */
+  /** How long a rotated refresh token yields its successor again while the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** After this a grant ends however often it was refreshed. */

@@ -1,15 +1,15 @@
 /**
  * The MCP server behind a proxy, as `--target-uri` names it.
  *
- * On the command line a target has no path of its own: the client's path is forwarded byte for byte. In a file it may
- * have one, which then takes the place of the client's. Its query, if any, goes before the client's. A fragment is
- * dropped. A user name or password is refused: it would be in logs and process lists.
+ * On the command line a target has no path of its own: the proxy forwards the client's path byte for byte. In a file
+ * the target may have a path, which then replaces the client's. Its query, if any, precedes the client's query. The
+ * fragment is dropped. A user name or password is rejected, because it would appear in logs and process lists.
  * Source: docs/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
 
-/** A user name in any spelling that the parser accepts, an empty one too. */
+/** Matches user information, even empty, in every form that the URL parser accepts. */
 const hasUserInfo = /^([a-z][a-z\d+.-]*:)?[\\/]*[^\\/?#]*@/i
 
 export interface TargetAddress {

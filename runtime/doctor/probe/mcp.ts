@@ -61,7 +61,7 @@ export async function askMcp(
     method: 'POST',
     headers: headersOf(request),
     body: JSON.stringify(bodyOf(request)),
-    // Success ends a notification, whatever body comes with it.
+    // A success status completes a notification, whatever its body contains.
     ...(request.notification && { bodyMs: 0 }),
     until(chunk) {
       try {
@@ -83,7 +83,7 @@ export async function askMcp(
   }
 }
 
-/** The response in a text, also one with a byte order mark or in a list of its own. */
+/** Returns the response in a text. Accepts a byte order mark and a list that contains only the response. */
 function responseIn(text: string): JsonRecord | undefined {
   const json = text.replace(/^\ufeff/, '').trim()
   const message = jsonFields(json.startsWith('[') && json.endsWith(']') ? json.slice(1, -1) : json)

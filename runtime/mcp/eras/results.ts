@@ -51,8 +51,8 @@ function completing(method: string, object: JsonObject, serverInfo: string): Cha
 }
 
 /**
- * The longest `requestState` of a backend that is passed on to a client: bytes of its JSON text. Sealed for the client,
- * it becomes a third longer.
+ * Maximum size of a backend's `requestState` that is passed on to a client, in bytes of JSON text. Sealing for the
+ * client adds a third.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 

@@ -1,12 +1,11 @@
 /**
- * Repairs the envelope of a server's message where it can mean only one thing. What could mean two things stays invalid:
- * another JSON-RPC version, a list of several messages, both a result and an error.
+ * Repairs the envelope of a server's message when the message has only one possible meaning. An ambiguous message
+ * stays invalid: another JSON-RPC version, a list of several messages, or both a result and an error.
  */
 import { closeArray, isNull, openArray } from './bytes.ts'
 import type { Changes, JsonObject } from './object.ts'
 import { skipWhitespace } from './scan.ts'
 
-/** What was repaired. */
 export type EnvelopeRepair =
   | 'byte_order_mark'
   | 'id_type'
@@ -19,7 +18,10 @@ export type OnRepair = (repair: EnvelopeRepair) => void
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const space = 0x20
 
-/** The message without a byte order mark, and without the list around it. A list of several is no JSON text any more. */
+/**
+ * Returns the message without a byte order mark and without the list around it. A list of several messages yields
+ * invalid JSON.
+ */
 export function unwrapMessage(body: Buffer, onRepair: OnRepair): Buffer {
   let from = 0
   let to = body.length
@@ -40,10 +42,10 @@ export function unwrapMessage(body: Buffer, onRepair: OnRepair): Buffer {
 
 const wholeNumber = /^(-?(?:0|[1-9]\d*))\.0+$/
 const emptyList = /^\[\s*\]$/
-/** Longer ids and lists are not repaired. */
+/** Ids and lists longer than this are not repaired. */
 const maxRepairBytes = 64
 
-/** New values of the members of a message that is invalid as it stands; none when it cannot be repaired. */
+/** Returns the new values of the members to repair. The result is empty when the message cannot be repaired. */
 export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
   const changes: Record<string, Buffer | string | undefined> = {}
   for (const name of ['method', 'params', 'error']) {
@@ -54,7 +56,7 @@ export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
   }
   const has = (name: string): boolean => message.raw(name) !== undefined && !Object.hasOwn(changes, name)
   const version = message.raw('jsonrpc')
-  // A line of a log may have a method, too.
+  // A log line may also have a `method` member.
   if ((!version || isNull(version)) && !has('method')) {
     changes['jsonrpc'] = '"2.0"'
     onRepair('version_missing')

@@ -95,7 +95,7 @@ export function holdsStream(res: ServerResponse, end: () => void): void {
   })
 }
 
-/** As `holdsStream`, and calls `end` too when the caller's token has expired or was revoked. */
+/** Like `holdsStream`, but also calls `end` when the caller's token has expired or was revoked. */
 export function holdsCallerStream({ res, caller, callerStreams }: Exchange, end: () => void): void {
   holdsStream(res, end)
   if (!caller || !callerStreams || res.destroyed) return

@@ -1,22 +1,22 @@
 /**
- * How soon an event stream is opened again after it ended or could not be opened: at the pace that the server asks for while
- * its streams stay open for a while, and ever later while they do not.
+ * Computes the pause before an event stream is reopened after it ended or could not be opened. The server's requested
+ * interval applies while its streams stay open for a while; otherwise the pause grows.
  */
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
-/** A stream that stays open for this long is kept. */
+/** A stream that stays open this long is considered kept. */
 const keptMs = 5_000
-/** Streams in a row that were not kept before the server counts as one that keeps none. */
+/** Consecutive streams that were not kept, after which the server is considered to keep none. */
 const notKeptCount = 3
-/** Longest pause for such a server, unless its streams deliver messages: then it is polled every `maxRetryMs`. */
+/** Longest pause for such a server. A server whose streams deliver messages is polled every `maxRetryMs` instead. */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
 
 export interface StreamPaceOptions {
-  /** Called when the server has closed several streams in a row as soon as they were open, and each time after that. */
+  /** Called when the server has closed several consecutive streams as soon as they opened, and for each further one. */
   readonly onNotKept?: (() => void) | undefined
-  /** Called when a stream has stayed open for a while. */
+  /** Called when a stream has stayed open long enough. */
   readonly onKept?: (() => void) | undefined
   /** Runs `work` once after `ms`; the returned function cancels it. */
   readonly after?: ((ms: number, work: () => void) => () => void) | undefined
@@ -34,7 +34,7 @@ export class StreamPace {
     this.#options = options
   }
 
-  /** A stream was opened. */
+  /** Records that a stream was opened. */
   opened(): void {
     if (this.#cancel) return
     this.#failures++
@@ -47,14 +47,18 @@ export class StreamPace {
     })
   }
 
-  /** The open stream delivered a message. Some servers close each stream after its messages, and expect to be polled. */
+  /**
+   * Records that the open stream delivered a message. Some servers close each stream after its messages and expect to
+   * be polled.
+   */
   delivered(): void {
     this.#hasDelivered = true
   }
 
   /**
-   * A stream ended, or could not be opened. Returns the milliseconds to wait before the next attempt: `retryMs` is what the
-   * server asks for between streams, `retryAfterMs` what it asks for after a refusal.
+   * Records that a stream ended or could not be opened. Returns the pause before the next attempt, in milliseconds.
+   * `retryMs`: interval that the server requested between streams; `retryAfterMs`: delay that it requested when it
+   * refused a stream.
    */
   ended({ retryMs = defaultRetryMs, retryAfterMs = 0 }: Readonly<StreamWishes> = {}): number {
     if (this.#cancel) this.#cancel()
@@ -69,7 +73,7 @@ export class StreamPace {
     return Math.min(Math.max(pauseMs, retryAfterMs), rarePauseMs)
   }
 
-  /** No stream is opened any more. */
+  /** Cancels the timer. No more streams will be opened. */
   close(): void {
     this.#cancel?.()
     this.#cancel = undefined
@@ -86,12 +90,12 @@ export interface StreamWishes {
   retryAfterMs?: number | undefined
 }
 
-/** The pause that a server asks for, within bounds. */
+/** Clamps the pause that a server requested. */
 export function clampRetry(retryMs: number): number {
   return Math.min(Math.max(retryMs, minRetryMs), maxRetryMs)
 }
 
-/** The seconds of a `Retry-After` header, in milliseconds; undefined without a usable one. */
+/** Returns the `Retry-After` header in milliseconds, or undefined when it is absent or not a number of seconds. */
 export function retryAfterOf(header: string | undefined): number | undefined {
   return header !== undefined && /^\s*\d{1,9}\s*$/.test(header) ? Number(header) * 1_000 : undefined
 }

@@ -1,9 +1,9 @@
 /**
- * One request by a dispatcher and its whole response, at most so large; content codings are taken off.
+ * Sends one request through a dispatcher and reads its whole response up to a size limit; decodes content codings.
  *
- * In place of undici's own fetch, whose streams and copies cost several times as much and which is 0.3 MB more to load.
- * An event stream may have no end and is never a document: it counts as an empty body.
- * Follows no redirects and knows no rules about addresses: fetch.ts does. Source: RFC 9110 sections 8.4 and 12.5.3.
+ * Replaces undici's own fetch, whose streams and copies cost several times as much and which adds 0.3 MB to load. An
+ * event stream may never end and is never a document: its body is treated as empty.
+ * Follows no redirects and checks no addresses: fetch.ts does. Source: RFC 9110 sections 8.4 and 12.5.3.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { Pieces } from '../pieces.ts'

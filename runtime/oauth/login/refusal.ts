@@ -22,8 +22,8 @@ const ofClient: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True for a failed login that another client of the same server might complete. Some servers blame the request, or
- * refuse the client's secret without a code.
+ * True for a failed login that could succeed with another client of the same server. Some servers report an invalid
+ * request instead, or reject the client's secret without a code.
  */
 export function refusesClientAtLogin(error: unknown): boolean {
   if (!(error instanceof OAuthClientError)) return false
@@ -42,7 +42,7 @@ export async function isRefusedClient(
   { fetch, signal }: OAuthCallOptions,
 ): Promise<boolean> {
   try {
-    // Only the first response tells: what a redirect leads to may ask for cookies.
+    // Only the first response is conclusive: the target of a redirect may require cookies.
     const init = { headers: { accept: 'text/html' }, maxRedirects: 0 }
     const response = await send(what, request.href, init, { fetch, signal })
     const location = response.headers.get('location')
@@ -51,19 +51,19 @@ export async function isRefusedClient(
       ? new URL(location, request.href).searchParams.get('error')
       : null
     if (error === null) return false
-    // On a page of the server's own, only the codes of clients are about the client.
+    // On the server's own pages, only client error codes concern the client.
     return location.startsWith(redirectUri) ? isClientError(error) : ofClient.has(error)
   } catch (error) {
-    // A server that cannot be asked is no reason to prefer another client.
+    // An unreachable server is no reason to prefer another client.
     if (error instanceof OAuthClientError || signal?.aborted) return false
     throw error
   }
 }
 
-/** Servers are seen to answer an unknown client with any 4xx, and with 500. */
+/** Servers respond to an unknown client with any 4xx status, or with 500. */
 function isRefusalPage({ status, headers }: Response): boolean {
   if (status === 500) return true
-  // A challenge asks the browser to sign in; 408, 425 and 429 ask it to come back.
+  // A challenge requests a browser sign-in; 408, 425 and 429 request a retry.
   if (status === 401 && headers.has('www-authenticate')) return false
   return status >= 400 && status < 500 && ![408, 425, 429].includes(status)
 }

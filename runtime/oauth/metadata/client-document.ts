@@ -50,9 +50,10 @@ export async function fetchClientDocument(clientId: string, options: OAuthCallOp
   if (problem !== undefined) throw new OAuthClientError('protocol', `the client_id ${problem}`)
   const response = await send(what, clientId, { headers: { accept: 'application/json' } }, options)
   const type = response.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  // Unlike documents of servers: a page or file that somebody could place at this address is no description of a client.
+  // Stricter than for server documents: a page or file that an attacker could place at this address is not a client
+  // document.
   if (response.status === 200 && type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) {
-    throw new OAuthClientError('protocol', `${what} has another content type than JSON`)
+    throw new OAuthClientError('protocol', `${what} does not have a JSON content type`)
   }
   return checkClientDocument(clientId, await readJson(what, response))
 }

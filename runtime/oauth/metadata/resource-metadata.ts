@@ -36,7 +36,10 @@ export async function discoverResource(
   options: OAuthCallOptions & {
     /** `resource_metadata` of the challenge. */
     readonly metadataUrl?: string | undefined
-    /** Called for each response that is not taken for a document, except that nothing is there (404, 405, 410, 501). */
+    /**
+     * Called for each response that is not a usable document, except when it only means that no document exists (404,
+     * 405, 410, 501).
+     */
     readonly onSkipped?: ((url: string, reason: string) => void) | undefined
   },
 ): Promise<ResourceMetadata | undefined> {
@@ -45,7 +48,7 @@ export async function discoverResource(
     try {
       return await fetchResource(url, target, options)
     } catch (error) {
-      // A host that has no document may respond with anything but a usable one; a wrong one is not skipped.
+      // Skip hosts without a document: they may respond with anything unusable. Do not skip a wrong document.
       if (!(error instanceof OAuthClientError) || !['absent', 'refused'].includes(error.kind)) throw error
       if (error.kind === 'refused' || error.responseStatus === undefined)
         options.onSkipped?.(url, error.message)
@@ -62,7 +65,7 @@ async function fetchResource(
   if (!URL.canParse(url)) throw new OAuthClientError('protocol', 'resource_metadata is not a URL')
   const response = await send(what, url, { headers: { accept: 'application/json' } }, options)
   const text = await response.text()
-  // A catch-all page answers 200 with HTML for every path.
+  // A catch-all page returns 200 with HTML for every path.
   if (response.status === 200 && jsonFields(text) === undefined) {
     const type = (response.headers.get('content-type') ?? 'none').replace(/[^\x20-\x7e]/g, ' ').slice(0, 100)
     throw new OAuthClientError('absent', `${what} is not a JSON object (content type: ${type})`)

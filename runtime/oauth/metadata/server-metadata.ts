@@ -111,10 +111,16 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
   throw new OAuthClientError('protocol', `${what} is malformed`)
 }
 
-/** Member of ours with the endpoints that were left out, and why: an endpoint that no flow uses is no reason to fail. */
+/**
+ * Gatehouse's own member: maps each ignored endpoint to the reason. An invalid endpoint that no flow uses must not
+ * cause a failure.
+ */
 const unusableName = 'gatehouse_unusable_endpoints'
 
-/** The error for an endpoint that a flow needs and the metadata does not have. */
+/**
+ * Returns the error for an endpoint that a flow needs and the metadata does not contain, or contains in an unusable
+ * form.
+ */
 export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[number]): OAuthClientError {
   const unusable: unknown = server[unusableName]
   const problem = isFields(unusable) ? unusable[name] : undefined
@@ -130,7 +136,7 @@ function isMetadata(body: unknown): body is ServerMetadata {
   return isFields(body) && typeof body['issuer'] === 'string'
 }
 
-/** Why an endpoint cannot be used; '' for one that is absent. Undefined for a good one. */
+/** Returns why an endpoint cannot be used: '' when it is absent, undefined when it is valid. */
 function endpointProblem(value: unknown, allowHttp: boolean): string | undefined {
   if (value === undefined || value === null || value === '') return ''
   return typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'

@@ -1,24 +1,28 @@
 /**
- * What a peer says about a refusal, made fit for the log and the operator's own terminal: the description of an OAuth
- * error, the message of another JSON body, or the text of a page. Bounded, on one line, without control and invisible
- * characters. Long runs that look like a token are masked: peers repeat what they were sent.
+ * Extracts a server's explanation of a refusal for the log and the operator's terminal: the description of an OAuth
+ * error, the message of another JSON body, or the text of a page. The result is short, on one line, and free of
+ * control and invisible characters. Long runs that look like a token are masked, because servers repeat what they
+ * were sent.
  */
 type JsonRecord = Readonly<Record<string, unknown>>
 
 const maxLength = 300
-/** Of a page, so that no pattern walks through a megabyte. */
+/** Characters of a page that are searched, so that no pattern scans a megabyte. */
 const maxRead = 4_096
 
-/** Members that hold a sentence for people, by preference: RFC 6749, RFC 9457, and habits of providers. */
+/**
+ * Members that contain a message for people, in order of preference. Source: RFC 6749, RFC 9457, and habits of
+ * providers.
+ */
 const members = ['error_description', 'message', 'detail', 'errorSummary', 'error_message', 'title', 'reason']
 
-/** Undefined when the peer said nothing. */
+/** Returns the explanation in a response body, or undefined when it contains none. */
 export function wordsOf(text: string, body: JsonRecord | undefined): string | undefined {
   const own = body === undefined ? withoutTags(text.slice(0, maxRead)) : sentenceIn(body)
   return own === undefined ? undefined : peerWords(own)
 }
 
-/** One text of a peer. Undefined when nothing is left of it. */
+/** Cleans one text. Returns undefined when nothing is left. */
 export function peerWords(text: string): string | undefined {
   const line = text
     .slice(0, maxRead)

@@ -1,17 +1,17 @@
 /**
- * What a failed token request says about the grant that it presented: one table for the proxy's login, for the upstream
- * tokens of the authorization server, and for the strategies towards backends.
+ * Classifies failed token requests by their effect on the presented grant. The proxy's login, the upstream tokens of
+ * the authorization server and the strategies towards backends share this table.
  *
  * | Refusal | Meaning | With a refresh token | With a caller's token (exchange) |
  * |---|---|---|---|
- * | temporary | no response, 5xx, 408, 425, 429, or a code that promises a better answer later | keep it, try later | try later |
- * | client | the server blames our client or its secret | keep it; an own registration is made again | somebody must change the configuration |
- * | grant | the code names the grant or the user's consent | it is dead: sign in again | the caller signs in again |
- * | request | any other refusal, also 400 or 401 without a code | it is dead: sign in again | somebody must change the configuration |
- * | unclear | anything that is no answer of a token endpoint: other statuses without a code, no JSON | keep it, try later | somebody must look |
+ * | temporary | no response, 5xx, 408, 425, 429, or a code for a temporary failure | keep it, retry later | retry later |
+ * | client | the server rejects our client or its secret | keep it; replace a registration of our own | the operator must change the configuration |
+ * | grant | the code concerns the grant or the user's consent | drop it, sign in again | the caller signs in again |
+ * | request | any other refusal, including 400 or 401 without a code | drop it, sign in again | the operator must change the configuration |
+ * | unclear | not a response of a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
  *
- * Providers use codes of their own for a dead refresh token, so every refusal with another code ends it. Presenting a
- * dead token again never helps, and looks like theft to servers that detect reuse.
+ * Providers use their own codes for an invalid refresh token, so every refusal with an unlisted code ends the token.
+ * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse.
  * Source: RFC 6749 section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
  */
 import { OAuthClientError } from '../client-error.ts'
@@ -58,7 +58,7 @@ function each(refusal: TokenRefusal, names: readonly string[]): readonly (readon
   return names.map((name) => [name, refusal] as const)
 }
 
-/** Undefined for an error that is not from a token endpoint. */
+/** Returns undefined for an error that does not come from a token request. */
 export function tokenRefusal(error: unknown): TokenRefusal | undefined {
   if (!(error instanceof OAuthClientError)) return undefined
   const { kind, error: code, responseStatus: status } = error
@@ -66,11 +66,11 @@ export function tokenRefusal(error: unknown): TokenRefusal | undefined {
   if (kind !== 'refused') return 'unclear'
   if (code !== undefined) return codes.get(code) ?? 'request'
   if (status === 408 || status === 425) return 'temporary'
-  // Other statuses come from whatever stands in front of the endpoint.
+  // Other statuses come from a proxy or gateway in front of the endpoint.
   return status === undefined || status === 400 || status === 401 ? 'request' : 'unclear'
 }
 
-/** True when the refresh token that was presented must not be presented again. */
+/** True when the presented refresh token must not be presented again. */
 export function endsRefreshToken(error: unknown): boolean {
   const refusal = tokenRefusal(error)
   return refusal === 'grant' || refusal === 'request'

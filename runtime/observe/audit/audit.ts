@@ -313,7 +313,7 @@ const standardOutputWatches = new Set<LineWatch>()
 
 const unwritable = 'audit.logFile: the file cannot be opened for appending'
 
-/** What keeps the audit log from being opened, one line; does not create the file. */
+/** Returns why the audit log cannot be opened, one line per reason. Does not create the file. */
 export function auditViolations({ enabled, logFile = '' }: Partial<Audit> = {}): readonly string[] {
   if (!enabled || logFile === '') return []
   try {

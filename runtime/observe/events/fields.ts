@@ -35,13 +35,16 @@ export interface EventFields extends AttachEventFields {
   /** Settings name a backend that does not exist; `resolved` when they do not any more. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
   /**
-   * The ways in which a backend deviates from the protocol while it is used all the same; empty: it no longer does. New
-   * ones are added as they are seen.
+   * Protocol deviations of a backend that remains in use; empty when it no longer deviates. New deviations are added
+   * as they occur.
    */
   readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
   /** The backend speaks another protocol era than before. */
   readonly backend_era: { readonly backend: string; readonly era: string }
-  /** A message of a backend names no request and may belong to several callers: dropped, or refused when it asks. */
+  /**
+   * A message of a backend names no request and may belong to several callers. It is dropped; a request gets an
+   * error.
+   */
   readonly backend_message_unassigned: { readonly backend: string; readonly method: string }
   /** The lists of a backend could not be read. `stale_since` is set while the last ones stay in use. */
   readonly lists_failed: {
@@ -53,8 +56,8 @@ export interface EventFields extends AttachEventFields {
   /** The lists of a backend can be read again. */
   readonly lists_recovered: { readonly backend: string }
   /**
-   * A list of a backend failed, is incomplete or is declared wrongly, while the other lists of the backend are in use;
-   * `resolved` when that is over. `list` is a method such as `prompts/list`.
+   * A list of a backend failed, is incomplete or is declared wrongly, while its other lists remain in use; `resolved`
+   * when the problem is over. `list` is a method such as `prompts/list`.
    */
   readonly list_problem: {
     readonly backend: string
@@ -65,8 +68,8 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   /**
-   * A backend announces changes so often that they are taken with pauses; `resolved` when it has been quiet again.
-   * `notification` is `list_changed` or `resources/updated`.
+   * A backend announces changes so often that their processing is throttled; `resolved` when the rate is normal
+   * again. `notification` is `list_changed` or `resources/updated`.
    */
   readonly changes_paced: {
     readonly backend: string

@@ -36,7 +36,8 @@ export const nextSteps: Steps = {
   backend_call_failed: { fix: ({ backend, reason }) => failureFix(reason, backend) },
   backend_message_unassigned: {
     fix: ({ backend }) =>
-      `have ${backend} send questions and log messages on the response stream of the request that they belong to, and before its response`,
+      `make ${backend} send its requests and log messages on the response stream of the ` +
+      'client request that they belong to, before the response',
     cause: ({ method }) => method,
   },
   lists_failed: {

@@ -106,14 +106,14 @@ export const eventTable: EventTable = {
         deviations.length > 0
           ? {
               message: `backend ${backend} deviates from the protocol: ${deviations.map(deviationText).join('; ')}`,
-              fix: `report this to the operator of ${backend}; it is used all the same`,
+              fix: `report this to the operator of ${backend}; Gatehouse continues to use the backend`,
             }
           : undefined,
     }),
   },
   backend_message_unassigned: {
     message:
-      'a message of the backend names no request and cannot be assigned to a single client; it is not delivered',
+      'a message of the backend names no request and may belong to several clients; it was not delivered',
     level: 'warn',
   },
   backend_era: { message: 'the backend speaks another protocol revision than before', level: 'info' },
@@ -143,8 +143,8 @@ export const eventTable: EventTable = {
   list_problem: {
     message: ({ resolved }) =>
       resolved
-        ? 'the problem of a list of the backend is over'
-        : 'a list of the backend has a problem; its other lists are in use',
+        ? 'the problem with a list of the backend is resolved'
+        : 'a list of the backend has a problem; its other lists remain in use',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ backend, problem, fix, resolved }) => ({
       id: `list_problem/${problem}`,
@@ -156,7 +156,7 @@ export const eventTable: EventTable = {
     message: ({ resolved }) =>
       resolved
         ? 'the backend announces changes at a normal rate again'
-        : 'the backend announces changes too often; they are taken with pauses',
+        : 'the backend announces changes too often; their processing is throttled',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ backend, notification, resolved }) => ({
       id: `changes_paced/${backend}/${notification}`,
@@ -164,8 +164,8 @@ export const eventTable: EventTable = {
       open: resolved
         ? undefined
         : {
-            message: `backend ${backend} sends ${notification} notifications too often; they are taken with pauses`,
-            fix: `report it to the maintainer of ${backend}: a notification after each list request is a loop`,
+            message: `backend ${backend} sends ${notification} notifications too often; their processing is throttled`,
+            fix: `report this to the maintainer of ${backend}: a notification after each list request causes a loop`,
           },
     }),
   },

@@ -98,7 +98,7 @@ class CloudSts implements CredentialStrategy {
     const roleArn = this.#roleFor(caller.claims)
     if (roleArn === undefined) {
       throw new GatehouseError('BACKEND_ROLE_DENIED', {
-        detail: 'no role mapping matches this caller, and there is no fallbackRoleArn',
+        detail: 'no role mapping matches this caller, and fallbackRoleArn is not set',
       })
     }
     const used = await this.#assume(roleArn, caller, signal)

@@ -204,18 +204,18 @@ export class SessionLink {
   }
 }
 
-/** Raw params of our own `initialize`. */
+/** Returns the raw params of our own `initialize`. */
 export function initializeParams(capabilities: Buffer, info: string): string {
   return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
 }
 
-/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it opens no session that we can use. */
+/** Reads an InitializeResult. Throws BACKEND_PROTOCOL when it does not open a usable session. */
 export function sessionServer(raw: Buffer | undefined): SessionServer {
   const isSmall = raw !== undefined && raw.length <= maxIntroductionBytes
   const result = isSmall ? new JsonObject(raw) : undefined
   const version = result?.text('protocolVersion')
   if (!result || version === undefined || !sessionVersions.includes(version))
-    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
   return {
     capabilities: result.object('capabilities') ?? emptyObject,
     info: result.object('serverInfo')?.bytes.toString() ?? unnamed,

@@ -46,7 +46,7 @@ export interface StatelessTranslatorOptions {
   readonly infoFor: (clientInfo: Buffer | undefined) => string
   readonly maxLinks: () => number
   readonly now: () => number
-  /** What the server has said of itself, when no session has to be opened to know it. */
+  /** Returns the server's introduction when it is known without opening a session. */
   readonly introduction?: () => SessionServer | undefined
 }
 

@@ -1,14 +1,14 @@
 /**
- * The event ids that a client got in a session that was opened again. Ids from before belong to the lost session: the
- * target would take them for unknown, or resume the wrong stream, so only known ones go on as `Last-Event-ID`.
+ * Event ids that a client received in a reopened session. Earlier ids belong to the lost session: the target would
+ * treat them as unknown or resume the wrong stream. Only known ids are forwarded as `Last-Event-ID`.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { hash } from 'node:crypto'
 
 const maxIds = 512
-/** Longer ids fit no header. */
+/** Longer ids do not fit into a header. */
 const maxLineBytes = 8 * 1024
-/** Longer ids are remembered by their hash. */
+/** Longer ids are stored as a hash. */
 const maxPlainLength = 128
 /** `i` */
 const firstByte = 0x69
@@ -22,7 +22,7 @@ export class EventIds {
     return this.#ids.has(keyOf(id))
   }
 
-  /** Remembers an id; the oldest makes space. */
+  /** Stores an id, and drops the oldest one when the limit is exceeded. */
   add(id: string): void {
     const key = keyOf(id)
     this.#ids.delete(key)
@@ -60,7 +60,7 @@ function keyOf(id: string): string {
   return id.length <= maxPlainLength ? `=${id}` : `#${hash('sha256', id, 'base64url')}`
 }
 
-/** As much of a line as tells whether it is an id; longer ones are not. */
+/** Returns as much of a line as is needed to recognize an id; ignores the rest of a line that is not one. */
 function start(before: Buffer, more: Buffer): Buffer {
   const isOver = before.length > maxLineBytes || (before.length > 0 && before[0] !== firstByte)
   if (isOver || more.length === 0) return before

@@ -58,7 +58,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
   }
 }
 
-/** What follows a response that the client does not see. */
+/** What to do after a response that is withheld from the client. */
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream'
 
 /** One request with all the attempts it takes. */
@@ -194,7 +194,7 @@ class Forwarding implements ResponsePolicy {
     return 'aside'
   }
 
-  /** Whether a refusal says that the target does not know the session that was named; 'read' until its body is there. */
+  /** Returns whether the target has lost the named session; 'read' until the body has arrived. */
   #sessionLost(status: number, headers: IncomingHttpHeaders, body: Buffer | undefined): boolean | 'read' {
     if (this.#sentId === undefined) return false
     const { message } = this.#exchange
@@ -203,16 +203,16 @@ class Forwarding implements ResponsePolicy {
     if (verdict !== 'read') return verdict === 'lost'
     if (body === undefined) return 'read'
     const refusal = sessionRefusal(status, head, decodeRefusal(body, headers['content-encoding']))
-    // What a tool does is not known here: a request that the target has answered is not sent again.
+    // The effects of a tool are unknown here, so a request that the target has answered is not sent again.
     return mayResend(refusal, { isRepeatable: false })
   }
 
-  /** The end of a DELETE, or a session that the target has forgotten. */
+  /** Decides what to do when the target no longer knows the session. A DELETE also ends here. */
   #lostSession(status: number): RelayDecision {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)
     else if (session?.initBody && !this.#recovered) return this.#aside('recover')
-    // The session was opened a moment ago and is good: there is no stream in it.
+    // The session was just reopened and is valid: it has no GET stream.
     else if (this.#recovered && req.method === 'GET') return this.#aside('refuse stream')
     else if (this.#recovered || status !== 404) return this.#aside('refuse')
     return 'show'

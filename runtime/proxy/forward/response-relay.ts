@@ -163,7 +163,7 @@ export class ResponseRelay implements DispatchHandler {
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
-    // It may be open for days, and nobody reads the head as it came again: 1.5 KB of each stream.
+    // The stream may be open for days and its raw headers are not needed: they take 1.5 KB per stream.
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) holdsCallerStream(this.#exchange, () => this.#endStream())
     else holdsStream(res, () => this.#endStream())
@@ -244,7 +244,10 @@ export class ResponseRelay implements DispatchHandler {
 
 const listen = 'subscriptions/listen'
 
-/** True for a stream that no response ends. The stream of a call may outlive the token: the call is finished. */
+/**
+ * True for a stream that does not end with a response. The stream of a call may outlive the token, so that the call
+ * can finish.
+ */
 function isEndless(exchange: ProxyExchange): boolean {
   if (exchange.req.method !== 'POST') return true
   return exchange.body.includes(listen) && exchange.message?.method === listen

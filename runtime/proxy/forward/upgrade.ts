@@ -1,6 +1,6 @@
 /**
- * Joins the two sockets of an accepted WebSocket upgrade. From then on both are opaque byte streams; either side's end
- * ends the other, and both end when the caller's token has expired or was revoked.
+ * Joins the two sockets of an accepted WebSocket upgrade. From then on both are opaque byte streams. When either side
+ * ends, the other ends too; both end when the caller's token has expired or was revoked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'

@@ -153,7 +153,7 @@ async function hasDocument(url: string, fetch: Fetch, signal: AbortSignal): Prom
     const document = await discoverResource(url, { fetch, signal })
     return document !== undefined && document.authorizationServers.length > 0
   } catch (error) {
-    // A document that does not arrive in time leaves the target open, as one that does not exist.
+    // Treat a document that does not arrive in time like a missing one: the target is open.
     if (error instanceof OAuthClientError || signal.aborted) return false
     throw error
   }

@@ -1,8 +1,8 @@
 /**
  * A lock between processes of one user: a file that exists while its holder works.
  *
- * A holder that is gone is recognised by its process id on the same machine, else by the age of the file. Where no file
- * can be created (a read-only directory), work goes on without a lock: nothing is shared there either.
+ * The file is considered abandoned when its process no longer runs on this machine, or when it is too old. When the
+ * file cannot be created (a read-only directory), the work runs without a lock: nothing is shared in that case.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -10,42 +10,42 @@ import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Longer than any request to a token endpoint takes. */
+/** Longer than any token request takes. */
 const abandonedMs = 60_000
 const pauseMs = 50
 
-/** Runs when no other process holds the lock. Rejects with the signal's reason while it waits. */
+/** Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting. */
 export async function withFileLock<T>(path: string, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch {
     return run()
   }
-  const mark = `${process.pid} ${hostname()} ${randomUUID()}`
-  while (!acquire(path, mark)) {
-    // Apart from others who wait, so that they do not all look at the same time.
+  const owner = `${process.pid} ${hostname()} ${randomUUID()}`
+  while (!acquire(path, owner)) {
+    // Random pauses keep waiting processes from checking at the same time.
     await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => signal.throwIfAborted())
   }
   try {
     return await run()
   } finally {
-    release(path, mark)
+    release(path, owner)
   }
 }
 
-/** Another process may have taken the file for abandoned. */
-function release(path: string, mark: string): void {
+/** Removes the file unless another process has treated it as abandoned and replaced it. */
+function release(path: string, owner: string): void {
   try {
-    if (readFileSync(path, 'utf8') === mark) rmSync(path, { force: true })
+    if (readFileSync(path, 'utf8') === owner) rmSync(path, { force: true })
   } catch {
-    // It is gone already.
+    // The file no longer exists.
   }
 }
 
-/** True when the lock is held now, or when there cannot be one. */
-function acquire(path: string, mark: string): boolean {
+/** True when the lock was acquired, or when no lock is possible. */
+function acquire(path: string, owner: string): boolean {
   try {
-    writeFileSync(path, mark, { mode: 0o600, flag: 'wx' })
+    writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })
     return true
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) return true
@@ -60,7 +60,7 @@ function isAbandoned(path: string): boolean {
     const [pid = '', host] = readFileSync(path, 'utf8').split(' ')
     return host === hostname() && !isRunning(Number(pid))
   } catch {
-    // It has just been released.
+    // Another process has just released the lock.
     return false
   }
 }

@@ -1,19 +1,19 @@
-/** A login as it is used and persisted: plain JSON, with secrets in it. Does no I/O. */
+/** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
 import { isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, TargetAddress } from '../../config/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
 import type { LoginClient } from './registration.ts'
 
-/** All that is needed to use and renew a login. */
+/** Everything that is needed to use and renew a login. */
 export interface KeptLogin extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
-  /** Unix milliseconds; of two states of one login the later one counts. Absent in files of older versions. */
+  /** Unix milliseconds. The later of two states of a login is valid. Absent in files of older versions. */
   readonly savedAtMs?: number | undefined
 }
 
-/** A token is not sent any more when it ends this soon. */
+/** A token that expires sooner than this is no longer sent. */
 const marginMs = 10_000
 
 export function isKeptLogin(value: unknown): value is KeptLogin {
@@ -22,7 +22,7 @@ export function isKeptLogin(value: unknown): value is KeptLogin {
   )
 }
 
-/** The persisted value when it is a later state than this one. */
+/** Returns the persisted value when it is newer than `than`. */
 export function laterState(value: unknown, than: KeptLogin): KeptLogin | undefined {
   return isKeptLogin(value) && (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
 }
@@ -35,7 +35,7 @@ export function isOver({ tokens }: KeptLogin, nowMs: number): boolean {
   return tokens.expiresAt !== undefined && tokens.expiresAt <= nowMs
 }
 
-/** The name under which processes with these settings share a login. */
+/** Returns the name under which processes with these settings share a login. */
 export function persistedName(target: TargetAddress, settings: OAuthSettings): string {
   const { issuer, tokenUrl, clientId, scopes, resource } = settings
   return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource])

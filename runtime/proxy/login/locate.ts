@@ -46,11 +46,11 @@ export interface LocateOptions {
   readonly challenge: Challenge | undefined
   readonly fetch: Fetch
   readonly signal: AbortSignal
-  /** Called for each place that answers, and not with a protected-resource document. */
+  /** Called for each URL whose response is not a usable protected-resource document. */
   readonly onSkipped?: ((url: string, reason: string) => void) | undefined
 }
 
-/** With these the metadata of the authorization server is not read. */
+/** When these flags are set, the metadata of the authorization server is not read. */
 const endpointFlags = '--remote-auth-authorize-url and --remote-auth-token-url'
 
 /** Rejects with OAuthClientError. */
@@ -163,7 +163,8 @@ async function firstUsable(
   if (failure instanceof OAuthClientError && failure.kind === 'absent')
     throw new OAuthClientError(
       'absent',
-      `the authorization server has no metadata document. Give its endpoints with ${endpointFlags}, and a client with --remote-auth-client-id`,
+      `the authorization server has no metadata document. Set its endpoints with ${endpointFlags}, and the client ` +
+        'with --remote-auth-client-id',
       { cause: failure },
     )
   throw failure
@@ -197,7 +198,8 @@ function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void 
       : `code_challenge_methods_supported lists ${shownMethods(listed)}`
   throw new OAuthClientError(
     'protocol',
-    `the authorization server does not announce PKCE with S256 (${found}). If it supports it all the same, give its endpoints: ${endpointFlags}`,
+    `the authorization server does not announce PKCE with S256 (${found}). If it does support S256, ` +
+      `set its endpoints with ${endpointFlags}`,
   )
 }
 

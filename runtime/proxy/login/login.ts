@@ -1,12 +1,16 @@
 /**
- * The proxy's own login at its target, over its whole life: found necessary, done, renewed ahead of expiry, renewed
- * when the target refuses the token, widened when the target asks for more scopes, persisted for the next start.
+ * The proxy's own login at its target over its whole lifetime: detects that it is needed, signs in, renews the token
+ * ahead of expiry or when the target refuses it, requests more scopes when the target asks for them, and persists the
+ * login for the next start.
  *
- * One renewal or login at a time; whoever needs it waits for the same one. A renewal that fails for a while leaves the
- * token in use as long as it lives; a refused one ends the login, and the refresh token is not presented again.
- * Several processes may share one persisted login: they renew it one at a time, and each takes over what another renewed.
- * Interactive logins after the first are limited, so that a broken target cannot make browser windows pop up.
- * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge Handling").
+ * Only one renewal or login runs at a time; all callers wait for the same one. When a renewal fails temporarily, the
+ * token stays in use until it expires. A refused renewal ends the login, and the refresh token is not presented
+ * again.
+ * Several processes may share one persisted login: they renew it one at a time, and each adopts what another process
+ * has renewed. Interactive logins after the first are limited, so that a broken target cannot open browser windows
+ * repeatedly.
+ * Source: docs/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope Challenge
+ * Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
@@ -37,10 +41,10 @@ export interface LoginParts extends SignInParts {
 
 type Flight = 'login' | 'renew' | 'step-up'
 
-/** A renewal in the background starts this long before the end. */
+/** A background renewal starts this long before expiry. */
 const aheadMs = 60_000
 const freshMs = 30_000
-/** After a refusal that another try will not change, the authorization server is left alone. */
+/** Pause before the next request to the authorization server after a refusal that a retry would not change. */
 const refusalPauseMs = 10_000
 const minBetweenLoginsMs = 60_000
 const longestTimerMs = 86_400_000
@@ -48,14 +52,14 @@ const longestTimerMs = 86_400_000
 export class TargetLogin implements TokenSource {
   readonly #parts: LoginParts
   #session: KeptLogin | undefined
-  /** The target was asked and wants nothing. */
+  /** The target requires no authentication. */
   #open = false
   /** An offered login that failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
-  /** The login that ended. Another process may sign in again. */
+  /** The login that ended. Kept because another process may sign in again. */
   #lost: KeptLogin | undefined
-  /** A renewal was refused, and the login may still be good. */
+  /** Set when a renewal was refused although the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
   #timer: NodeJS.Timeout | undefined
@@ -123,8 +127,9 @@ export class TargetLogin implements TokenSource {
   }
 
   /**
-   * The access token, or undefined when the target wants none. Throws BACKEND_UNAVAILABLE (with Retry-After) while a
-   * login runs or the authorization server is away, BACKEND_AUTH_FAILED when somebody has to sign in again.
+   * Returns the access token, or undefined when the target requires none. Throws BACKEND_UNAVAILABLE (with
+   * Retry-After) while a login runs or the authorization server is unavailable, and BACKEND_AUTH_FAILED when the
+   * operator must sign in again.
    */
   token(): string | undefined | Promise<string | undefined> {
     const session = this.#session
@@ -177,7 +182,7 @@ export class TargetLogin implements TokenSource {
     usedToken: string | undefined,
   ): Promise<void> {
     const session = this.#session
-    // Somebody else renewed it meanwhile.
+    // Another request has renewed it meanwhile.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
@@ -194,14 +199,14 @@ export class TargetLogin implements TokenSource {
     clearTimeout(this.#timer)
   }
 
-  /** Just renewed and refused all the same: another renewal would not help. */
+  /** True when the refused token was renewed a moment ago: another renewal would not help. */
   #isFresh(): boolean {
     return this.#parts.now() - this.#renewedAt < freshMs
   }
 
-  /** `isRefused`: the target refuses the access token, so that it is of no use although it has not ended. */
-  #renewOnce(session: KeptLogin, how: { readonly isRefused: boolean }): Promise<void> {
-    return this.#once('renew', () => this.#renew(session, how))
+  /** `isRefused`: the target refused the access token, so it is unusable although it has not expired. */
+  #renewOnce(session: KeptLogin, options: { readonly isRefused: boolean }): Promise<void> {
+    return this.#once('renew', () => this.#renew(session, options))
   }
 
   #renew(session: KeptLogin, { isRefused }: { readonly isRefused: boolean }): Promise<void> {
@@ -218,17 +223,20 @@ export class TargetLogin implements TokenSource {
     })
   }
 
-  /** Takes over what another process has renewed since. */
+  /** Adopts the login when another process has renewed it since. Returns true if so. */
   #takeNewer(session: KeptLogin): boolean {
     const later = laterState(this.#parts.persisted.read(this.#persistedName()), session)
     if (later) this.#take(later)
     return later !== undefined
   }
 
-  /** Throws, unless the access token can be used until it ends, or another process has renewed the login. */
+  /**
+   * Handles a failed renewal. Throws unless the access token is usable until it expires, or another process has
+   * renewed the login.
+   */
   #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
     const { persisted, settings, log, now } = this.#parts
-    // A client of our own that the server no longer knows: the refresh token was bound to it.
+    // The server no longer knows a client that we registered; the refresh token was bound to it.
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
     if (endsRefreshToken(error) || isClientLost) {
       if (this.#takeNewer(session)) return
@@ -330,13 +338,13 @@ export class TargetLogin implements TokenSource {
     this.#timer.unref()
   }
 
-  /** Failures are tried again for a while; a request that needs the token tries at once, and reports. */
+  /** Retries failures for a while. A request that needs the token retries at once and reports the failure. */
   async #renewInBackground(session: KeptLogin, failures = 0, since = this.#parts.now()): Promise<void> {
     const { pace } = this.#parts.settings
     try {
       await this.#renewOnce(session, { isRefused: false })
     } catch (error) {
-      // Somebody has to sign in again.
+      // The operator must sign in again.
       if (error === this.#failure) return
     }
     if (this.#session !== session || this.#parts.signal.aborted) return

@@ -17,7 +17,10 @@ export interface PersistedLogin {
   read(name: string): unknown
   write(name: string, value: unknown): void
   remove(name: string): void
-  /** Runs alone among all processes that use this name. Rejects with the signal's reason while it waits. */
+  /**
+   * Calls `run` while no other process that uses this name does so. Rejects with the signal's reason if it aborts
+   * while waiting.
+   */
   exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>): Promise<T>
 }
 

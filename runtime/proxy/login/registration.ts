@@ -54,16 +54,17 @@ const usableMs = 60_000
 
 /** A way to be a client of the server. */
 export interface ClientCandidate extends LoginClient {
-  /** There is another way, in case that the server does not know or accept this one. */
+  /** True when another client follows, in case the server does not know or accept this one. */
   readonly hasFallback: boolean
 }
 
-/** A metadata document that was refused is not tried again this soon. */
+/** A refused metadata document is skipped for this long. */
 const documentPauseMs = 86_400_000
 
 /**
- * The ways to be a client of this server, the preferred one first. Asking for the next one says that the server refused
- * the one before. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when there is no way.
+ * Yields the possible clients for this server, the preferred one first. Requesting the next one means that the server
+ * refused the previous one. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when
+ * no client is possible.
  */
 export async function* clientCandidates(
   located: Located,
@@ -124,7 +125,9 @@ export async function renewedClient(
   return value === registration.value ? { client, registration } : own(registration.redirectUri, value)
 }
 
-/** Makes the next login use another client: a registration of our own is removed, a metadata document is skipped for a day. */
+/**
+ * Makes the next login use another client: removes a registration of our own, or skips a metadata document for a day.
+ */
 export function giveUpClient(
   { client, registration }: LoginClient,
   located: Located,

@@ -137,10 +137,12 @@ async function codeFlow(
       if (!timeout.aborted || parts.signal.aborted) throw error
       const detail = `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`
       if (!candidate.hasFallback) throw new GatehouseError('BACKEND_AUTH_FAILED', { detail })
-      // Many servers show their refusal of a client on a page that looks like any other.
+      // Many servers report a refused client on a page that cannot be distinguished from others.
       giveUpClient(candidate, located, parts)
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
-        detail: `${detail}. In case the authorization server no longer accepts this client, the next login registers a new client`,
+        detail:
+          `${detail}. The authorization server may no longer accept this client, ` +
+          'so the next login uses a new one',
       })
     })
   let ok = false
@@ -162,7 +164,7 @@ async function codeFlow(
     ok = true
     return tokens
   } catch (error) {
-    // A registration that the server no longer knows must not be tried for ever.
+    // Do not retry a registration that the server no longer knows.
     if (error instanceof OAuthClientError && error.error === 'invalid_client') {
       giveUpClient(candidate, located, parts)
     }

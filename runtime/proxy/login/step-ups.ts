@@ -1,14 +1,17 @@
-/** Counts logins for more scopes, so that a target that always asks for more does not make browser windows pop up for ever. */
+/**
+ * Limits logins for additional scopes, so that a target that always requires more cannot open browser windows
+ * forever.
+ */
 
 const maxInWindow = 3
-/** Asking again for what was asked for already helps once at most: when the user had left a scope out. */
+/** Requesting the same scopes again helps once at most: when the user had left a scope out. */
 const maxRepeats = 1
 const windowMs = 600_000
 
 export class StepUps {
   readonly #now: () => number
   #count = 0
-  /** Those in a row that asked for nothing new. */
+  /** Consecutive step-ups that requested no new scope. */
   #repeats = 0
   #lastAt = Number.NEGATIVE_INFINITY
 
@@ -16,13 +19,13 @@ export class StepUps {
     this.#now = now
   }
 
-  /** True while another one is refused. `isRepeat`: the target asks for nothing new. */
+  /** True when no further step-up is allowed. `isRepeat`: the target requires no new scope. */
   isExhausted(isRepeat: boolean): boolean {
     if (this.#now() - this.#lastAt >= windowMs) return false
     return this.#count >= maxInWindow || (isRepeat && this.#repeats >= maxRepeats)
   }
 
-  /** Counts one that begins now. */
+  /** Counts a step-up that begins now. */
   begin(isRepeat: boolean): void {
     const continues = this.#now() - this.#lastAt < windowMs
     this.#count = continues ? this.#count + 1 : 1

@@ -66,7 +66,7 @@ async function reopen(session: ProxiedSession, initBody: Buffer, request: Recove
   const version = new JsonObject(result).text('protocolVersion')
   const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
   const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
-  // Success ends a notification, whatever body comes with it.
+  // A success status completes a notification, whatever its body contains.
   confirmed.body.on('error', () => {}).destroy()
   if (confirmed.statusCode >= 300) return false
   await Promise.all([...session.state.values()].map((body) => setAgain(request, body, own)))

@@ -74,7 +74,7 @@ export interface SessionTableOptions {
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   readonly shared?: SharedSessions | undefined
-  /** The target's address. Shared sessions of a proxy in front of another target do not exist here. */
+  /** Address of the target. Separates shared sessions from those of proxies in front of other targets. */
   readonly target?: string | undefined
 }
 
@@ -171,7 +171,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
   }
 }
 
-/** A session id is as good as a password: the store sees its digest only. */
+/** A session id is as sensitive as a password, so the store only receives a digest. */
 function sharedKey(target: string, key: string): string {
   return hash('sha256', JSON.stringify([target, key]), 'base64url')
 }

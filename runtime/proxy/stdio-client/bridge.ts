@@ -76,11 +76,11 @@ export class RawBridge {
   #generation = 0
   readonly #pace = new LossPace()
   #nextOwnId = 1
-  /** The server gave a response. */
+  /** Set after the first response of the server. */
   #reached = false
-  /** The first message did not reach the server, which ended the bridge. */
+  /** True when the first message did not reach the server, which ended the bridge. */
   unreachable = false
-  /** What requests that are pending at the end are answered with. */
+  /** The error for requests that are still pending at the end. */
   #endReason: Error = endedEarly
 
   constructor(options: ClientBridgeOptions) {
@@ -109,7 +109,7 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      // Conversations of the other era answer their requests on their own.
+      // Conversations of the other era answer their own requests.
       await this.#options.eras?.close()
       await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
@@ -220,7 +220,7 @@ export class RawBridge {
     return promise
   }
 
-  /** A request that its client has cancelled gets no answer; one that the end of the bridge cuts off gets an error. */
+  /** Answers a request that the end of the bridge cuts off with an error. A cancelled request gets no response. */
   async #answerAborted({ id }: Message, { reason }: AbortSignal): Promise<void> {
     if (reason === this.#endReason) await this.#write(errorMessage(id, reason))
   }
@@ -239,7 +239,7 @@ export class RawBridge {
     }
   }
 
-  /** Logs a failure, and notes when the very first message did not reach the server. */
+  /** Logs a failure, and records when the very first message did not reach the server. */
   #errorOf({ method }: Message, error: unknown): unknown {
     const failure = error instanceof BridgedSessionLost ? new GatehouseError('SESSION_NOT_FOUND') : error
     this.#options.log.warn('a message failed', { method, err: failure })
@@ -366,7 +366,7 @@ export class RawBridge {
     await this.#send({
       ...call,
       message: initialize,
-      // The client has its response already.
+      // The client already has its response.
       onMessage: async (message) => {
         if (!isResponseTo(message, initialize.id)) await this.#write(message.bytes)
         else opened = message.result !== undefined

@@ -94,8 +94,8 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
 }
 
 /**
- * The response to a request, with the id of the request: some servers leave the id out of errors about requests that they
- * did not read, and some repeat it in another type.
+ * Returns a response with the id of its request. Some servers omit the id from errors about requests that they did
+ * not read; others return it with another JSON type.
  */
 export function withId(message: Message, id: string | undefined): Message {
   if (id === undefined || message.method !== '' || message.id === id) return message
@@ -105,7 +105,7 @@ export function withId(message: Message, id: string | undefined): Message {
   return { ...message, id, bytes: new JsonObject(message.bytes).with({ id }) }
 }
 
-/** The raw id with the same digits in the other type: `"1"` for `1`, and `1` for `"1"`. */
+/** Returns the raw id as the other JSON type: `"1"` for `1`, and `1` for `"1"`. */
 export function otherIdType(id: string): string | undefined {
   if (/^(?:0|[1-9]\d{0,15})$/.test(id)) return `"${id}"`
   return /^"(0|[1-9]\d{0,15})"$/.exec(id)?.[1]
@@ -116,7 +116,7 @@ export function isResponseTo(message: Message, id: string | undefined): boolean 
   return id !== undefined && message.method === '' && message.id === id
 }
 
-/** True for the refusal of headers that do not repeat the body. */
+/** True when the server rejected headers that do not match the body. */
 export function isHeaderMismatch({ error }: Message): boolean {
   return error !== undefined && new JsonObject(error).value('code') === rpcCode.headerMismatch
 }

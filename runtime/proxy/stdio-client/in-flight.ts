@@ -1,22 +1,23 @@
 /**
- * What is in flight: requests by their id, so that they can be cancelled, and everything else by number. Bounded, so that
- * neither side can fill the memory of the bridge: further requests are refused, and further notifications wait.
+ * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both are
+ * bounded, so that neither side can fill the memory of the bridge: further requests are rejected, and further
+ * notifications wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-/** Space for the largest message beside others. */
+/** Leaves space for the largest message in addition to others. */
 const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
-/** How long the answers to requests may take at the end. */
+/** How long responses may take when the bridge ends. */
 const answerMs = 1_000
 
 export interface InFlightRequest {
   readonly era: Era
   readonly cancel: AbortController
-  /** Set when the client has cancelled the request, which gets no answer from then on. */
+  /** Set when the client has cancelled the request. The request then gets no response. */
   isCancelled: boolean
 }
 
@@ -66,7 +67,10 @@ export class BridgedRequests {
     await Promise.all([...this.#others, ...[...this.#requests.values()].map(({ done }) => done)])
   }
 
-  /** Aborts all requests, with `reason` unless the client has cancelled them. Resolves when they have been answered, or after a moment. */
+  /**
+   * Aborts all requests, with `reason` for those that the client has not cancelled. Resolves when they have been
+   * answered, or after one second.
+   */
   async cutOff(reason: Error): Promise<void> {
     for (const { cancel, isCancelled } of this.#requests.values())
       cancel.abort(isCancelled ? undefined : reason)

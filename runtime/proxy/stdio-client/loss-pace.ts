@@ -1,7 +1,10 @@
-/** How soon a lost session is opened again: at once, unless it is lost time and again as soon as it is open. */
+/**
+ * Computes the pause before a lost session is reopened. The first reopening is immediate; the pause grows when
+ * sessions are repeatedly lost right after they were opened.
+ */
 import { longestRetryMs } from './http.ts'
 
-/** A session that is open for this long does not count as lost at once. */
+/** A session that stays open this long is not considered lost right after opening. */
 const keptMs = 5_000
 const firstPauseMs = 500
 
@@ -13,7 +16,7 @@ export class LossPace {
     this.#openedAt = performance.now()
   }
 
-  /** Returns the milliseconds to wait. */
+  /** Returns the pause in milliseconds. */
   lost(): number {
     this.#quickLosses = performance.now() - this.#openedAt < keptMs ? this.#quickLosses + 1 : 0
     if (this.#quickLosses <= 1) return 0

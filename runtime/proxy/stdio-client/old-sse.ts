@@ -176,7 +176,7 @@ function waitingFor(waiting: Connection['waiting'], id: string | undefined): Wai
   return waiting.get(id) ?? waiting.get(otherIdType(id) ?? '')
 }
 
-/** Why the stream was refused. */
+/** Returns the error for a refused stream. */
 async function refusalOfStream(response: RawResponse, signal: AbortSignal): Promise<Error> {
   const { statusCode } = response
   if (statusCode === 200) {
@@ -187,7 +187,7 @@ async function refusalOfStream(response: RawResponse, signal: AbortSignal): Prom
   return unreachable(statusCode, await readBody(response, signal)) ?? statusError(statusCode)
 }
 
-/** Why a message of a session was refused. */
+/** Returns the error for a refused message of a session. */
 async function refusal(
   response: RawResponse,
   signal: AbortSignal,

@@ -65,7 +65,7 @@ class Program {
         if (!(line instanceof Oversize)) this.#fromClient(scanClientMessage(line, Infinity))
       }
     } catch (error) {
-      // Destroying the input is how the loop above is left.
+      // Destroying the input ends the loop above.
       if (!input.destroyed) throw error
     } finally {
       signal.removeEventListener('abort', stop)
@@ -84,7 +84,7 @@ class Program {
     try {
       this.#peer.send(bytes)
     } catch {
-      // It has ended, which `run` tells.
+      // It has ended, which `run` reports.
     }
   }
 

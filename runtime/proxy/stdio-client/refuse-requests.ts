@@ -1,11 +1,11 @@
-/** Answers the requests of a client with an error when the conversation cannot begin, for example after a failed login. */
+/** Answers client requests with an error when the conversation cannot begin, for example after a failed login. */
 import type { Readable } from 'node:stream'
 import { errorMessage, scanClientMessage } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 import { type LineWriter, readLines } from './lines.ts'
 import { Oversize } from './oversize.ts'
 
-/** How long requests are read. Clients send `initialize` at once, so it is usually there already. */
+/** How long requests are read. Clients send `initialize` immediately, so it has usually arrived already. */
 const readMs = 250
 
 export async function refuseRequests(input: Readable, writer: LineWriter, error: unknown): Promise<void> {
@@ -16,7 +16,7 @@ export async function refuseRequests(input: Readable, writer: LineWriter, error:
       if (id !== undefined) await writer.write(errorMessage(id, error))
     }
   } catch {
-    // Destroying the input is how the loop above is left.
+    // Destroying the input ends the loop above.
   } finally {
     clearTimeout(timer)
   }

@@ -44,7 +44,10 @@ import {
 const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
-/** Refusals of the GET stream below 500 that a later attempt may not meet. 409: the previous stream still counts as open. */
+/**
+ * Statuses below 500 for a refused GET stream that a later attempt may not meet. 409: the server still considers the
+ * previous stream open.
+ */
 const temporaryRefusals: ReadonlySet<number> = new Set([401, 408, 409, 425, 429])
 const endMs = 2_000
 
@@ -55,12 +58,12 @@ export class StreamableTransport implements BridgeTransport {
   #sessionId: string | undefined
   #version: string | undefined
   #listening: AbortController | undefined
-  /** Outlives sessions: a stream may end together with its session, time and again. */
+  /** Shared by all sessions, because a stream may end together with its session repeatedly. */
   readonly #pace = new StreamPace({
     onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
   })
 
-  /** The events tell what arrives on the GET stream, and that the session was found lost there. */
+  /** `events` receives the messages of the GET stream, and is notified when the session was lost there. */
   constructor(http: Http, events: TransportEvents) {
     this.#http = http
     this.#events = events
@@ -80,7 +83,7 @@ export class StreamableTransport implements BridgeTransport {
     if (response.statusCode >= 300) return this.#refused(call, response, sentId, signal)
     const id = response.headers[headerName.sessionId]
     if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
-    // Success ends a notification, whatever body comes with it.
+    // A success status completes a notification, whatever its body contains.
     if (message.kind !== 'request') return drop(response)
     if (isEventStream(response)) return this.#readStream(call, response, signal, done)
     await this.#readWhole(call, response, signal)
@@ -130,7 +133,7 @@ export class StreamableTransport implements BridgeTransport {
         if (timer === undefined)
           await this.#resume(call, position, signal, onEvent, () => timer !== undefined)
       } catch (error) {
-        // With the response delivered, it does not matter how the stream ends.
+        // The response was delivered, so it does not matter how the stream ends.
         if (timer === undefined) throw error
       } finally {
         clearTimeout(timer)
@@ -139,7 +142,7 @@ export class StreamableTransport implements BridgeTransport {
     await Promise.race([read(), responded.promise])
   }
 
-  /** Takes a broken answer stream up again until the response is there. */
+  /** Resumes a broken response stream until the response has arrived. */
   async #resume(
     call: BridgedCall,
     position: ResumePosition,
@@ -192,7 +195,7 @@ export class StreamableTransport implements BridgeTransport {
     const { id } = call.message
     const head = { headers: response.headers, requestId: id }
     const refusal = sentId === undefined ? 'alive' : sessionRefusal(statusCode, head, body)
-    // What a tool does is not known here, so no request is sent again that the server has answered.
+    // The effects of a tool are unknown here, so a request that the server has answered is not sent again.
     if (mayResend(refusal, { isRepeatable: false })) throw new BridgedSessionLost()
     if (refusal === 'answered') this.#events.onLost()
     const error = errorIn(body)
@@ -219,7 +222,7 @@ export class StreamableTransport implements BridgeTransport {
       const from = position.lastEventId
       const response = await this.#getReachable(from, signal)
       if (response === undefined) {
-        // Away for a moment: the session may have outlived it.
+        // The server may be unavailable only briefly, and the session may survive that.
       } else if (response.statusCode === 200 && isEventStream(response)) {
         hadStream = true
         pace.opened()
@@ -231,7 +234,7 @@ export class StreamableTransport implements BridgeTransport {
         })
       } else {
         const body = await readBody(response, signal)
-        // The session was opened just now: a first refusal means that there is no such stream.
+        // The session was just opened: a first refusal means that it has no such stream.
         if (!hadStream && response.statusCode < 500 && response.statusCode !== 429) return
         if (
           this.#sessionId !== undefined &&
@@ -239,7 +242,7 @@ export class StreamableTransport implements BridgeTransport {
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
-          // No such stream here; but a server that only does not know the event any more is asked once more.
+          // The server has no such stream. A server that only forgot the event is asked once more.
           if (from === undefined) return
           position = newPosition()
         }
@@ -249,7 +252,7 @@ export class StreamableTransport implements BridgeTransport {
     }
   }
 
-  /** Undefined when the server cannot be reached. */
+  /** Returns undefined when the server cannot be reached. */
   async #getReachable(
     lastEventId: string | undefined,
     signal: AbortSignal,

@@ -64,16 +64,19 @@ export interface BridgeOptions {
   readonly now?: () => number
   /** Of this program, as servers are told. */
   readonly version?: string
-  /** How long a server that refused `initialize` may take to answer `server/discover`. Default 10 s. */
+  /** Timeout for `server/discover`, after a server rejected `initialize`. Default 10 s. */
   readonly probeMs?: number
 }
 
 export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
-  /** Gets what the servers write to standard error. */
+  /** Receives each line that the servers write to standard error. */
   readonly onLine?: (line: string) => void
-  /** Called when a process ends on its own after the server was found to work: the reason, and its last lines of output. */
+  /**
+   * Called with the reason and the last lines of output when a process ends on its own after the server has worked
+   * before.
+   */
   readonly onEnded?: (why: string, output: readonly string[]) => void
-  /** True: errors for clients contain the last lines that a server printed before it ended. Default false. */
+  /** Whether errors for clients contain the last lines that a server printed before it ended. Default false. */
   readonly showOutput?: boolean
   /** False: only the first process is started ahead, and a new session waits for a start. Default true. */
   readonly ahead?: boolean
@@ -85,9 +88,9 @@ export interface StdioBridge {
   readonly port: number
   /** Resolves with the reason when the server cannot be started at all. */
   readonly failed: Promise<string>
-  /** When the server was started, milliseconds since the epoch, while it has not answered yet; undefined otherwise. */
+  /** Start time of a server that has not responded yet, in milliseconds since the epoch; undefined otherwise. */
   readonly startingSince?: number | undefined
-  /** What the server answered when it last refused to open a session, in its own words. */
+  /** The server's own message when it last refused to open a session. */
   readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
   close(): Promise<void>
@@ -97,7 +100,7 @@ class BridgeExchange extends Exchange {
   message: Message | undefined
 }
 
-/** Also taken with a slash at the end. */
+/** Also accepted with a trailing slash. */
 const paths = { 'streamable-http': ['/mcp'], sse: ['/sse', '/messages'] } as const
 const evictMs = 60_000
 

@@ -1,6 +1,6 @@
 /**
- * Splits the output of a server into lines, one message each, and passes them on one after the other. Reading pauses while
- * a line that takes many turns is processed.
+ * Splits the output of a server into lines, one message each, and passes them on one at a time. Reading pauses while
+ * a line that needs many turns of the event loop is processed.
  *
  * A line that is too long is dropped; reading continues with the next line.
  * Source: MCP 2025-11-25, transports, "stdio".
@@ -9,9 +9,9 @@ import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
 
 /** Longest message a server may send. */
 export const maxLineBytes = 64 * 1024 * 1024
-/** Longest line of output for people; a longer one is shortened. */
+/** Longest line of log output; a longer line is shortened. */
 const maxLogLineBytes = 64 * 1024
-/** What is remembered of both ends of a longer one. */
+/** Bytes kept from each end of a line that is too long. */
 const endBytes = 512
 const lf = 0x0a
 
@@ -52,7 +52,7 @@ export class LineReader {
     this.#add(chunk.subarray(from))
   }
 
-  /** The output has ended: passes on a last line that has no line end. */
+  /** Passes on a last line without a line break, after the output has ended. */
   end(): void {
     this.#end()
   }
@@ -114,7 +114,7 @@ function lastOf(known: Buffer, part: Buffer): Buffer {
   return Buffer.concat([known, part.subarray(-endBytes)]).subarray(-endBytes)
 }
 
-/** Reads output for people, such as standard error. `onLine` gets each line; a long line is shortened. */
+/** Reads log output, such as standard error. Calls `onLine` with each line; long lines are shortened. */
 export function logLineReader(onLine: (line: string) => void): LineReader {
   return new LineReader(
     {

@@ -1,20 +1,20 @@
 /**
- * Turns the lines of a server into messages. A line that is not a JSON-RPC message, such as a banner or a usage text, is
- * not a message and never becomes one: it is passed on as output for people.
+ * Parses the lines of a server into messages. A line that is not a JSON-RPC message, such as a banner or a usage
+ * text, is never treated as a message: it is passed on as log output.
  */
 import { type Message, readServerMessage } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
 
 export interface MessageHandlers {
   readonly onMessage: (message: Message) => void
-  /** Gets the beginning of each line that is not a message. */
+  /** Receives the beginning of each line that is not a message. */
   readonly onText?: (line: string) => void
 }
 
 const maxTextBytes = 2_000
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
-/** Returns the handler for the lines of one process. It never throws and never rejects. */
+/** Returns the line handler of one process. The handler never throws or rejects. */
 export function messagesOf(
   log: Log,
   { onMessage, onText }: MessageHandlers,
@@ -23,7 +23,7 @@ export function messagesOf(
   const isText = (line: Buffer): void => {
     const text = line.toString('utf8', 0, maxTextBytes).trimEnd()
     if (text !== '') onText?.(text)
-    // Once for each process: a server that prints its log there must not fill ours.
+    // Warn once per process: a server that logs to standard output must not flood our log.
     if (hasWarned) return
     hasWarned = true
     log.warn(

@@ -1,10 +1,10 @@
 /**
- * Conversations with the server that have begun with `initialize` and are not in use yet: the server is still starting, or
- * its client went away before it had used the conversation.
+ * Conversations with the server that have begun with `initialize` and are not in use: the server is still starting,
+ * or the client left before it used the conversation.
  *
- * A client that gives up waiting, as a health check does, never ends or multiplies a process that is starting: the process
- * stays, and the next client with the same `initialize` continues with it. Bounded in number; an unused one ends when idle, or
- * when its server has not started for very long.
+ * A client that stops waiting, such as a health check, never ends or duplicates a starting process: the process
+ * stays, and the next client with the same `initialize` continues with it. The number of unused conversations is
+ * bounded. One ends when it is idle, or when its server takes too long to start.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {
@@ -22,37 +22,37 @@ import type { OpenLink, ServerLink } from '../eras/link.ts'
 import { maxIntroductionBytes } from '../eras/probe.ts'
 import { linkOver } from '../eras/requester.ts'
 
-/** Unused conversations that stay open once the server has answered. */
+/** Maximum number of unused conversations that stay open after the server has responded. */
 const maxAnswered = 2
-/** Unused conversations whose server may go on starting. */
+/** Maximum number of unused conversations whose server is still starting. */
 const maxStarting = 8
-/** After this time, a server that has not answered is not waited for any more. Before, it may be installing a package. */
+/** A server that has not responded after this time is given up. Until then it may be installing a package. */
 const maxStartMs = 10 * 60_000
 
 type OnMessage = (message: Message) => void
 
-/** True when a conversation that began with the params `other` can stand in for one with the params `wanted`. */
+/** Returns true when a conversation that began with the params `other` can replace one with the params `wanted`. */
 export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 
-/** What the server answered to `initialize`. */
+/** The server's response to `initialize`. */
 export interface InitializeAnswer {
   readonly answer: Message
   readonly opensSession: boolean
-  /** The conversation of a server that opens no session, unless a client has it. */
+  /** The conversation with a server that opens no session; undefined when a client uses it. */
   readonly opening?: Opening | undefined
 }
 
 export class Openings {
-  /** Begins a conversation that does not concern this class. */
+  /** Begins a conversation that this class does not manage. */
   readonly take: OpenLink
   readonly #now: () => number
-  /** Conversations that wait for the answer to `initialize`, with or without a client. */
+  /** Conversations that wait for the response to `initialize`, with or without a client. */
   readonly #pending = new Set<Opening>()
   /** Conversations without a client, oldest first. */
   readonly #unused = new Set<Opening>()
   /** The latest result of `initialize`. */
   #latest: Message | undefined
-  /** Resolves with the first one. */
+  /** Resolves with the first result of `initialize`. */
   readonly #first = Promise.withResolvers<Message>()
 
   constructor(take: OpenLink, now: () => number) {
@@ -60,14 +60,14 @@ export class Openings {
     this.#now = now
   }
 
-  /** True while a conversation that was answered waits for a client. */
+  /** True while a conversation that has its response waits for a client. */
   get hasUnused(): boolean {
     return [...this.#unused].some(({ answer }) => answer !== undefined)
   }
 
   /**
-   * A conversation for one client. The first message decides: an `initialize` continues an unused conversation that
-   * `isSame` accepts, everything else gets a new one. Default: the params of both are equal.
+   * Returns a link for one client. Its first message decides: an `initialize` continues an unused conversation that
+   * `isSame` accepts; any other message begins a new one. By default, `isSame` requires equal params.
    */
   link(onMessage: OnMessage, isSame: IsSame = isEqual): ServerLink {
     return new OpeningLink(
@@ -81,8 +81,9 @@ export class Openings {
   }
 
   /**
-   * Finds out how the server answers `initialize`: from an earlier answer, or from a conversation that is being opened.
-   * Without either it opens one with `params`, which the next client may use. Rejects when the server ends first.
+   * Returns the server's response to `initialize`, from an earlier response or from a conversation that is being
+   * opened. Otherwise opens a conversation with `params`, which the next client may use. Rejects when the server ends
+   * first.
    */
   async introduce(params: Buffer): Promise<InitializeAnswer> {
     if (this.#latest) return { answer: this.#latest, opensSession: true }
@@ -145,10 +146,7 @@ export class Openings {
     void opening.link.close()
   }
 
-  /**
-   * Ends unused conversations that were last in use before `before`, and those whose server has been starting for very
-   * long.
-   */
+  /** Ends unused conversations that were last used before `before`, and those whose server takes too long to start. */
   evict(before: number): void {
     const startedBefore = this.#now() - maxStartMs
     for (const opening of this.#pending)
@@ -167,7 +165,7 @@ export class Openings {
   }
 }
 
-/** True for a result that names a revision of the session era. */
+/** True for a result that contains a protocol version of the session era. */
 function opensSession({ result }: Message): boolean {
   if (!result || result.length > maxIntroductionBytes) return false
   return sessionVersions.includes(new JsonObject(result).text('protocolVersion') ?? '')
@@ -183,19 +181,19 @@ interface OpeningParts {
   readonly startedAt: number
 }
 
-/** One conversation whose `initialize` was sent. */
+/** A conversation whose `initialize` was sent. */
 class Opening {
   readonly params: Buffer
   readonly startedAt: number
   readonly link: ServerLink
   /** Resolves with the response, or undefined when the conversation ends first. */
   readonly answered: Promise<Message | undefined>
-  /** The same; also resolves with undefined when the server is not waited for any more. */
+  /** Like `answered`, but also resolves with undefined when the server is given up. */
   readonly settled: Promise<Message | undefined>
-  /** True as long as only `initialize` was sent. */
+  /** True while only `initialize` was sent. */
   isAlone = true
   answer: Message | undefined
-  /** Gets everything after the response; undefined: there is no client. */
+  /** Receives all messages after the response; undefined when there is no client. */
   onMessage: OnMessage | undefined
   usedAt = 0
   readonly #id: string
@@ -213,7 +211,7 @@ class Opening {
     this.link.send(requestMessage(id, 'initialize', params))
   }
 
-  /** Passes the conversation on to one that sends no `initialize`. */
+  /** Gives the conversation to a client that sends no `initialize`. */
   adopt(onMessage: OnMessage): ServerLink {
     this.onMessage = onMessage
     return this.link
@@ -224,7 +222,7 @@ class Opening {
   }
 
   #receive(message: Message): void {
-    // Without another request only `initialize` can be meant, whatever id the response carries.
+    // No other request was sent, so the response belongs to `initialize`, whatever its id.
     const isForInitialize = message.method === '' && (this.isAlone || message.id === this.#id)
     if (this.answer === undefined && isForInitialize) {
       this.answer = message
@@ -233,7 +231,7 @@ class Opening {
     else if (message.kind === 'request') this.#respond(message)
   }
 
-  /** Answers a server that asks before it has a client. */
+  /** Answers requests of the server while there is no client. */
   #respond({ id, method }: Message): void {
     this.link.send(
       method === 'ping'
@@ -242,11 +240,11 @@ class Opening {
     )
   }
 
-  /** Sends the response of the server to a client that knows its `initialize` by this id. */
+  /** Sends the server's response to a client, with `id` as the id of the client's `initialize`. */
   async serve(id: string, onMessage: OnMessage): Promise<void> {
     this.onMessage = onMessage
     const answer = await this.answered
-    // The client may have left, and another may be served by now.
+    // The client may have left, and the conversation may serve another client by now.
     if (!answer || this.onMessage !== onMessage) return
     const { result, error } = answer
     const isOwn = answer.id === id
@@ -272,7 +270,7 @@ class OpeningLink implements ServerLink {
   readonly #onMessage: OnMessage
   readonly #ended = Promise.withResolvers<string>()
   #link: ServerLink | undefined
-  /** Set as long as nothing but `initialize` was sent. */
+  /** Set while only `initialize` was sent. */
   #opening: Opening | undefined
   #isClosed = false
 
@@ -283,10 +281,10 @@ class OpeningLink implements ServerLink {
   }
 
   send(bytes: Buffer): void {
-    // The client has left: an answer to a question of the server is of no use any more.
+    // The client has left, so its responses to server requests are not needed any more.
     if (this.#isClosed) return
     if (!this.#link) return this.#begin(bytes)
-    // A server that is starting would read it first, and `initialize` cannot be cancelled.
+    // A starting server would read the cancellation first, and `initialize` cannot be cancelled.
     if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
     if (this.#opening) this.#opening.isAlone = false
     this.#opening = undefined

@@ -1,8 +1,8 @@
 /**
- * One MCP server that speaks on its standard input and output: starts it, exchanges lines with it, ends it.
+ * Starts an MCP server that communicates over standard input and output, exchanges lines with it, and ends it.
  *
- * Messages are lines of JSON and pass through unread; the sink gets what the server writes to standard error. The process
- * leads its own group, so that a wrapper such as npx ends together with the server it started.
+ * Messages are lines of JSON and pass through unparsed; the sink receives what the server writes to standard error.
+ * The process leads its own group, so that a wrapper such as npx ends together with the server that it started.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
@@ -20,11 +20,11 @@ export interface PeerCommand {
 }
 
 export interface StdioPeer {
-  /** Writes one message; line ends inside it are white space of JSON and become blanks. */
+  /** Writes one message. Line breaks in it are JSON white space and become spaces. */
   send(message: Buffer): void
   /**
-   * Resolves once with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
-   * two streams. Everything that it wrote before has been passed on by then.
+   * Resolves with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
+   * two streams. All earlier output has been passed on by then.
    */
   readonly ended: Promise<string>
   /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when the process is gone. */
@@ -32,12 +32,12 @@ export interface StdioPeer {
 }
 
 const graceMs = 2000
-/** How long output is still read after the server has ended: something that it left behind may keep the pipe open. */
+/** How long output is still read after the server has ended: a child process may keep the pipe open. */
 const drainMs = 1000
 
 /**
- * Starts the server. `onMessage` gets each line of its output, one after the other; reading pauses until the returned
- * promise settles. `onLog` gets each line of its standard error.
+ * Starts the server. Calls `onMessage` with each line of its output, one at a time; reading pauses until the returned
+ * promise settles. Calls `onLog` with each line of its standard error.
  */
 export function startPeer(
   spec: PeerCommand,
@@ -66,7 +66,7 @@ class Peer implements StdioPeer {
   ) {
     this.#child = child
     this.#exited = groupEnded(child)
-    // The server is ended rather than the memory filled.
+    // End the server instead of filling the memory.
     this.#lines = new LineReader({
       onLine: onMessage,
       onOverflow: () => {
@@ -88,7 +88,7 @@ class Peer implements StdioPeer {
     return this.#killReason ?? why
   }
 
-  /** A server that has closed a stream and does not end is of no use any more, and is ended. */
+  /** Ends a server that has closed a stream and keeps running: it is of no more use. */
   async #awaitBroken(): Promise<string> {
     const why = await this.#broken.promise
     await Promise.race([this.#exited, sleep(graceMs / 4)])
@@ -119,7 +119,7 @@ class Peer implements StdioPeer {
   }
 }
 
-/** Reads a stream to its end, pausing while its lines are processed. Resolves when all of it was passed on. */
+/** Reads a stream to its end, and pauses while lines are processed. Resolves when all lines were passed on. */
 function readLines(stream: Readable, lines: LineReader): Promise<void> {
   stream.on('data', (chunk: Buffer) => {
     lines.push(chunk)

@@ -1,9 +1,9 @@
 /**
- * The processes of one stdio server: each carries one conversation, and one is started ahead so that no client waits for
- * a start. Where memory counts more, only the first one is.
+ * The processes of one stdio server. Each carries one conversation, and one is started ahead so that no client waits
+ * for a start. With `ahead: false`, which saves memory, only the first process is started ahead.
  *
- * When the last process has ended and none has ever answered, the command does not work. Otherwise a failed start
- * concerns its own client, and the next start waits for a growing pause.
+ * When the last process has ended and none has ever responded, the command does not work. Otherwise a failed start
+ * only affects its own client, and the next start waits for a growing pause.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -17,20 +17,27 @@ import type { ServerSource } from './source.ts'
 
 export interface ProcessesOptions extends PeerCommand {
   readonly log: Log
-  /** Gets what the servers write to standard error, and lines on standard output that are not messages. */
+  /** Receives the servers' standard error, and lines on standard output that are not messages. */
   readonly onLine: (line: string) => void
-  /** Called when a process ends on its own after the server was found to work: the reason, and its last lines of output. */
+  /**
+   * Called with the reason and the last lines of output when a process ends on its own after the server has worked
+   * before.
+   */
   readonly onEnded?: (why: string, output: readonly string[]) => void
   readonly now: () => number
-  /** False: after the first process none is started ahead. Default true. */
+  /** False: no process after the first is started ahead. Default true. */
   readonly ahead?: boolean | undefined
-  /** True: the last lines that a server printed are part of the reason for its end, which clients see. Default false. */
+  /**
+   * Whether the reason for the end of a server, which clients see, contains its last lines of output. Default false.
+   */
   readonly showOutput?: boolean | undefined
 }
 
-/** A process that ends sooner than this without having been asked anything cannot start. Later, it was only idle. */
+/**
+ * A process that ends sooner than this without receiving a message has failed to start. One that ends later was idle.
+ */
 const quickEndMs = 3_000
-/** Pauses before the next start, by the number of starts in a row that failed. */
+/** Pauses before the next start, by the number of consecutive failed starts. */
 const restartPauseMs = [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const
 const shownLines = 5
 const maxShownLine = 300
@@ -38,13 +45,13 @@ const maxShownLine = 300
 export class Processes implements ServerSource {
   readonly #options: ProcessesOptions
   readonly #failed = Promise.withResolvers<string>()
-  /** All that run, so that none outlives the server in front of them. */
+  /** All running processes, so that none outlives the server in front of them. */
   readonly #running = new Set<ServerProcess>()
   #spare: ServerProcess | undefined
   #closed = false
-  /** A process has sent a message: the command works. */
+  /** True once a process has sent a message, which proves that the command works. */
   #hasSpoken = false
-  /** Starts in a row that failed, and the last of them. */
+  /** Number of consecutive failed starts, and the last failure. */
   #failures = 0
   #lastFailure = { at: 0, why: '' }
 
@@ -57,14 +64,17 @@ export class Processes implements ServerSource {
     return this.#failed.promise
   }
 
-  /** When the first process was started, while it has not answered what it was asked; undefined otherwise. */
+  /** Start time of the first process that has received a message, until any process responds; undefined otherwise. */
   get startingSince(): number | undefined {
     if (this.#hasSpoken) return undefined
     for (const { isAsked, startedAt } of this.#running) if (isAsked) return startedAt
     return undefined
   }
 
-  /** A process for one conversation. `onMessage` gets all its messages. Throws while a failed start is held back. */
+  /**
+   * Returns a process for one conversation. Calls `onMessage` with all its messages. Throws during the pause after a
+   * failed start.
+   */
   take(onMessage: (message: Message) => void): ServerLink {
     if (this.#closed) throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server is ending' })
     const process = this.#spare ?? this.#startOne()
@@ -98,14 +108,14 @@ export class Processes implements ServerSource {
     return process
   }
 
-  /** Throws BACKEND_UNAVAILABLE when the last start failed a moment ago. */
+  /** Throws BACKEND_UNAVAILABLE during the pause after a failed start. */
   #holdBack(): void {
     const { at, why } = this.#lastFailure
     const pauseMs = restartPauseMs[Math.min(this.#failures, restartPauseMs.length - 1)] ?? 0
     const waitMs = at + pauseMs - this.#options.now()
     if (this.#failures === 0 || waitMs <= 0) return
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: `the server ended before it answered (${why}); it is started again in ${Math.ceil(waitMs / 1000)} s at the earliest`,
+      detail: `the server ended before it responded (${why}); the next start is possible in ${Math.ceil(waitMs / 1000)} s`,
     })
   }
 
@@ -117,14 +127,14 @@ export class Processes implements ServerSource {
     if (!this.#closed) this.#spare ??= this.#startOne()
   }
 
-  /** Starts no more, and ends the spare one; processes in use belong to their users. */
+  /** Starts no more processes and ends the spare one. Processes in use belong to their users. */
   async close(): Promise<void> {
     this.#closed = true
     this.#failed.resolve('stopped')
     await this.#spare?.close()
   }
 
-  /** Ends the processes that their users have left. */
+  /** Ends all processes that are still running. */
   async closeAll(): Promise<void> {
     await Promise.all([...this.#running].map((process) => process.close()))
   }
@@ -132,9 +142,9 @@ export class Processes implements ServerSource {
 
 class ServerProcess implements ServerLink {
   onMessage: ((message: Message) => void) | undefined
-  /** The exit code or signal, or which stream the server has closed. */
+  /** Resolves with the exit code or signal, or with the stream that the server has closed. */
   readonly exited: Promise<string>
-  /** The same for clients. */
+  /** Resolves with the reason for clients, which may contain output. */
   readonly ended: Promise<string>
   readonly startedAt: number
   isClosing = false
@@ -142,7 +152,7 @@ class ServerProcess implements ServerLink {
   hasSpoken = false
   readonly #peer: StdioPeer
   readonly #onSpoken: () => void
-  /** Its last lines of output for people. */
+  /** Its last lines of log output. */
   output: readonly string[] = []
 
   constructor(options: ProcessesOptions, onSpoken: () => void) {

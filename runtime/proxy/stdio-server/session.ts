@@ -30,7 +30,10 @@ import { beginStream, pushEvent } from './event-stream.ts'
 
 /** Messages buffered for a standing stream that is not open; the oldest go first. */
 const maxBuffered = 100
-/** Requests over HTTP+SSE (deprecated) that are answered when the server ends; others end with the stream. */
+/**
+ * Maximum number of requests over HTTP+SSE (deprecated) that get an error when the server ends; further ones end with
+ * the stream.
+ */
 const maxOnStream = 1_000
 
 interface Waiting {
@@ -58,7 +61,7 @@ export class BridgeSession {
   #stream: ServerResponse | undefined
   /** HTTP+SSE: responses leave on the stream, too. */
   #streamOnly = false
-  /** Raw ids of requests whose responses leave on the stream. */
+  /** Raw ids of requests whose responses are sent on the stream. */
   readonly #onStream = new Set<string>()
   #isClosing = false
   #buffered: Buffer[] = []
@@ -112,7 +115,7 @@ export class BridgeSession {
       }
       this.#waiting.set(id, { res, done, progressToken: progressTokenOf(message) })
       res.once('close', done)
-      // The client does not know the session, so no request can reach it.
+      // The client never learns the session id, so no further request can reach the session.
       if (message.method === 'initialize') res.once('close', () => !res.headersSent && void this.close())
       try {
         this.send(message)
@@ -263,7 +266,7 @@ export class BridgeSession {
     return waiting.find(({ progressToken }) => progressToken !== undefined && progressToken === token)?.res
   }
 
-  /** Answers every request that waits, because the server will not. */
+  /** Sends an error for every pending request, because the server will not respond. */
   #abandon(why: string): void {
     const error = this.#isClosing ? closed : linkOver(why)
     this.#probe?.failAll(error)

@@ -6,7 +6,10 @@ export interface ServerSource {
   readonly take: OpenLink
   /** Resolves with the reason when there will be no server at all. */
   readonly failed: Promise<string>
-  /** When the server was started, milliseconds since the epoch, while it has been asked and has not answered yet. */
+  /**
+   * Start time of a server that was asked and has not responded yet, in milliseconds since the epoch; undefined
+   * otherwise.
+   */
   readonly startingSince?: number | undefined
   /** Begins to hold the server ready. */
   start(): void

@@ -1,8 +1,8 @@
 /**
- * Stateless clients of a stdio server: finds out once which era the program speaks, and carries their requests to it, as
- * they are or translated.
+ * Serves stateless clients of a stdio server: detects once which era the program speaks, then forwards requests to
+ * it, translated if needed.
  *
- * Clients of one scope share processes; the scope is the caller as the proxy in front knows it.
+ * Clients of one scope share processes; the scope is the caller as identified by the proxy in front.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -24,20 +24,20 @@ export interface ServedStatelessSideOptions {
   readonly maxProcesses: () => number
   readonly now: () => number
   readonly log: Log
-  /** How long a server that refused `initialize` may take to answer `server/discover`. Default 10 s. */
+  /** Timeout for `server/discover`, after a server rejected `initialize`. Default 10 s. */
   readonly probeMs?: number | undefined
 }
 
-/** The scope of the process that was asked for its era: requests without a caller. */
+/** Scope of the process that was asked for its era: requests without a caller. */
 const commonScope = ''
-/** Longest `clientInfo` of a client that the server gets. */
+/** A longer `clientInfo` is not passed on to the server. */
 const maxInfoBytes = 4096
 const maxWaiting = 1_000
 const maxRefusalText = 500
 
 type Handler = StatelessTranslator | StatelessRelay
 
-/** A request that waits for the era. */
+/** A request that waits until the era is known. */
 interface WaitingRequest {
   readonly resolve: (handler: Handler) => void
   readonly reject: (error: unknown) => void
@@ -45,12 +45,12 @@ interface WaitingRequest {
 
 export class ServedStatelessSide {
   readonly #options: ServedStatelessSideOptions
-  /** Requests that wait until the era is known; the first one starts the look-up. */
+  /** Requests that wait until the era is known. The first one starts the detection. */
   readonly #waiting = new Set<WaitingRequest>()
   #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
-  /** The words of a server that speaks neither era, until it does. */
+  /** Error message of a server that speaks neither era; undefined once the era is known. */
   refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {
@@ -62,13 +62,13 @@ export class ServedStatelessSide {
     return this.#known?.size ?? 0
   }
 
-  /** Carries a request out and sends its response. Rejects when the era of the server cannot be found out. */
+  /** Executes a request and sends its response. Rejects when the era of the server cannot be determined. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     const handler = this.#known ?? (await this.#awaitKnown(request, reply.gone))
     await handler?.request(request, reply)
   }
 
-  /** Resolves with undefined when the client has gone away. The look-up goes on without it. */
+  /** Resolves with undefined when the client has left. The detection continues without it. */
   async #awaitKnown({ meta }: StatelessRequest, gone: AbortSignal): Promise<Handler | undefined> {
     if (this.#waiting.size >= maxWaiting)
       throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the server is starting: try again later' })
@@ -102,9 +102,9 @@ export class ServedStatelessSide {
   }
 
   /**
-   * `initialize` is the first question: every server of the session era answers it, and a server of the stateless era
-   * refuses it and lives on. The other way round, servers of the session era may end or be silent. There is no deadline:
-   * the server may still be starting.
+   * Sends `initialize` first: every server of the session era responds to it, and a server of the stateless era
+   * rejects it and keeps running. With the opposite order, servers of the session era might end or not respond. There
+   * is no deadline, because the server may still be starting.
    */
   async #decide(clientInfo: Buffer | undefined): Promise<Handler> {
     const { openings, info, maxProcesses, now, log, probeMs } = this.#options
@@ -119,7 +119,7 @@ export class ServedStatelessSide {
         maxLinks: maxProcesses,
         now,
         infoFor: () => info,
-        // Without taking a process away that the next session can use.
+        // Does not take a process that the next session could use.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }
@@ -148,11 +148,11 @@ export class ServedStatelessSide {
 
 function refusalText({ error }: Message): string {
   const text = error && new JsonObject(error).text('message')
-  if (text === undefined || text === '') return 'its answer to initialize is not usable'
+  if (text === undefined || text === '') return 'its response to initialize is unusable'
   return visibleText(text.slice(0, maxRefusalText))
 }
 
-/** Processes of stateless clients are not tied to the name of one. */
+/** Compares params without the client's name, because stateless clients share processes. */
 function hasSameCapabilities(other: Buffer, wanted: Buffer): boolean {
   const [one, two] = [new JsonObject(other), new JsonObject(wanted)]
   return (['protocolVersion', 'capabilities', '_meta'] as const).every(

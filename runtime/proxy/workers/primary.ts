@@ -142,7 +142,7 @@ class Primary {
       )
       return await this.#state()
     } finally {
-      // Also when the login has ended: workers must not go on with the old token.
+      // Also when the login has ended: workers must not keep using the old token.
       await this.#tell()
     }
   }

@@ -14,11 +14,11 @@ function setup(isLive?: (caller: Caller) => Promise<boolean>) {
     streams,
     ended,
     open: (name: string, caller: Caller) => streams.add(caller, () => ended.push(name)),
-    /** Lets seconds pass, with a look after each. */
+    /** Lets seconds pass, with a sweep after each. */
     async pass(seconds: number) {
       for (let i = 0; i < seconds; i++) {
         now += 1_000
-        await streams.look()
+        await streams.sweep()
       }
     },
   }
@@ -100,19 +100,19 @@ t.test('a check that takes long is not begun again', async (t) => {
     return revoked.promise
   })
   open('a', callerUntil(9_999))
-  const looks = Array.from({ length: 9 }, () => streams.look())
+  const sweeps = Array.from({ length: 9 }, () => streams.sweep())
   t.equal(asked, 1)
   revoked.resolve(false)
-  await Promise.all(looks)
+  await Promise.all(sweeps)
   t.same(ended, ['a'])
 })
 
 t.test('a check that is never answered keeps no stream open', async (t) => {
   const { ended, open, pass, streams } = setup(() => new Promise<boolean>(() => {}))
   open('a', callerUntil(9_999))
-  const looks = [pass(3)]
-  for (let i = 0; i < 12; i++) looks.push(pass(1))
-  void Promise.all(looks)
+  const sweeps = [pass(3)]
+  for (let i = 0; i < 12; i++) sweeps.push(pass(1))
+  void Promise.all(sweeps)
   t.same(ended, ['a'])
   t.equal(streams.size, 0)
 })

@@ -146,7 +146,7 @@ export class Connection {
     const { attach, AttachRefused } = await loadAttach()
     const over = Promise.withResolvers<End>()
     const stdout = new LineReader({
-      // The log of the server's own container has lines that are not messages.
+      // The container log of the server contains the lines that are not messages.
       onLine: messagesOf(log, { onMessage: (message) => server.fromServer(message) }),
       onOverflow: () => events.emit('server_line_too_long', { limit_bytes: maxLineBytes }),
       onSkipped: (ends) => server.skipped(ends),

@@ -42,7 +42,8 @@ export async function introduce(
     return { era: 'session', result: result.toString() }
   }
   const discovered = result ? undefined : await discover(requester, info)
-  if (!discovered) throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server opens no session' })
+  if (!discovered)
+    throw new GatehouseError('BACKEND_PROTOCOL', { detail: 'the server did not open a session' })
   return { era: 'stateless', result: discovered.toString() }
 }
 

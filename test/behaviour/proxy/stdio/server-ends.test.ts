@@ -195,7 +195,7 @@ t.test('a server that worked and cannot start any more is not started for every 
     const { status, response } = await post(url, body)
     t.equal(status, 503)
     t.match(response?.error, {
-      message: /ended before it answered \(exited with code 5\); it is started again in 1 s/,
+      message: /ended before it responded \(exited with code 5\); the next start is possible in 1 s/,
     })
   }
   t.equal(readJournal(journal).length, 2)
