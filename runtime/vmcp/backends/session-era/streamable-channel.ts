@@ -43,7 +43,7 @@ import {
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
 import { type AuthorizedRequest, isOwnRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
-import { isDecisiveStatus, errorOf, isTemporary } from '../transport/status-error.ts'
+import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
 import { Sending, type StreamPosition } from './sending.ts'
 

@@ -32,7 +32,7 @@ import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { isOwnRequest, sendToBackend } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
-import { isDecisiveStatus, errorOf } from '../transport/status-error.ts'
+import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
 /** Rounds of questions within one request. */
 const maxRounds = 16
