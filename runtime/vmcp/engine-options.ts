@@ -21,7 +21,9 @@ export interface EngineOptions {
   readonly events: Events
   /** Clients who want to know of changed lists. */
   readonly watchers: () => Iterable<Watcher>
-  /** Called when a configuration was applied, with the names of left-out backends and the number of those set up. */
+  /**
+   * Called after a configuration was applied, with the names of left-out backends and the number of backends set up.
+   */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
   /** Told when something changed that is worth a report. */
   readonly onChange: () => void

@@ -22,7 +22,7 @@ const outgoingErrors: ReadonlySet<string> = new Set([
   'OAUTH_REFUSED',
 ])
 
-/** True when the credential of one requester is what failed; another credential may succeed. */
+/** True when one requester's credential caused the error. A request with another credential may succeed. */
 export function isCredentialError(error: unknown): boolean {
   return error instanceof GatehouseError && (loginErrors.has(error.code) || credentialErrors.has(error.code))
 }

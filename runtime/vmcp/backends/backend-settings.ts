@@ -1,8 +1,9 @@
 /**
- * From one backend's part of the configuration to what it runs with, or everything that keeps it from being served.
+ * Turns one backend's part of the configuration into its settings, or lists every problem that prevents serving it.
  *
- * What is wrong here is wrong with one backend: it is left out, reported, and counts as unavailable. The server asks
- * for each backend when it starts and when its file changes, `gatehouse vmcp validate` asks for all.
+ * A problem found here affects one backend only: it is left out, reported, and treated as unavailable. The server
+ * checks each backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all of
+ * them.
  */
 import {
   type AddressPolicy,

@@ -1,10 +1,10 @@
 /**
- * One backend: which era it speaks, and its live connections.
+ * One backend: its protocol era and its live connections.
  *
  * A session-era backend gets one connection for each client session and identity, and a pool for clients without a
- * session. Where a client can be asked, or wants log messages, a pooled connection serves one request at a time and one
- * identity, so that what names no request belongs to one client. A stateless backend needs one connection in all. Numbers
- * are bounded; idle connections are closed.
+ * session. When a client supports questions from the backend or requests log messages, a pooled connection serves one
+ * request at a time and one identity. Messages that name no request then belong to one client. A stateless backend
+ * needs a single connection. The number of connections is bounded, and idle ones are closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -52,7 +52,7 @@ export interface BackendLinks {
   reclassified(backend: Backend): void
 }
 
-/** Kinds of clients that are remembered. */
+/** Maximum number of client kinds to remember. */
 const maxKinds = 1_024
 
 export interface BackendOptions {
@@ -72,7 +72,7 @@ export class Backend {
   readonly #connections: Connections
   readonly #liveness: LivenessCheck
   readonly #era: BackendEra
-  /** Kinds of clients that the backend was introduced to, oldest first. */
+  /** Client kinds (identity and abilities) that the backend has seen, oldest first. */
   readonly #kinds = new Set<string>()
   #stateless: StatelessSide | undefined
   #revision: string | undefined
@@ -119,7 +119,7 @@ export class Backend {
     return server
   }
 
-  /** Identity of a requester; '' where all requesters get the same from the backend. */
+  /** Returns the requester's identity, or '' when the backend responds the same to every requester. */
   #identityOf(sender: Sender): string {
     return this.settings.perCaller ? requesterIdentity(sender) : ''
   }
@@ -168,7 +168,7 @@ export class Backend {
     return this.#connections.hold(scope, abilities.raw, request.sender).connection.request(request)
   }
 
-  /** The backend speaks another era than before: connections of the old one are closed. */
+  /** Reports that the backend changed its era and closes the connections of the previous one. */
   #eraChanged(era: Era): void {
     this.#options.events.emit('backend_era', { backend: this.name, era })
     this.#options.links.reclassified(this)
@@ -306,7 +306,9 @@ export class Backend {
     }
   }
 
-  /** The abilities under which a client is known to the backend; plain ones when too many new kinds have come of late. */
+  /**
+   * Returns the abilities to declare to the backend for a client: plain ones when too many new kinds arrived recently.
+   */
   #admitted(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
     if (!abilities.plain || this.#kinds.has(kind)) return abilities
@@ -318,7 +320,7 @@ export class Backend {
     return abilities
   }
 
-  /** Ends the connections of a session; `end` false leaves the backend's session to another replica. */
+  /** Closes the connections of a session. With `end` false, the backend's session stays open for another replica. */
   async endSession(session: ClientSession, { end }: { readonly end: boolean }): Promise<void> {
     const all = this.#connections.ofSession(session, { forget: true })
     this.#stateless?.endSession(session)

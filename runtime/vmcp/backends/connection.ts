@@ -30,7 +30,7 @@ export interface ServerCapabilities {
   readonly subscribe: boolean
   /** Kinds whose changes the backend announces. */
   readonly listChanged: ReadonlySet<ListKind>
-  /** Kinds that are declared by something else than an object. */
+  /** Kinds whose capability is declared, but is not an object. */
   readonly misdeclared?: readonly ListKind[]
 }
 
@@ -52,7 +52,7 @@ export interface Request {
   readonly limit?: ResponseLimit | undefined
   /** The client's side of an operation; absent for requests of the gateway itself. */
   readonly relay?: Relay | undefined
-  /** True for a tool that is read-only or idempotent: carrying a call out twice does no harm. */
+  /** True for a read-only or idempotent tool: executing a call twice does no harm. */
   readonly repeatable?: boolean | undefined
   /** Told when the request itself leaves, and not what opens the way to it. */
   readonly delivery?: Delivery | undefined
@@ -129,6 +129,9 @@ export interface ConnectionEvents {
   lost(): void
   /** A question that belongs to no request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-  /** A message was dropped or refused, because it may belong to several requests in flight or to an earlier one. */
+  /**
+   * Called when a message is dropped or rejected because it may belong to several requests in flight or to an earlier
+   * one.
+   */
   unassigned(method: string): void
 }

@@ -1,4 +1,4 @@
-/** The ways in which one backend deviates from the protocol, reported as they are found and as they end. */
+/** Tracks how one backend deviates from the protocol, and reports each deviation when it is found and when it ends. */
 import type { Deviation, Events } from '../../observe/index.ts'
 import type { DeviationReport } from './session-era/channel.ts'
 

@@ -1,13 +1,14 @@
-/** Work that concurrent callers share: one run at a time for each key. */
+/** Shares work between concurrent callers: one run at a time for each key. */
 import { abortable, type AnySignal } from '../../net/index.ts'
 
 export class Flights<T> {
   readonly #running = new Map<string, Promise<T>>()
 
   /**
-   * Joins the run of this key, or starts one. The key names everything that decides how the run ends, so that callers
-   * of other keys are not failed by it. A caller that gives up (`signal`) ends its own waiting and not the run: `work`
-   * needs a time limit of its own. Entries leave with their run, so there are at most as many as concurrent callers.
+   * Joins the run of this key, or starts one. The key must contain everything that the outcome depends on, so that a
+   * failure does not affect callers with other keys. When a caller aborts (`signal`), it stops waiting, but the run
+   * continues: `work` needs its own time limit. An entry is removed when its run ends, so there are at most as many
+   * entries as concurrent callers.
    */
   run(key: string, signal: AnySignal, work: () => Promise<T>): Promise<T> {
     let flight = this.#running.get(key)

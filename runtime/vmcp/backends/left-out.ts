@@ -1,6 +1,7 @@
 /**
- * The backends of the configuration that are not served, because their settings cannot be used. They count as
- * unavailable wherever backends are listed, called or reported, and are tried again: a mounted file may come late.
+ * The backends of the configuration that are not served because their settings are invalid. They are treated as
+ * unavailable wherever backends are listed, called or reported. Gatehouse retries them, because a mounted file may
+ * arrive late.
  */
 import { byText } from '../../../schemas/index.ts'
 import type { ExcludedBackend } from '../../config/index.ts'
@@ -14,7 +15,9 @@ export interface LeftOutBackendsParts {
   readonly events: Events
   readonly metrics: Metrics
   readonly clock: Clock
-  /** Sets up the backends whose settings can be used by now, and then calls `replace`; false when there are none. */
+  /**
+   * Sets up the backends whose settings have become valid, then calls `replace`. Returns false when there are none.
+   */
   readonly retry: () => boolean
 }
 
@@ -48,7 +51,7 @@ export class LeftOutBackends {
     this.#retryLater()
   }
 
-  /** Tries one of them again now; false when there is none of that name. */
+  /** Retries now. Returns false when no left-out backend has this name. */
   recheck(name: string): boolean {
     if (!this.names.includes(name)) return false
     this.#parts.retry()

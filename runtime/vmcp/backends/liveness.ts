@@ -1,9 +1,10 @@
 /**
- * Checks that a backend of the session era responds, over a session that is open or is opened for it.
+ * Checks that a session-era backend responds. Uses the open session, or opens one.
  *
- * Every JSON-RPC response to a ping proves it, errors included, and so does every refusal of the request (4xx) that says
- * nothing of credentials or load. A server that answers a ping with something else is asked for its lists instead, until one
- * request is answered: a web server that serves one page for every request must not pass for an MCP server.
+ * Every JSON-RPC response to a ping proves it, errors included. So does every 4xx status that is unrelated to
+ * credentials or load. When a server responds to a ping with anything else, the check requests its lists instead,
+ * until one request gets such a response. A web server that serves the same page for every request must not pass as an
+ * MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'
@@ -14,14 +15,14 @@ import { GatehouseError } from '../../../schemas/index.ts'
 
 export class LivenessCheck {
   readonly #settings: Pick<BackendSettings, 'target' | 'timeoutMs'>
-  /** The session in which a ping was not answered. */
+  /** The session in which the backend did not answer a ping. */
   #withoutPing: ServerInfo | undefined
 
   constructor(settings: Pick<BackendSettings, 'target' | 'timeoutMs'>) {
     this.#settings = settings
   }
 
-  /** Rejects with BACKEND_* errors; with BACKEND_UNAVAILABLE when the check decides nothing. */
+  /** Rejects with BACKEND_* errors. BACKEND_UNAVAILABLE means that the check is inconclusive. */
   async check(
     connection: BackendConnection,
     signal: AbortSignal,
@@ -79,7 +80,7 @@ export class LivenessCheck {
   }
 }
 
-/** True for a 4xx that says nothing of credentials or load. */
+/** True for a 4xx status that is unrelated to credentials or load. */
 function isRefusal(error: unknown): boolean {
   return (
     error instanceof HttpStatusError &&
@@ -89,14 +90,14 @@ function isRefusal(error: unknown): boolean {
   )
 }
 
-/** True when the backend responded, but not in JSON-RPC, or not in a session that was opened a moment ago. */
+/** True when the response is not JSON-RPC, or when the backend has already lost the session that was just opened. */
 function isNoResponse(error: unknown): boolean {
   if (error instanceof BackendSessionLost) return true
   if (error instanceof WrongEra || !(error instanceof GatehouseError)) return false
   return error.code === 'BACKEND_PROTOCOL' && !(error instanceof HttpStatusError)
 }
 
-/** Requests for the lists that a backend declares. */
+/** Returns the list methods that match the backend's declared capabilities. */
 function listMethodsOf({ capabilities }: ServerInfo): readonly string[] {
   return (['tools', 'resources', 'prompts'] as const)
     .filter((kind) => capabilities[kind])

@@ -36,7 +36,7 @@ export interface BackendCredentials {
 }
 
 export interface BackendStrategies {
-  /** Problems of a strategy, each below `field`; empty when it can be made. */
+  /** Lists the problems of a strategy, each with its path below `field`. Empty when the strategy is valid. */
   strategyViolations(strategy: StrategyConfig, field: string): readonly string[]
   /** Throws INVALID_CONFIG naming every problem. */
   authFor(backend: string, config: VmcpConfig): BackendCredentials

@@ -1,6 +1,6 @@
 /**
- * Reads what a backend says about itself, from `initialize` or `server/discover`. Unknown members are ignored. A
- * member of the wrong type counts as absent, except for a capability that is `true` or a list.
+ * Reads a backend's server information from the result of `initialize` or `server/discover`. Unknown members are
+ * ignored. A member of the wrong type is treated as absent, except for a capability that is `true` or an array.
  */
 import type { BackendSession } from '../pipeline/operation.ts'
 import type { ListKind, ServerCapabilities, ServerInfo } from './connection.ts'
@@ -37,12 +37,12 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
   }
 }
 
-/** True for an object, and for `true` or a list, which some servers write instead of `{}`. */
+/** True for an object, and for `true` or an array, which some servers send instead of `{}`. */
 function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }
 
-/** What is known of a server whose session is gone on with: enough to send requests. */
+/** Returns the server information for a resumed session. It contains enough to send requests. */
 export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
   return {
     protocolVersion,

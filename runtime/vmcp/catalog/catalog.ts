@@ -56,7 +56,7 @@ export class Catalog {
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
-  /** Last listings of backends that are down; only workflows use them. */
+  /** Last listings of backends that are down. Only workflows use them. */
   readonly absent: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
@@ -107,16 +107,16 @@ export class Catalog {
     return this.#digests
   }
 
-  /** The backend entry behind a URI; see `resourceAt`. */
+  /** Returns the backend entry for a URI unless it is withheld; see `resourceAt`. */
   findResource(uri: string, linked?: string): CatalogEntry | undefined {
     const found = this.resourceAt(uri, linked)
     return found && 'refused' in found ? undefined : found
   }
 
   /**
-   * The backend entry behind a URI, withheld ones too: the resource itself, else the first template, in order, that it
-   * matches. `linked` names the backend that a URI belongs to which no list contains: only its templates count, and
-   * without one the URI itself leads there.
+   * Returns the backend entry for a URI, including withheld entries: the resource itself, or else the first template,
+   * in order, that the URI matches. `linked` names the backend of a URI that no list contains. Then only templates of
+   * this backend are considered, and a URI without a matching template is read from it directly.
    */
   resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
     return (
@@ -127,7 +127,7 @@ export class Catalog {
     )
   }
 
-  /** A resource that no list contains. What pinning closes has none. */
+  /** Returns the entry for a resource that no list contains. It is refused when pinning has closed the backend. */
   #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
     const listing = this.listings.find(({ backend }) => backend === linked)
     if (!listing) return undefined
@@ -149,7 +149,7 @@ export class Catalog {
   }
 }
 
-/** The tools of backends that are down, under the names that they have while their backend is up. */
+/** Returns the tools of backends that are down, under the names that they have when their backend is up. */
 function absentTools(
   listings: readonly Listing[],
   absent: readonly Listing[],

@@ -9,7 +9,7 @@ export function visible(entry: ToolEntry | undefined): ToolEntry | undefined {
   return entry?.advertised ? entry : undefined
 }
 
-/** How the thing that a decision is about is found. `linked`: the backend of a URI that no list contains. */
+/** Returns a function that finds the subject of a decision. `linked` is the backend of a URI that no list contains. */
 export function lookFor(
   action: AccessRequest['action'],
   id: string,

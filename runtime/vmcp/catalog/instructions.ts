@@ -1,10 +1,14 @@
 /**
- * The instructions that a client gets when it opens a session or discovers the server. Those of the only backend are passed
- * on as they are. Those of several backends are combined, each quoted below a heading with the name of its backend.
+ * Builds the instructions that a client gets when it opens a session or discovers the server. The instructions of the
+ * only backend are passed on unchanged. Those of several backends are combined, each quoted below a heading with the
+ * backend's name.
  * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
  */
 
-/** Longest instructions of one backend, and of all backends together, in UTF-16 code units, without quotation marks. */
+/**
+ * Maximum length of one backend's instructions, and of all instructions together, in UTF-16 code units without
+ * quotation marks.
+ */
 export const maxInstructions = 16 * 1024
 const maxCombined = 64 * 1024
 
@@ -17,7 +21,10 @@ interface Source {
   readonly server: { readonly instructions: string | undefined }
 }
 
-/** `listings` in order, as clients may see them. Undefined when there are no instructions. */
+/**
+ * Returns the instructions of `listings`, which are ordered and which the client may see. Undefined when there are
+ * none.
+ */
 export function instructionsOf(
   listings: readonly Source[],
   { isOnly }: { readonly isOnly: boolean },
@@ -38,19 +45,19 @@ export function instructionsOf(
       parts.push(`${title}\n\n${quoted(text)}`)
     }
   }
-  if (leftOut > 0) parts.push(`[Left out: the instructions of ${leftOut} more servers]`)
+  if (leftOut > 0) parts.push(`[Instructions of ${leftOut} more servers omitted]`)
   return parts.join('\n\n')
 }
 
 function shortened(text: string): string {
   if (text.length <= maxInstructions) return text
-  // A pair of surrogates must not be split.
+  // Do not split a surrogate pair.
   return `${text.slice(0, maxInstructions).replace(/[\uD800-\uDBFF]$/u, '')}\n[shortened]`
 }
 
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/u
 
-/** A Markdown quotation: no line of a backend can look like a heading of the combined text. */
+/** Returns a Markdown quotation, in which no line of a backend can look like a heading of the combined text. */
 function quoted(text: string): string {
   return text
     .split(lineEnd)

@@ -1,8 +1,8 @@
 /**
  * Reads everything that one backend offers: tools, resources, resource templates, prompts.
  *
- * Each list is read on its own: when one fails or ends early, the others are still complete. Problems of items are in
- * `violations`, problems of whole lists in `defects`.
+ * Each list is read independently: when one fails or ends early, the others are still complete. `violations` contains
+ * problems of items, `defects` problems of whole lists.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
@@ -35,15 +35,15 @@ export interface Listing {
   readonly violations: ListErrors
   /** Problems of whole lists; absent when there are none. */
   readonly defects?: readonly ListDefect[]
-  /** Why pinning lets nothing of the backend through. */
+  /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
   /** Digests of the server's instructions, where pinning is on and there are any. */
   readonly instructionsPin?: PinDigests
 }
 
-/** How long lists may take after the first one was read, when no earlier listing can be used in the meantime. */
+/** Time that lists may take after the first one was read, when no earlier listing can be used in the meantime. */
 const slowListMs = 5_000
-/** How long lists that the backend does not declare may take after the declared ones. */
+/** Time that undeclared lists may take after the declared ones. */
 const undeclaredListMs = 1_000
 
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
@@ -53,24 +53,24 @@ let serial = 0
 export interface ListingOptions extends ListReadOptions {
   readonly backend: string
   readonly server: ServerInfo
-  /** The last listing, whose lists stay in use where they cannot be read again. */
+  /** The last listing. Its lists stay in use when they cannot be read again. */
   readonly before?: Listing | undefined
-  /** Undeclared lists that the backend was found not to have. Lists are added. */
+  /** Undeclared lists that the backend was found not to have. Reading a listing adds to this set. */
   readonly absent: Set<ItemKind>
 }
 
-/** One list as it is used. */
+/** A list with the items to use, which may be those of an earlier read. */
 interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]
   readonly defects: readonly ListDefect[]
-  /** Why it could not be read. */
+  /** Error of the read; undefined when it succeeded. */
   readonly failure?: Error | undefined
 }
 
 /**
- * Rejects with BACKEND_* errors when every declared list failed: with ListsFailed when the backend answered, with the
- * error of one list otherwise.
+ * Rejects with a BACKEND_* error when every declared list failed: with ListsFailed when the backend responded,
+ * otherwise with the error of one list.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
@@ -120,7 +120,7 @@ function isDeclared(kind: ItemKind, { capabilities }: ServerInfo): boolean {
   return capabilities[capabilityOf(kind)]
 }
 
-/** The server with the capabilities of the lists that it was found to have. */
+/** Returns the server with the capabilities of the undeclared lists that it was found to have. */
 function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerInfo {
   const found = lists.filter(({ kind, items }) => items.length > 0 && !isDeclared(kind, server))
   if (found.length === 0) return server
@@ -130,13 +130,13 @@ function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerI
 
 interface ListGroups {
   readonly expected: readonly UsedList[]
-  /** Undeclared lists, which the backend need not have. */
+  /** Undeclared lists, which the backend may not have. */
   readonly optional: readonly UsedList[]
 }
 
 /**
- * Reads the lists side by side. A list that takes much longer than the others counts as failed. A backend that declares no
- * list at all is asked for each.
+ * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. When the backend
+ * declares no list, each list is requested.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options
@@ -150,7 +150,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   const optional =
     declared.length === 0 ? [] : kinds.filter((kind) => !declared.includes(kind) && !absent.has(kind))
   const probes = optional.map((kind) => read(kind, 'optional').then((list) => probed(list, absent)))
-  // With an earlier listing, no client waits for this one.
+  // When an earlier listing exists, no client waits for this one.
   if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
   void Promise.all(expected).then(() => late.abortAfter(undeclaredListMs, 'optional'))
   try {
@@ -160,7 +160,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   }
 }
 
-/** Resolves once a list was read; false when none was. */
+/** Resolves with true once a list was read, or with false when none was. */
 async function firstRead(lists: readonly Promise<UsedList>[]): Promise<boolean> {
   const read = lists.map(async (list) => {
     const { failure } = await list
@@ -207,7 +207,7 @@ async function readOne(
   const declaration = declarationDefect(options, kind)
   try {
     const { items, end } = await readList(options, kind, violations)
-    // The whole list as it was is better than the first pages of a new one.
+    // Prefer the complete earlier list to the first pages of a new one.
     if (end?.error && usableItems(before, kind, end.error, 'complete'))
       return unread(options, kind, end.error)
     const defects = [
@@ -220,7 +220,10 @@ async function readOne(
   }
 }
 
-/** A list that could not be read: the last items stay in use, unless the caller may not see them any more. */
+/**
+ * Returns a list that could not be read. The last items stay in use unless the caller is no longer allowed to see
+ * them.
+ */
 function unread({ backend, before }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
   const kept = usableItems(before, kind, failure, 'any')
   return {
@@ -247,11 +250,11 @@ function usableItems(
   return isUnusable ? undefined : before[kind]
 }
 
-/** An undeclared list: without items it is not asked for again, and failures are not reported. */
+/** Handles an undeclared list. Without items, it is not requested again, and failures are not reported. */
 function probed(list: UsedList, absent: Set<ItemKind>): UsedList {
   const { kind, items, failure } = list
   if (items.length > 0) return list
-  // Nearly every backend has tools: a failure may pass.
+  // Nearly every backend has tools, so a failure may be temporary.
   if (!failure || kind !== 'tools') absent.add(kind)
   return { kind, items: [], defects: [] }
 }

@@ -38,7 +38,7 @@ const brandNewMs = 1_000
 const firstRetryMs = 2_000
 const maxRetryMs = 30_000
 const maxRetries = 20
-/** Reads of other credentials that one request waits for. */
+/** Maximum number of reads with other credentials that one request waits for. */
 const maxRounds = 8
 
 export interface ListingsOptions {
@@ -62,7 +62,7 @@ export interface ViewOptions {
 }
 
 export class Listings {
-  /** Takes changes that the backend announces. */
+  /** Handles changes that the backend announces. */
   readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
@@ -71,7 +71,7 @@ export class Listings {
   readonly #keys: ListingKeys
   readonly #told: ListsTold
   readonly #defects: ListDefectReports
-  /** Lists that the backend does not declare and was found not to have. */
+  /** Undeclared lists that the backend was found not to have. */
   readonly #absent = new Set<ItemKind>()
   /** Good for as short a time as a failure. */
   readonly #provisional = new WeakSet<Listing>()
@@ -161,7 +161,7 @@ export class Listings {
         return cached.listing
       }
       const listing = await reading.catch((error: unknown) => {
-        // The read was that of another token of the same user, and this one may be good.
+        // The read used another token of the same user, and this one may be valid.
         if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
       })
       if (!listing) continue
@@ -185,13 +185,16 @@ export class Listings {
     return shared.listing
   }
 
-  /** Drops what is known of a session that has ended. */
+  /** Drops the state of a session that has ended. */
   endSession(sessionId: string): void {
     this.changes.forget(sessionId)
     this.unfork(sessionId)
   }
 
-  /** The backend announced a change on the session's own connection: it may show this session something else. */
+  /**
+   * Gives a session its own lists, because the backend announced a change on the session's own connection and may show
+   * it different items.
+   */
   fork(scope: SessionScope): void {
     const key = this.#keys.fork(scope)
     if (key !== undefined) this.expire(key)
@@ -312,7 +315,7 @@ export class Listings {
     this.#defects.report([...this.#cached.values()].flatMap(({ listing }) => listing?.defects ?? []))
   }
 
-  /** Reads again after a pause, so that clients hear when the backend is back. Returns the pause. */
+  /** Reads again after a pause, so that clients are notified when the backend recovers. Returns the pause. */
   #retryLater(key: string, cached: CachedListing, client: OperationClient): number {
     const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries, maxRetryMs)
     if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return pauseMs

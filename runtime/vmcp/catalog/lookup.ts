@@ -16,13 +16,13 @@ import type { ItemKind } from './types.ts'
 import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
-/** Time between reads of lists for names that were not found. */
+/** Minimum time between reads of lists for names that were not found. */
 const minPauseMs = 1_000
 
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
-  /** Names of the backends that are left out, because their settings cannot be used: they count as down. */
+  /** Names of the backends that are left out because their settings are invalid. They are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
   /** True when backends are checked: then it is their health that says whether one is down, not a list that is stale. */
@@ -37,8 +37,9 @@ export class Lookup {
   }
 
   /**
-   * What a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down; one whose provider the
-   * user has not connected is not down, but absent. A list of a backend that failed matters for a request of that `list`.
+   * Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. A
+   * backend whose provider the user has not connected is absent, not down. A failed list of a backend only affects
+   * requests for that `list`.
    */
   async view(
     client: OperationClient,
@@ -82,8 +83,8 @@ export class Lookup {
     const found = this.findReady(client, look) ?? look(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#parts()
-    // Backends that do not announce changes, or whose changes wait, may offer something new; asked again at most once a
-    // second.
+    // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are read
+    // again at most once a second.
     for (const { listings } of members.values()) {
       listings.expireUnannounced(client)
       listings.changes.flush(client.session?.id, minPauseMs)
@@ -94,7 +95,7 @@ export class Lookup {
   /** What is found without waiting; undefined says nothing yet. Throws as `view` rejects. */
   findReady<E>(client: OperationClient, look: (catalog: Catalog) => E | undefined): E | undefined {
     const { members, views } = this.#parts()
-    // The item may not be what was approved any more.
+    // The item may have changed since it was approved.
     if (views.awaitsAnnounced)
       for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const catalog = this.#ready(client)
@@ -110,9 +111,9 @@ export class Lookup {
   }
 
   /**
-   * BACKEND_UNAVAILABLE when a name that was not found may belong to a backend whose lists of these kinds could never be
-   * read for this client, or to a left-out backend. `named` is a name of the catalog; undefined for URIs, which do not
-   * name their backend.
+   * Returns BACKEND_UNAVAILABLE when a name that was not found may belong to a left-out backend, or to a backend whose
+   * lists of these kinds could never be read for this client. `named` is a catalog name; undefined for URIs, which do
+   * not name their backend.
    */
   unlisted(
     client: OperationClient,
@@ -133,12 +134,15 @@ export class Lookup {
   }
 }
 
-/** True when an error of a backend's lists concerns a request of one list, or of none. */
+/**
+ * True when an error of a backend affects a request. `list` is undefined when the request reads no list. A ListsFailed
+ * error only affects requests for one of its lists.
+ */
 function isMissing(error: Error | undefined, list: ItemKind | undefined): boolean {
   return !(error instanceof ListsFailed) || (list !== undefined && error.kinds.includes(list))
 }
 
-/** Backends of which one list could not be read. */
+/** Returns the backends whose `list` could not be read. */
 function missingList(
   { listings }: Catalog,
   list: ItemKind,

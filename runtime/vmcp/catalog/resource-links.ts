@@ -1,34 +1,34 @@
 /**
- * Remembers which backend handed out which resource URIs, so that a client can read a resource that no list contains: a
+ * Records which backend returned which resource URIs, so that a client can read a resource that no list contains: a
  * `resource_link` or an embedded resource of a result.
  *
- * The owner of a link is the client's session, or the caller where clients have no session. Bounded for each owner and
- * backend, so that one backend does not push out the links of another, and overall. With one backend of the configuration
- * nothing needs to be remembered.
+ * The owner of a link is the client's session, or the caller when the client has no session. The number of links is
+ * bounded for each owner and backend, so that one backend does not evict the links of another, and also in total. A
+ * configuration with a single backend does not need any records.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../client-codecs/client.ts'
 import type { Operation, OperationClient, Outcome } from '../pipeline/operation.ts'
 
 const maxLinks = 1_000
-/** Of the links of one backend for one owner, and of all links. Units of `sizeOf`. */
+/** Maximum size of the links of one backend for one owner, and of all links, in units of `sizeOf`. */
 const maxSize = 256 * 1024
 const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
-/** Methods whose results may have links. */
+/** Methods whose results may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** By backend; undefined: callers that cannot be told apart got the URI from different backends. */
+/** Links by backend. The key is undefined when indistinguishable callers got the URI from different backends. */
 type OwnedLinks = Map<string | undefined, LinkSet>
 
 export class ResourceLinks {
-  /** The owner used last is last. */
+  /** Owners in order of use, most recent last. */
   readonly #owners = new Map<string, OwnedLinks>()
   #size = 0
 
-  /** The backend that handed out a URI to a client. */
+  /** Returns the backend that returned a URI to the client. */
   backendOf(client: OperationClient, uri: string): string | undefined {
     const owner = ownerOf(client)
     const owned = this.#owners.get(owner)
@@ -40,7 +40,7 @@ export class ResourceLinks {
     return backend
   }
 
-  /** Remembers the links of a result. */
+  /** Records the links of a result. */
   remember({ client, method, params }: Operation, backend: string, outcome: Outcome): void {
     if (outcome.kind !== 'result' || !linkMethods.has(method)) return
     const scanner = new LinkScanner(params.text('uri'))
@@ -48,7 +48,7 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** A passage that remembers the links of a result while the result passes. */
+  /** Returns a passage that records the links of a result while it is streamed. */
   watched(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,
@@ -75,7 +75,7 @@ export class ResourceLinks {
     this.#owners.delete(owner)
     this.#owners.set(owner, owned)
     const known = linksWith(owned, uri)
-    // One anonymous caller must not be able to lead the others to another backend.
+    // An anonymous caller must not be able to redirect other callers to another backend.
     const isAmbiguous =
       known !== undefined && isShared(client.caller) && !client.session && known[0] !== backend
     const giver = isAmbiguous ? undefined : backend
@@ -111,9 +111,9 @@ export class ResourceLinks {
   }
 }
 
-/** URIs that one backend handed out to one owner. The links not used for longest make room. */
+/** URIs that one backend returned to one owner. The least recently used ones are evicted. */
 class LinkSet {
-  /** The one used last is last. */
+  /** URIs in order of use, most recent last. */
   readonly #uris = new Set<string>()
   #size = 0
 
@@ -140,7 +140,7 @@ class LinkSet {
   }
 }
 
-/** Memory of a link, about: a short one costs more than its text. */
+/** Returns the approximate memory size of a link, including a fixed overhead. */
 function sizeOf(uri: string): number {
   return uri.length + 100
 }
@@ -156,20 +156,20 @@ function ownerOf({ era, session, caller }: OperationClient): string {
 
 const uriMember = Buffer.from('"uri"')
 
-/** Finds the texts of all members named `uri` in JSON that arrives in pieces. */
+/** Finds the string values of all `uri` members in JSON that arrives in chunks. */
 class LinkScanner {
-  /** The URI that was asked for, which is no link. */
+  /** The requested URI, which is not a link. */
   readonly #own: string | undefined
   readonly #found = new Set<string>()
   #count = 0
-  /** The end of the last piece, where a member may have begun. */
+  /** The end of the last chunk, where a member may have begun. */
   #rest: Buffer = Buffer.alloc(0)
 
   constructor(own: string | undefined) {
     this.#own = own
   }
 
-  /** What was found since the last call. */
+  /** Returns the URIs found since the last call. */
   take(): readonly string[] {
     const found = [...this.#found]
     this.#found.clear()
@@ -196,7 +196,7 @@ class LinkScanner {
   }
 }
 
-/** The JSON text after a colon; undefined when there is none, or one that is too long. */
+/** Returns the JSON string after a colon. Undefined when there is none, or when it is too long. */
 function textAt(bytes: Buffer, from: number): { readonly uri: string } | 'unfinished' | undefined {
   const window = bytes.toString('latin1', from, from + maxUriBytes)
   const found = /^\s*:\s*("(?:[^"\\]|\\.)*")/su.exec(window)

@@ -89,7 +89,7 @@ export function resolveTools(
   return { entries, refused, unnamed: unnamedOf(all, entries, aggregation) }
 }
 
-/** Tools that lost their name to another backend. */
+/** Returns the tools that lost their name to another backend. */
 function unnamedOf(
   candidates: readonly Candidate[],
   entries: ReadonlyMap<string, ToolEntry>,
@@ -105,7 +105,7 @@ function unnamedOf(
   })
 }
 
-/** A tool by its backend and the backend's name for it, which no conflict of names changes. */
+/** Returns `backend.original`, which no name conflict changes. */
 export function ownName({ backend, original }: Pick<ToolEntry, 'backend' | 'original'>): string {
   return `${backend}.${original}`
 }
@@ -254,7 +254,7 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     advertised: isAdvertised(candidate, aggregation),
     mirrored,
     annotations,
-    // What the backend itself says counts: an override may only change what clients are shown.
+    // Use the backend's own annotations: an override may only change what clients see.
     repeatable: own['readOnlyHint'] === true || own['idempotentHint'] === true,
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),

@@ -40,9 +40,9 @@ export interface CatalogEntry {
   readonly mirrored?: readonly MirroredArgument[]
   /** Arguments of a call must pass it (pinning). */
   readonly check?: ArgumentCheck
-  /** A resource that no list contains: its backend may not know it. */
+  /** True for a resource that no list contains. Its backend may not have it. */
   readonly isUnlisted?: boolean
-  /** True for a tool that its backend calls read-only or idempotent. */
+  /** True for a tool that its backend declares read-only or idempotent. */
   readonly repeatable?: boolean
 }
 
@@ -78,11 +78,11 @@ export interface ToolEntry extends CatalogEntry {
   readonly run?: Perform
 }
 
-/** Tools that clients cannot name, and that workflows can use. */
+/** Tools that clients cannot call by name, but that workflows can use. */
 export interface UnlistedTools {
-  /** Tools whose name another backend has; their key is `workload.tool`. */
+  /** Tools whose name another backend has taken. Their key is `workload.tool`. */
   readonly unnamed: readonly ToolEntry[]
-  /** Tools of backends that are down, as they were listed last. */
+  /** The last listed tools of backends that are down. */
   readonly absent: readonly ToolEntry[]
 }
 

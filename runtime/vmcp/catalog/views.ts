@@ -250,7 +250,7 @@ export class Views {
     return this.#catalogs.values()
   }
 
-  /** `down`: the last listings of backends that are down, which only workflows use. */
+  /** `down` contains the last listings of backends that are down. Only workflows use them. */
   merge(listings: readonly Listing[], down: readonly Listing[] = []): Catalog {
     const absent = this.#compose ? down : []
     const key = `${keyOfListings(listings)};${keyOfListings(absent)}`
@@ -290,7 +290,7 @@ function keyOfListings(listings: readonly Listing[]): string {
     .join()
 }
 
-/** What is known of the backends that are not among these listings. */
+/** Returns the cached listings of the backends that are not in `present`. */
 function absentOf(
   members: ReadonlyMap<string, AggregatedBackend>,
   client: OperationClient,

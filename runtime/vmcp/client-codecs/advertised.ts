@@ -1,8 +1,8 @@
 /**
- * What the server says of itself when a client opens a session or discovers it: its capabilities, and instructions.
+ * The capabilities and instructions that the server advertises when a client opens a session or discovers it.
  *
- * A virtual server offers everything, because its backends come and go while sessions stay. A proxy stands in front of one
- * server, and offers what that server has.
+ * A virtual server advertises every capability, because its backends may change during a session. A proxy fronts one
+ * server and advertises that server's capabilities.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'

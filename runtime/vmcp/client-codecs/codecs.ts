@@ -23,13 +23,13 @@ export interface EdgesOptions {
   readonly sessions: SessionTable
   /** Carries out what clients want: the whole pipeline. */
   readonly perform: Perform
-  /** The policies in force; undefined: none. */
+  /** Returns the policies in force, or undefined when there are none. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
   /** What clients are told that the server has: everything, or what its backends have. */
   readonly advertise: 'everything' | 'backends'
   readonly passthroughHeaders: () => readonly string[]
-  /** Which server this is; the same for its replicas. */
+  /** Identifies the server; the same for all its replicas. */
   readonly server: string
   /** Key material shared by replicas; undefined: state is good on this one only. */
   readonly stateSecret: () => string | undefined

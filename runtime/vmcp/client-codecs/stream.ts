@@ -43,8 +43,8 @@ export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
 }
 
 /**
- * Marks a stream that lives until the client ends it. It ends before that when the listener closes, or when the caller's
- * token has expired or was revoked.
+ * Marks a stream that stays open until the client closes it. It ends earlier when the listener closes, or when the
+ * caller's token expires or is revoked.
  */
 export function holdStream(exchange: Exchange): void {
   const { res } = exchange

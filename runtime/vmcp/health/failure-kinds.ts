@@ -1,7 +1,7 @@
-/** What a failed request says about the health of a backend. */
+/** Classifies failed requests for the health of a backend. */
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** True for an error that the backend itself responded with. */
+/** True when the error is a response of the backend. */
 export function isResponse(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
@@ -10,8 +10,8 @@ export function isResponse(error: Error): boolean {
 }
 
 /**
- * True for failures that any request would meet: no connection, an HTTP error of the server itself, sessions that do not
- * last. What the credentials, the rate or the arguments of one caller cause is not the backend's failure.
+ * True for failures that affect every request: no connection, an HTTP error of the server itself, sessions that do not
+ * last. A failure caused by one caller's credentials, rate or arguments is not a failure of the backend.
  */
 export function isTransportFailure(error: Error | undefined): boolean {
   return (

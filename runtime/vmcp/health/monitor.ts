@@ -283,7 +283,7 @@ export class HealthMonitor {
   }
 
   #failed(watch: Watch, error: Error): void {
-    // The backend is busy, or the check was not sent: that decides nothing.
+    // The backend is busy, or the check was not sent, so the check is inconclusive.
     if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') {
       watch.breaker?.release()
       return
@@ -328,7 +328,7 @@ export class HealthMonitor {
   }
 }
 
-/** What checks and calls have shown; a circuit that is not closed overrules checks that succeeded. */
+/** Returns the health that checks and calls have shown. A circuit that is not closed overrides successful checks. */
 function healthOf(watch: Watch): BackendHealth {
   const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
     watch

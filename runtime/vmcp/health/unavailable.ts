@@ -1,15 +1,15 @@
-/** The one wording for backends that requests are held back from: a client must not take it for "there is no such thing". */
+/** The common error for unavailable backends. A client must not mistake it for "not found". */
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {
   /** What the client can do about it; default: try again later. */
   readonly hint?: string | undefined
-  /** The list that is missing, such as `prompts/list`; default: the backends as a whole. */
+  /** The missing list, such as `prompts/list`. Default: the whole backends. */
   readonly list?: string | undefined
-  /** Replaces the text when a retry does not help: it names each backend and what has to change. */
+  /** Replaces the text when a retry does not help. Names each backend and the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
-  /** Those of the backends that are left out, because their settings cannot be used. */
+  /** The subset of the backends that is left out because of invalid settings. */
   readonly leftOut?: readonly string[] | undefined
 }
 

@@ -110,13 +110,13 @@ export class Core {
     return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
   }
 
-  /** The backend of a URI that no list contains: the only one, or the one that handed the URI out. */
+  /** Returns the backend of a URI that no list contains: the only backend, or the one that returned the URI. */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.#parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
-    // Without its list of templates, it is not known which URIs pinning refuses.
+    // Without the backend's list of templates, it is unknown which URIs pinning refuses.
     const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
     const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
     return isUnknown ? undefined : backend
@@ -147,7 +147,7 @@ export class Core {
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
-  /** The raw result with the first page of a list. */
+  /** Returns the raw result with the first page of a list. */
   firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
     return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
   }
@@ -291,7 +291,7 @@ export class Core {
     const entry = await this.findResource(operation.client, uri)
     requireDecided(operation.origin, entry)
     const outcome = await this.calls.call(operation, entry, {})
-    // A backend without resources has none of this URI either.
+    // A backend that does not support resources does not have this one either.
     if (entry.isUnlisted && isMethodNotFound(outcome))
       throw new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri } })
     return outcome

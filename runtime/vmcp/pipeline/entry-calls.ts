@@ -26,7 +26,7 @@ export interface CallParts extends LookupParts {
   readonly guard?: Guard | undefined
   /** The only backend of the configuration; undefined when there are several. */
   readonly onlyBackend: string | undefined
-  /** Resources that backends handed out. */
+  /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
 }
 
@@ -66,7 +66,7 @@ export class EntryCalls {
     const { guard, onlyBackend, links } = this.#parts()
     const calling = this.#guarded(guard, operation, entry, changes, options)
     if (onlyBackend !== undefined) return calling
-    // Links are remembered as the client gets them.
+    // Record the links that the client receives.
     return calling.then((outcome) => {
       links.remember(operation, entry.backend, outcome)
       return outcome
@@ -121,7 +121,7 @@ export class EntryCalls {
     let outcome: Outcome
     try {
       if (method === 'tools/call' && this.#spending.isOn)
-        return namingAsker(
+        return withAskingBackend(
           backend,
           await this.#spending.spend(operation, entry, { tells: !isStep }, (delivery) =>
             backend.call(client, { ...request, delivery }),
@@ -131,7 +131,7 @@ export class EntryCalls {
     } catch (error) {
       throw ofBackendAlone(backend.name, error)
     }
-    return withoutOwnMeta(namingAsker(backend, outcome))
+    return withoutOwnMeta(withAskingBackend(backend, outcome))
   }
 
   /**
@@ -150,7 +150,7 @@ export class EntryCalls {
     return this.call(operation, entry, {}, step)
   }
 
-  /** Links of a large result are remembered while the result passes. */
+  /** Records the links of a large result while it is streamed. */
   #watched(
     operation: Operation,
     backend: string,
@@ -169,8 +169,8 @@ export class EntryCalls {
 }
 
 /**
- * What must not reach the backend: state and answers that are not for it. Throws INVALID_PARAMS when they are for another
- * backend. Members that belong to no backend are removed, because a client made them up.
+ * Removes state and answers that must not reach the backend. Throws INVALID_PARAMS when they are for another backend.
+ * Members that belong to no backend are removed, because the client invented them.
  */
 function withoutForeignState({ params, stateFor }: Operation, { settings }: Backend): Changes {
   const carried = stateMembers.filter((name) => params.raw(name) !== undefined)
@@ -182,8 +182,8 @@ function withoutForeignState({ params, stateFor }: Operation, { settings }: Back
 
 const stateMembers = ['requestState', 'inputResponses'] as const
 
-/** The outcome with the identity of the backend, where that asks for input. */
-function namingAsker({ settings }: Backend, outcome: Outcome): Outcome {
+/** Adds the identity of the backend to an outcome that asks for input. */
+function withAskingBackend({ settings }: Backend, outcome: Outcome): Outcome {
   return outcome.kind === 'input' ? { ...outcome, backend: backendIdentity(settings) } : outcome
 }
 

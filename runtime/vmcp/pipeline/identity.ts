@@ -1,21 +1,22 @@
 /**
- * The one key for everything that callers share towards backends: pools of connections, lists, single flights, stored
- * backend sessions. Covers issuer, subject, client and authorization claims (`identityOf` of a caller) and the values of
- * passed-through headers, because a backend may treat requests differently by any of them.
+ * The common key for everything that callers share towards backends: pooled connections, lists, shared work, stored
+ * backend sessions. It covers issuer, subject, client and authorization claims (`identityOf` of a caller) and the
+ * values of passed-through headers, because a backend may treat requests differently depending on any of them.
  *
- * A digest of fixed length: no token, no header value. Session ownership is another matter: `Caller.key`.
+ * The key is a digest of fixed length and contains no token or header value. Session ownership uses `Caller.key`
+ * instead.
  */
 import { hash } from 'node:crypto'
 import { type Caller, identityOf } from '../../net/index.ts'
 
-/** In whose name a request goes to a backend; without a caller it is a request of the gateway itself. */
+/** The party for which a request is sent to a backend. Without a caller, it is Gatehouse's own request. */
 export interface Requester {
   readonly caller: Caller | undefined
   /** Passed-through headers, lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Headers that name one request. They differ with every request and decide nothing. */
+/** Headers that identify a single request. They differ with every request and do not affect the response. */
 const perRequestHeaders: ReadonlySet<string> = new Set([
   'x-request-id',
   'request-id',
@@ -37,10 +38,13 @@ const perRequestHeaders: ReadonlySet<string> = new Set([
   'uber-trace-id',
 ])
 
-/** By the headers of one request, together with the caller that they were sent by. */
+/** Identities by the headers object of one request, with the caller that sent them. */
 const known = new WeakMap<object, { readonly caller: Caller | undefined; readonly identity: string }>()
 
-/** Equal for requests that a backend cannot tell apart by credentials or headers. Computed once for each request. */
+/**
+ * Returns the same identity for requests that a backend cannot distinguish by credentials or headers. Computed once
+ * for each request.
+ */
 export function requesterIdentity({ caller, headers }: Requester): string {
   const before = known.get(headers)
   if (before && before.caller === caller) return before.identity
@@ -53,8 +57,8 @@ export function requesterIdentity({ caller, headers }: Requester): string {
 }
 
 /**
- * Equal for requests with the same credential: requester and token. Keys work whose failure says nothing about another
- * token of the same user, because one may be expired or revoked.
+ * Returns the same key for requests with the same credential (requester and token). Used for work whose failure does
+ * not apply to another token of the same user, because a token may be expired or revoked.
  */
 export function credentialKey(requester: Requester): string {
   const token = requester.caller?.token

@@ -1,6 +1,6 @@
 /**
- * Which instructions a client gets: those of the backends of which policies let it see an item. A backend that answers too
- * late is left out, so that it does not keep clients from opening sessions.
+ * Selects the instructions for a client: those of the backends with an item that policies let the client see. A
+ * backend that responds too late is left out, so that it does not prevent clients from opening sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { atMost } from '../../net/index.ts'
@@ -31,7 +31,7 @@ export async function instructionsFor(
   return instructionsIn(catalog, client, core, gate)
 }
 
-/** Never rejects. Without a decision of the policies, there are no instructions. */
+/** Never rejects. Returns no instructions when the policies cannot be evaluated. */
 export async function instructionsIn(
   catalog: Catalog,
   client: OperationClient,
@@ -47,7 +47,7 @@ export async function instructionsIn(
   return instructionsOf(permitted, { isOnly })
 }
 
-/** Backends of which the client may see an item on the first page of a list. */
+/** Returns the backends with an item that the client may see on the first page of a list. */
 async function visibleBackends(
   client: OperationClient,
   catalog: Catalog,

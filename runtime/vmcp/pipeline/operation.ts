@@ -55,8 +55,8 @@ export interface ClientSession {
   /** Relays a message that belongs to no operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
   /**
-   * The session that a backend keeps for this one, possibly opened by another replica. Undefined when the stored session
-   * has another binding.
+   * Returns the backend session of this client session, which another replica may have opened. Undefined when the
+   * stored backend session has another binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
   /** Told when a backend has opened a session for this one. */
@@ -75,7 +75,10 @@ export interface BackendSession {
   readonly protocolVersion: string
   /** True when the backend takes `logging/setLevel`. */
   readonly logging: boolean
-  /** Digest of the backend's name and address and of the requester's identity; the session is used for nothing else. */
+  /**
+   * Digest of the backend's name and address and of the requester's identity. The session is not used for any other
+   * combination.
+   */
   readonly binding: string
 }
 
@@ -103,8 +106,9 @@ export interface Operation {
    */
   origin?: Origin | undefined
   /**
-   * Identity of the backend that `requestState` and `inputResponses` in the params are for (`backendIdentity`). The core
-   * rejects the operation when it resolves to another backend. Without it, neither member reaches any backend.
+   * Identity of the backend that `requestState` and `inputResponses` in the params are for (`backendIdentity`). The
+   * core rejects the operation when it resolves to another backend. Without `stateFor`, neither member reaches a
+   * backend.
    */
   readonly stateFor?: string | undefined
   /** A script or a workflow reads the result, and not the client. */
@@ -165,7 +169,7 @@ export function sizeOf(outcome: Outcome): number {
   return outcome.result.length + ((outcome.kind === 'result' && outcome.passed?.bytes) || 0)
 }
 
-/** The refusal of a `requestState` that is unknown, expired, or for another request or backend. */
+/** Returns the error for a `requestState` that is unknown, expired, or for another request or backend. */
 export function invalidRequestState(): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', {
     detail: 'Invalid params: requestState is not valid for this request',

@@ -34,7 +34,7 @@ import { Evaluator, makeWorkflows } from '../workflows/index.ts'
 import { updatedMethod } from '../../mcp/index.ts'
 import { askedStep } from '../middleware/index.ts'
 
-/** The scope of a change that concerns the lists of every client. */
+/** The scope of a change that affects the lists of every client. */
 const everyClient: ConnectionScope = { kind: 'pool', key: '' }
 
 export class VmcpEngine {
@@ -292,7 +292,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the left-out backends whose settings can be used by now; false when there are none. */
+  /** Sets up the left-out backends whose settings have become valid. Returns false when there are none. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
@@ -334,7 +334,9 @@ export class VmcpEngine {
     }
   }
 
-  /** Checks one backend now, or tries again to set it up; false when there is none of that name. Never rejects. */
+  /**
+   * Checks one backend now, or retries to set it up. Resolves with false when no backend has this name. Never rejects.
+   */
   async recheck(name: string): Promise<boolean> {
     if (this.#leftOut.recheck(name)) return true
     if (!this.#fleet.members.has(name)) return false
@@ -370,7 +372,7 @@ function stepTool({ key, backend, original }: ToolEntry) {
   return { name: key, backend, original }
 }
 
-/** The only backend of a configuration, left-out backends included; undefined when there are several. */
+/** Returns the only backend of a configuration, left-out backends included. Undefined when there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

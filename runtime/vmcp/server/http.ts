@@ -1,9 +1,8 @@
 /**
  * The HTTP surface of a virtual server: built-in paths, then the MCP endpoint, in the one pipeline order.
  *
- * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport), with or without a slash at
- * the end; what is not a known path is 404.
- * Requests of both eras meet here and part after parsing.
+ * MCP is served on `/mcp` (and `/sse` with `/messages` for the HTTP+SSE (deprecated) transport), with or without a
+ * trailing slash. Unknown paths get 404. Requests of both eras meet here and part after parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

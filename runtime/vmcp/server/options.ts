@@ -21,7 +21,7 @@ export const defaults = {
   /** Live copies of sessions that the shared store keeps; a session that was put out is restored when it is used. */
   sharedSessions: 1_000,
   graceMs: 10_000,
-  /** A message between workers that is lost counts for no longer. */
+  /** Limits how long a lost message between workers can leave a session record outdated. */
   freshMs: 5_000,
 } as const
 

@@ -1,9 +1,10 @@
 /**
- * The checks of a configuration that need more than its text: variables that it names, files, strategies. The server
- * makes those of the whole before it starts and before it takes a changed file; `gatehouse vmcp validate` makes all.
+ * Configuration checks that need more than its text: environment variables, files, strategies. The server runs the
+ * checks of the whole configuration before it starts and before it applies a changed file. `gatehouse vmcp validate`
+ * runs all checks.
  *
- * An error keeps the server from starting, or one backend from being served. A setting that has no effect, such as one
- * for a backend that does not exist, is a warning to both commands.
+ * An error prevents the server from starting, or one backend from being served. Both commands report a setting that
+ * has no effect, such as one for a backend that does not exist, as a warning.
  */
 import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {
@@ -48,7 +49,7 @@ export interface StartParts {
   readonly authServer?: AuthServerFacts | undefined
 }
 
-/** What a running server is checked against. */
+/** Returns the parts that a running server is checked against. */
 export function startParts(running: {
   readonly env?: Environment | undefined
   readonly upstreamTokens?: UpstreamTokens | undefined
@@ -82,8 +83,8 @@ export function checkAll(
 }
 
 /**
- * Settings that have no effect or are seldom meant, one line each: for commands that check a file. A running server logs
- * `startWarnings`, and reports names and workflows with its catalog.
+ * Lists settings that have no effect or are rarely intended, one line each, for commands that check a file. A running
+ * server logs `startWarnings`, and reports names and workflows with its catalog.
  */
 export function allWarnings(
   config: VmcpConfig,
@@ -199,7 +200,7 @@ function evaluationViolations(config: VmcpConfig): readonly string[] {
   return users.flatMap((user) => workerViolations(workflowWorker).map((line) => `${user}: ${line}`))
 }
 
-/** What keeps single backends from being served. */
+/** Lists the problems that prevent single backends from being served. */
 function backendViolations(
   config: VmcpConfig,
   parts: StartParts,
@@ -212,7 +213,10 @@ function backendViolations(
   return [...known, ...(broken ?? []).flatMap(({ problems }) => problems)]
 }
 
-/** Problems of a default strategy that no backend uses; unused entries of backends are reported by their names. */
+/**
+ * Lists the problems of a default strategy that no backend uses. Unused entries of backends are reported by their
+ * names.
+ */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
   const field = 'outgoingAuth.default'
   const strategy = config.outgoingAuth.default
@@ -225,7 +229,10 @@ function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[]
   )
 }
 
-/** Undefined where variables that switch strategies on or off have errors, which their own check reports. */
+/**
+ * Returns undefined when variables that switch strategies on or off have errors. A separate check reports those
+ * errors.
+ */
 function withOutgoing<T>(
   { env, upstreamTokens }: StartParts,
   work: (outgoing: BackendStrategies) => T,

@@ -28,9 +28,9 @@ const renewShare = 20
 const maxRenewed = 100_000
 
 export interface SessionRecordsOptions {
-  /** Which server this is (`serverScope`). Sessions of another server in the same store do not exist here. */
+  /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
   readonly server: string
-  /** Sliding: use renews it, to within a twentieth. */
+  /** Sliding lifetime: use renews it, with a precision of one twentieth. */
   readonly ttlMs: number
   readonly now: () => number
 }
@@ -93,8 +93,8 @@ function write(session: ServerSession, server: string): string {
 }
 
 /**
- * A value that is no session of this server reads as no session. Records of earlier builds name no server and are
- * accepted.
+ * Parses a stored session. Returns undefined when the value is not a session of this server. Records of earlier builds
+ * name no server and are accepted.
  */
 function parse(id: string, value: string, server: string): SessionRecord | undefined {
   try {
@@ -133,7 +133,8 @@ function readBackends(value: unknown): [string, BackendSession][] {
     if (typeof session !== 'object' || session === null) return []
     const read: Partial<Record<keyof BackendSession, unknown>> = session
     const { sessionId, protocolVersion, logging, binding } = read
-    // A record of an earlier build has no binding: whose session this is cannot be told, and another one is opened.
+    // A record of an earlier build has no binding. The owner of its backend session is unknown, so another one is
+    // opened.
     if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
       return []
     return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]

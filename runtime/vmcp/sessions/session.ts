@@ -127,8 +127,8 @@ export class ServerSession implements ClientSession {
   }
 
   /**
-   * Notes who uses the session now. Called in the same turn in which the request is taken up: the caller of another
-   * request of this session, with other scopes, may be noted between two turns.
+   * Records the current caller of the session. Called in the same turn in which the request starts: between two turns,
+   * another request of this session may record a caller with other scopes.
    */
   usedBy(caller: Caller, headers: Readonly<Record<string, string>>): void {
     this.caller = caller
@@ -249,7 +249,7 @@ export class ServerSession implements ClientSession {
     this.onChange?.()
   }
 
-  /** A backend speaks for its own resources only. */
+  /** Ignores updates from a backend that does not own the resource. */
   #updated(backend: string, params: JsonObject): void {
     if (this.subscriptions.get(params.text('uri') ?? '') !== backend) return
     this.push(notificationMessage(updatedMethod, params.bytes))

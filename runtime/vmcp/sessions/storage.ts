@@ -11,13 +11,13 @@ import type { Events } from '../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
 
-/** Server and a colon follow: two servers that name no prefix share nothing. */
+/** The server and a colon follow, so that two servers without a configured prefix share no keys. */
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
 /**
- * Which server this is, for values in a store that servers share: namespace and name of the resource, or, outside of a
- * cluster, group and name. All replicas of a server have the same.
+ * Identifies this server for values in a store that servers share: namespace and name of the resource, or, outside a
+ * cluster, group and name. All replicas of a server return the same value.
  */
 export function serverScope(
   { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
@@ -29,7 +29,7 @@ export function serverScope(
 
 export interface SessionStorage {
   readonly store: Store
-  /** Stored sessions of this server; their life is `ttlMs`. */
+  /** Returns the stored sessions of this server, which expire after `ttlMs`. */
   records(ttlMs: number, now: () => number): SessionRecords
   /** Only the workers of one primary use it. */
   readonly isOfWorkers?: boolean

@@ -1,8 +1,8 @@
 /**
- * Why a virtual server is not ready, for `/readyz`.
+ * Determines why a virtual server is not ready, for `/readyz`.
  *
- * Left-out backends keep a server from becoming ready, so that a rollout with settings that cannot be used does not
- * replace pods that work. They never take readiness away again: a reload must not take a running pod out of service.
+ * Left-out backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
+ * working pods. They never revoke readiness: a reload must not take a running pod out of service.
  * Source: docs/specification/virtual-server.md, "Endpoints", operational.failureHandling.
  */
 import { engineAnswers } from '../../../schemas/cedar/index.ts'
@@ -15,7 +15,7 @@ const key = 'server-was-ready'
 
 export interface VmcpReadinessParts {
   readonly authServer: EmbeddedAuthServer | undefined
-  /** Shared by the processes of one server: a worker that is started again counts as ready when its siblings were. */
+  /** Shared by the processes of one server, so that a restarted worker is treated as ready when its siblings were. */
   readonly shared: Store | undefined
   readonly config: () => VmcpConfig
   readonly stopping: () => boolean
@@ -30,16 +30,19 @@ export class VmcpReadiness {
     this.#parts = parts
   }
 
-  /** Called when a configuration was applied. `served`: how many backends are set up, whatever their health. */
+  /**
+   * Called after a configuration was applied. `served` is the number of backends that are set up, regardless of their
+   * health.
+   */
   applied(leftOut: readonly string[], served: number): void {
     const { partialFailureMode } = this.#parts.config().operational.failureHandling
     const isBlocked = leftOut.length > 0 && (partialFailureMode === 'fail' || served === 0)
     if (isBlocked) {
-      this.#leftOut = `the configuration of ${leftOut.join(', ')} is invalid: see problems of /status`
+      this.#leftOut = `the configuration of ${leftOut.join(', ')} is invalid: see the problems in /status`
       return
     }
     this.#wasReady = true
-    // Without it, a worker that is started again decides by its own first configuration.
+    // Without this record, a restarted worker decides by its own first configuration.
     this.#parts.shared?.set(key, '').catch(() => {})
   }
 

@@ -38,8 +38,8 @@ export interface ReporterOptions {
 /** A change is reported this soon, so that several changes make one report. */
 const soonMs = 1_000
 /**
- * An entry that stays the same for this many reports and intervals of this pod, and at least this long, belongs to a dead
- * pod. The hooks count every entry that exists, so an entry must not stay much longer.
+ * An entry that does not change for this many reports and intervals of this pod, and at least this long, belongs to a
+ * dead pod. The hooks count every entry that exists, so an entry must not stay much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000
@@ -174,7 +174,7 @@ interface Seen {
   readonly digest: string
   /** Milliseconds, of this pod's clock. */
   readonly since: number
-  /** Successful reports of this pod since then: while none succeeds, the other pods cannot report either. */
+  /** Number of successful reports of this pod since then. While none succeeds, the other pods cannot report either. */
   readonly reports: number
 }
 

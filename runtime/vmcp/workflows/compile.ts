@@ -57,7 +57,7 @@ export interface Workflow {
   readonly program: WorkflowProgram
   /** Tools that steps name, each once. */
   readonly tools: ReadonlySet<string>
-  /** Those of steps that go on with `defaultResults` when the tool fails. */
+  /** Tools of steps that continue with `defaultResults` when the tool fails. */
   readonly optionalTools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]
 }

@@ -1,10 +1,11 @@
 /**
- * Which composite tools clients see, and how: one is listed when every tool that it needs can be routed to. It does not
- * need the tool of a step that goes on with `defaultResults`.
+ * Determines which composite tools clients see, and how. A composite tool is listed when every tool that it needs can
+ * be routed to. It does not need the tool of a step that continues with `defaultResults`.
  *
- * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. That
- * name works for a tool that lost its client-facing name to another backend, too. What a tool says of itself (read-only, destructive …) sets the least that
- * the workflow must admit; a definition that claims more harmlessness is left out.
+ * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it.
+ * The second form also works for a tool that lost its client-facing name to another backend. The annotations of the
+ * tools (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
+ * harmful is left out.
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
  */
 import { fieldsOf } from '../../../schemas/index.ts'
@@ -52,15 +53,16 @@ function noticeOf(name: string, reason: string): CatalogNotice {
 }
 
 function partialNotice(name: string, tools: readonly string[]): CatalogNotice {
-  const message = `workflow ${name} runs without ${tools.join(', ')}: there is no such tool, and its step goes on with defaultResults`
+  const unknown = tools.join(', ')
+  const message = `workflow ${name} runs without unknown tools (${unknown}): their steps use defaultResults`
   return { kind: 'workflow', subject: name, message }
 }
 
 type Find = (name: string) => ToolEntry | undefined
 
 /**
- * By routing name, by the backend's own name, by the name that an override gave; in this order. A routing name does not hide
- * the tool of another backend that is named as `workload.tool`.
+ * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in this order. A
+ * routing name does not hide the tool of another backend that is named as `workload.tool`.
  */
 function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
   const own = new Map<string, ToolEntry>()
@@ -125,7 +127,7 @@ function listed({ definition }: Workflow, annotations: Readonly<Record<string, u
   }
 }
 
-/** The annotations of all tools together; a hint that a tool does not have counts as the worse. */
+/** Combines the annotations of all tools. A missing hint is treated as the less safe value. */
 function annotationsOf(
   { definition }: Workflow,
   hints: readonly Readonly<Record<string, unknown>>[],

@@ -1,9 +1,9 @@
 /**
- * Which era a backend speaks: found out with the first request, and again when the backend refuses a request as one of the
- * other era (an upgrade, a rollback).
+ * Determines which era a backend speaks: with the first request, and again when the backend rejects a request as one
+ * of the wrong era (after an upgrade or a rollback).
  *
- * A probe is shared by the callers whose credentials it depends on, and by no other. One that is refused leaves the
- * question open for everybody else.
+ * Callers share a probe only when its outcome depends on the same credentials. A rejected probe decides nothing for
+ * other callers.
  */
 import type { Era } from '../../../mcp/index.ts'
 import type { AnySignal } from '../../../net/index.ts'
@@ -33,8 +33,8 @@ export class BackendEra {
   }
 
   /**
-   * Does something in the backend's era. When the backend turns out to speak the other one by now, it is done once more:
-   * what was refused was not executed.
+   * Runs `work` in the backend's era. When the backend has switched to the other era, runs it once more in that era:
+   * the rejected request was not executed.
    */
   async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
     const era = this.#found === 'unknown' ? await this.#probed(sender, signal) : this.#found
@@ -43,8 +43,8 @@ export class BackendEra {
     } catch (error) {
       if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
       const other = era === 'session' ? 'stateless' : 'session'
-      // Only a stateless backend says what it is. The other finding may be a refusal of this caller alone: it counts for
-      // all callers once a request has succeeded in that era.
+      // Only a stateless backend identifies itself. The result `session` may come from a rejection of this caller
+      // alone, so it applies to all callers only after a request has succeeded in that era.
       if (other === 'stateless') this.#become(other)
       const result = await work(other)
       this.#become(other)
@@ -54,12 +54,12 @@ export class BackendEra {
 
   async #probed(sender: Sender, signal: AnySignal): Promise<Era> {
     const found = await this.#probe(sender, signal)
-    // A probe that found out nothing does not undo what another caller's probe has found out meanwhile.
+    // An inconclusive probe must not overwrite what another caller's probe has found in the meantime.
     if (this.#found === 'unknown') this.#found = found
     return this.#found === 'stateless' ? 'stateless' : 'session'
   }
 
-  /** Has a time limit of its own: no caller's cancellation ends it for the others. */
+  /** The probe has its own time limit, so that one caller's cancellation does not end it for other callers. */
   #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
     const { target, perCaller, timeoutMs } = this.#settings
     return this.#probes.run(perCaller ? credentialKey(sender) : '', signal, () =>

@@ -1,8 +1,8 @@
 /**
- * Finds out which era a backend speaks, with one `server/discover`.
+ * Determines which era a backend speaks with one `server/discover` request.
  *
- * A backend is stateless when it says so, or when it refuses with an error that only the stateless era knows. Errors
- * that say nothing about the protocol (credentials, overload, time-outs) leave the question open.
+ * A backend is stateless when its response declares it, or when it returns an error that only exists in the stateless
+ * era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
 import {
@@ -24,7 +24,7 @@ export type ProbedEra = 'session' | 'stateless' | 'unknown'
 
 const inconclusive: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
-/** Rejects with BACKEND_UNREACHABLE or the signal's reason when there was no response at all. */
+/** Rejects with BACKEND_UNREACHABLE or the signal's reason when no response arrives. */
 export async function probeEra(
   target: ChannelTarget,
   info: string,
@@ -44,7 +44,7 @@ export async function probeEra(
     const onMessage = (message: Message): void => {
       if (message.method !== '') return
       resolve(eraIn(message))
-      // The response ends the wait, whatever becomes of the stream.
+      // The response ends the probe, even when the stream stays open.
       control.exchange?.fail(new Error('the stream stayed open after the response'))
     }
     sendToBackend(target, sender, {
@@ -59,7 +59,7 @@ export async function probeEra(
         try {
           onMessage(await messageIn(event, target))
         } catch {
-          // Not a message of JSON-RPC: another event may be one.
+          // Not a JSON-RPC message. A later event may be one.
         }
       },
     })
@@ -73,7 +73,7 @@ async function eraOf(response: BackendResponse, target: ChannelTarget): Promise<
   try {
     return eraIn(await readBackendMessage(response.body, target))
   } catch {
-    // Not a message of JSON-RPC: nothing that the stateless era would respond with.
+    // Not a JSON-RPC message, so not a response of the stateless era.
     return 'session'
   }
 }
@@ -83,7 +83,10 @@ function eraIn({ result, error }: Message): ProbedEra {
   return error ? checkError(new JsonObject(error)) : 'session'
 }
 
-/** What is only translated for a session-era server is better used in that era: each client keeps a session of its own. */
+/**
+ * A server that only translates for a session-era server is better used in that era: each client keeps its own
+ * session.
+ */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'
   return speaksStateless(result.value('supportedVersions'))

@@ -34,7 +34,7 @@ export interface ChannelTarget {
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
-  /** Collects the ways in which the backend deviates from the protocol. */
+  /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined
   /** Trace context headers of what is going on. */
   readonly trace?: (() => Readonly<Record<string, string>>) | undefined
@@ -47,7 +47,7 @@ export interface Sender {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The sender of requests that the gateway makes for itself. */
+/** The sender of Gatehouse's own requests. */
 export const noSender: Sender = { caller: undefined, headers: {} }
 
 export interface SendOptions {
@@ -57,7 +57,7 @@ export interface SendOptions {
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
-  /** True for a request that does no harm when it is carried out twice. */
+  /** True when executing the request twice does no harm. */
   readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
   /** Bounds the response to this very message. */
@@ -70,9 +70,9 @@ export interface SendOptions {
 
 export interface BackendChannel {
   /**
-   * Sends a message. Resolves when its response has ended, or, where answers come by another way, when it was accepted.
-   * Rejects with BackendSessionLost when the backend does not know the session and the message may be sent again in the
-   * next one, and with BACKEND_* errors.
+   * Sends a message. Resolves when its response has ended, or, if responses arrive on another stream, when it was
+   * accepted. Rejects with BACKEND_* errors, and with BackendSessionLost when the backend does not recognize the
+   * session and the message may be sent again in a new one.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /** Opens the stream for what the backend sends outside of requests. Resolves when it is open, or when there is none. */
@@ -118,7 +118,7 @@ export class ConnectionClosed extends GatehouseError {
   }
 }
 
-/** The backend does not know the session any more, and the message may be sent again in a new one. */
+/** The backend no longer recognizes the session, and the message may be sent again in a new one. */
 export class BackendSessionLost extends GatehouseError {
   constructor() {
     super('BACKEND_SESSION_LOST')

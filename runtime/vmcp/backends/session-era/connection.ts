@@ -1,9 +1,10 @@
 /**
- * Session-era codec towards a backend: `initialize` once, then requests in flight side by side, with progress, log
- * messages and questions handed to the operation they belong to.
+ * Session-era codec for a backend: sends `initialize` once, then concurrent requests, and passes progress, log
+ * messages and questions to the operation that they belong to.
  *
- * Works over any Channel. A session that the backend has forgotten is opened again once, and the request that found
- * out is sent again when it was not executed, or does no harm when it is carried out twice (mcp/lost-session.ts).
+ * Works over any Channel. When the backend has lost the session, the connection opens a new one, once. It sends the
+ * failed request again when the request was not executed, or when executing it twice does no harm
+ * (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -48,7 +49,7 @@ export interface SessionConnectionOptions {
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Told when the backend has opened a session. */
   readonly onOpened?: ((session: OpenedSession) => void) | undefined
-  /** Equal for senders whose credentials meet the same fate. */
+  /** Returns the same key for senders whose credentials succeed or fail together. */
   readonly credentialOf: (sender: Sender) => string
   readonly assigns: Assignment
   readonly events: ConnectionEvents
@@ -97,8 +98,8 @@ export class SessionConnection implements BackendConnection {
   }
 
   /**
-   * True when the backend may still work for an earlier request: one was cancelled, timed out or broke, or a question is
-   * open. What the backend sends unasked can belong to that request, so no other caller may use the connection.
+   * True when the backend may still work on an earlier request: one was cancelled, timed out or failed, or a question
+   * is open. Unsolicited messages can belong to that request, so no other caller may use the connection.
    */
   get isSpent(): boolean {
     return this.#hasFailed || (this.#open?.inbound.hasOpenQuestions ?? false)
@@ -114,7 +115,10 @@ export class SessionConnection implements BackendConnection {
     return (this.#open ?? (await this.#ensureOpen(sender, signal))).server
   }
 
-  /** Concurrent requests share one opening. One that fails for its opener's credential does not fail the others. */
+  /**
+   * Concurrent requests share one opening. If it fails because of one sender's credential, other requests do not fail
+   * with it.
+   */
   async #ensureOpen(sender: Sender, signal: AnySignal): Promise<Open> {
     const credential = this.#options.credentialOf(sender)
     for (;;) {

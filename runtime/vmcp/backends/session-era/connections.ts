@@ -1,9 +1,10 @@
 /**
  * The live connections to a session-era backend: one for each client session, one for each kind of client whose lists
- * are read, and pooled ones. Bounded in number; what is idle is closed.
+ * are read, and pooled ones. Their number is bounded, and idle ones are closed.
  *
- * Where what the backend answers depends on the caller, every key contains the identity of the requester: a client session
- * that changes credentials or passed-through headers gets another backend session, and so does each caller of the pool.
+ * When the backend's responses depend on the caller, every key contains the requester's identity. A client session
+ * that changes its credentials or passed-through headers gets another backend session, and so does each caller of the
+ * pool.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -20,11 +21,11 @@ import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
 import { StreamableChannel } from './streamable-channel.ts'
 
-/** A client session, as far as one requester uses it. */
+/** A client session as used by one requester. */
 export interface SessionScope {
   readonly kind: 'session'
   readonly session: ClientSession
-  /** Identity of the requester; '' where all requesters get the same from the backend. */
+  /** Identity of the requester; '' when the backend responds the same to every requester. */
   readonly identity: string
 }
 
@@ -47,7 +48,7 @@ export interface HeldConnection extends PooledConnection {
 }
 
 const maxPerBackend = 4_096
-/** Connections of one client session: one for each identity that it uses. */
+/** Maximum number of connections of one client session, which has one for each identity that it uses. */
 const maxPerSession = 8
 /** Connections that serve no session: one for each kind of client. The one not used for longest makes space. */
 const maxShared = 256
@@ -60,7 +61,7 @@ export interface ConnectionsEvents {
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
   /** Who hears what the backend says and asks outside of calls. */
   listener(session: ClientSession): SessionListener
-  /** A message was dropped, or refused with an error, because it cannot be assigned to a single caller. */
+  /** Called when a message is dropped or rejected because it cannot be assigned to a single caller. */
   unassigned(method: string): void
 }
 
@@ -76,7 +77,7 @@ export interface ConnectionsOptions {
 export class Connections {
   readonly #options: ConnectionsOptions
   readonly #held = new Map<string, HeldConnection>()
-  /** The connections of each client session, by its id. */
+  /** Connections by client session id. */
   readonly #bySession = new Map<string, Set<HeldConnection>>()
   readonly #pool = new Pool<HeldConnection>()
   #closed = false
@@ -122,7 +123,10 @@ export class Connections {
     if (siblings?.size === 0) this.#bySession.delete(scope.session.id)
   }
 
-  /** Closes the connection that a session has not used for longest when it has too many. Throws BACKEND_UNAVAILABLE. */
+  /**
+   * Closes a session's least recently used idle connection when it has too many. Throws BACKEND_UNAVAILABLE if all are
+   * busy.
+   */
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)
     if (!own || own.size < maxPerSession) return
@@ -162,7 +166,7 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  /** `assigns`: whether a message that names no request can belong to the only request in flight. */
+  /** `assigns` returns true when a message that names no request can belong to the only request in flight. */
   #connect(
     scope: ConnectionScope,
     capabilities: Buffer,
@@ -191,7 +195,7 @@ export class Connections {
     return { connection, scope, sender, usedAt: this.#options.now(), uses: 0, revalidated: false }
   }
 
-  /** What a stored backend session belongs to: another address or another requester must not get it. */
+  /** Returns the binding of a stored backend session, which is not valid for another address or another requester. */
   #bindingOf({ identity }: SessionScope): string {
     const { name, transport, target } = this.#options.settings
     return hash('sha256', JSON.stringify([name, transport, target.url.href, identity]), 'base64url')
@@ -219,7 +223,7 @@ export class Connections {
         return Promise.reject(unassigned())
       },
       unassigned: (method) => {
-        this.#pool.noteAside()
+        this.#pool.noteOutsideStream()
         events.unassigned(method)
       },
     }
@@ -249,14 +253,17 @@ export class Connections {
       for (const left of this.#pool.dropAll()) void left.connection.close(left.sender, { end: true })
   }
 
-  /** A request on a shared connection has ended. One that the backend may still work on takes the connection away. */
+  /**
+   * Called when a request on a shared connection has ended. Retires the connection if the backend may still work on a
+   * request.
+   */
   release(held: HeldConnection): void {
     if (!held.connection.isSpent) return
     this.#remove(held)
     this.#pool.spend(held)
   }
 
-  /** The connections of a session; forgotten on the way when `forget`. */
+  /** Returns the connections of a session. With `forget`, also removes them. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},
@@ -267,9 +274,9 @@ export class Connections {
   }
 
   /**
-   * Closes what was not used for `idleMs`. The connection that a session used last lives as long as the session. Before a
-   * connection goes on which changes of lists are announced, the lists are read once more: a client that still looks at
-   * them keeps it open.
+   * Closes connections that were idle for `idleMs`. A session's most recently used connection stays open as long as
+   * the session. Before a connection that announces list changes is closed, the lists are read once more, so that a
+   * client that still uses them keeps it open.
    */
   evict(idleMs: number): void {
     const before = this.#options.now() - idleMs
@@ -286,14 +293,14 @@ export class Connections {
     this.#pool.evict(before)
   }
 
-  /** True for the connection that its session used last. */
+  /** True for the most recently used connection of its session. */
   #isLatest({ scope, usedAt }: HeldConnection): boolean {
     if (scope.kind !== 'session') return false
     for (const other of this.ofSession(scope.session)) if (other.usedAt > usedAt) return false
     return true
   }
 
-  /** Forgets every connection that is not lent out, and returns them all. */
+  /** Removes and returns every connection, except pooled ones in use. */
   dropAll(): HeldConnection[] {
     const all = [...this.#held.values(), ...this.#pool.dropAll()]
     this.#held.clear()

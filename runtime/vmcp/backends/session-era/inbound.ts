@@ -1,11 +1,12 @@
 /**
- * What comes from a session-era backend: finds the request that a message belongs to and hands it on.
+ * Receives messages from a session-era backend and passes each one to the request that it belongs to.
  *
- * Responses are found by id, progress by its token. Questions and log messages belong to the request on whose response
- * stream they arrive, while that request waits. One that names no request (GET stream, HTTP+SSE, a stream whose request is
- * over) belongs to the newest request in flight where the connection serves one client session, and otherwise to that
- * session. Where it serves several callers, the message is delivered only when a single caller can be meant. Otherwise a
- * log message is dropped and reported, and a question is answered with an error.
+ * Responses are matched by id, progress by its token. Questions and log messages belong to the request on whose
+ * response stream they arrive, while that request is in flight. Other messages name no request (GET stream, HTTP+SSE,
+ * a stream whose request has ended). On a connection of one client session, they belong to the newest request in
+ * flight, or to the session when there is none. On a connection of several callers, a message is delivered only when
+ * it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is answered with
+ * an error.
  */
 import { GatehouseError, own } from '../../../../schemas/index.ts'
 import {
@@ -46,8 +47,8 @@ export interface Pending {
 }
 
 /**
- * Which request in flight a message that names none belongs to: the newest one, as all are of one client, or the only one
- * when the function returns true.
+ * Selects the request in flight for a message that names none: the newest one, when all are of one client, or the only
+ * one, if the function returns true.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -117,7 +118,7 @@ export class Inbound {
     return on?.id === id ? on : this.#pending.find((pending) => pending.id === id)
   }
 
-  /** The request that a message belongs to; undefined when it belongs to none, or may belong to several. */
+  /** Returns the request that a message belongs to, or undefined when it belongs to none or may belong to several. */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.#pending.find((pending) => pending === on)
     if (this.#assigns === 'newest') return this.#pending.find(hasRelay)
@@ -125,7 +126,7 @@ export class Inbound {
     return only && !another && this.#assigns() ? only : undefined
   }
 
-  /** True when requests of clients are in flight, but none of them is sure to be meant. */
+  /** True when client requests are in flight, but a message cannot be assigned to one of them with certainty. */
   get #isAmbiguous(): boolean {
     return this.#assigns !== 'newest' && this.#pending.find(hasRelay) !== undefined
   }
@@ -208,7 +209,7 @@ export class Inbound {
     else this.#events.notification('notifications/message', params)
   }
 
-  /** A log message that no request in flight asked for is no loss, and not reported. */
+  /** Drops a log message. Reports it only when a request in flight asked for log messages. */
   #dropLog(): void {
     if (this.#pending.find(({ relay }) => relay?.logLevel !== undefined))
       this.#events.unassigned('notifications/message')
@@ -224,7 +225,7 @@ function hasRelay({ relay }: Pending): boolean {
   return relay !== undefined
 }
 
-/** The answer to a question that names no request and may belong to several callers, or to none. */
+/** Returns the error for a question that names no request and may belong to several callers, or to none. */
 export function unassigned(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be assigned to a single client',

@@ -1,6 +1,6 @@
 /**
- * The sender of the latest request of a connection, for messages that belong to no request (answers to questions, the GET
- * stream): its token is the freshest. All senders of one connection have one identity, or the same credential.
+ * The sender of a connection's latest request, whose token is the newest. Messages that belong to no request (answers
+ * to questions, the GET stream) use it. All senders of one connection have one identity, or the same credential.
  */
 import type { Sender } from './channel.ts'
 

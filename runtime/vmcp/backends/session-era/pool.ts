@@ -1,17 +1,19 @@
 /**
- * Connections of clients without a session: a request that may be asked something, or that wants log messages, has a
- * connection for itself while it runs, so that what the backend sends off the response stream can only belong to it.
+ * Connections for clients without a session. A request that accepts questions or asks for log messages uses its
+ * connection exclusively while it runs. Messages that the backend sends outside the response stream can then only
+ * belong to that request.
  *
- * A connection goes back to the pool only for the same key (identity and abilities), and only when nothing is left open on
- * it. After a cancelled, timed-out or broken request the backend may still work for the earlier user: such a connection
- * serves no other request. It stays open for a while, so that the backend's questions get an error, and is closed then.
+ * A connection returns to the pool only for the same key (identity and abilities), and only when nothing is left open
+ * on it. After a cancelled, timed-out or failed request, the backend may still work for the earlier user. Such a
+ * connection serves no other request. It stays open for a while, so that the backend's questions get an error, and is
+ * then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from './channel.ts'
 
-/** Connections in use and idle. */
+/** Maximum number of connections, in use or idle. */
 const maxPooled = 256
-/** Connections that serve no more requests. */
+/** Maximum number of open connections that serve no more requests. */
 const maxSpent = 64
 
 export interface PooledConnection {
@@ -22,15 +24,18 @@ export interface PooledConnection {
   }
   readonly sender: Sender
   readonly usedAt: number
-  /** Requests that it has served, with the one that runs. */
+  /** Number of requests served, including the current one. */
   uses: number
 }
 
-/** Whose requests a pooled connection serves. */
+/** The user of a pooled connection. */
 export interface PoolUser {
   /** Identity and abilities. */
   readonly key: string
-  /** False when callers with this key cannot be told apart (no authentication): any request may be another user's. */
+  /**
+   * False when callers with this key are indistinguishable (no authentication): any request may come from another
+   * user.
+   */
   readonly isIdentified: boolean
 }
 
@@ -39,10 +44,10 @@ export class Pool<C extends PooledConnection> {
   readonly #spent = new Set<C>()
   #inUse = 0
   #idleCount = 0
-  /** The backend sends questions or log messages off the response stream: they name no request. */
-  #sendsAside = false
+  /** True when the backend sends questions or log messages outside the response stream. They name no request. */
+  #sendsOutsideStream = false
 
-  /** A connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
+  /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
   take({ key }: PoolUser, make: () => C): C {
     const held = this.#popIdle(key) ?? this.#makeNew(make)
     held.uses++
@@ -86,7 +91,7 @@ export class Pool<C extends PooledConnection> {
 
   giveBack({ key, isIdentified }: PoolUser, held: C): void {
     this.#inUse--
-    if (held.connection.isSpent || (!isIdentified && this.#sendsAside)) {
+    if (held.connection.isSpent || (!isIdentified && this.#sendsOutsideStream)) {
       this.spend(held)
       return
     }
@@ -96,7 +101,7 @@ export class Pool<C extends PooledConnection> {
     else this.#idle.set(key, [held])
   }
 
-  /** Takes a connection that serves no more requests, and closes it later. */
+  /** Keeps a connection that serves no more requests, to close it later. */
   spend(held: C): void {
     this.#spent.add(held)
     if (this.#spent.size <= maxSpent) return
@@ -107,14 +112,14 @@ export class Pool<C extends PooledConnection> {
   }
 
   /**
-   * The backend has sent something that may belong to an earlier user of the connection. From now on a connection of
-   * callers that cannot be told apart serves one request only.
+   * Records that the backend sent a message that may belong to an earlier user of the connection. From now on, a
+   * connection of indistinguishable callers serves only one request.
    */
-  noteAside(): void {
-    this.#sendsAside = true
+  noteOutsideStream(): void {
+    this.#sendsOutsideStream = true
   }
 
-  /** Closes what was not used since `before`. */
+  /** Closes connections that were not used since `before`. */
   evict(before: number): void {
     this.#dropIdle(({ usedAt }) => usedAt <= before)
     for (const held of this.#spent) {
@@ -124,7 +129,7 @@ export class Pool<C extends PooledConnection> {
     }
   }
 
-  /** Forgets every connection that is not in use and returns them all. */
+  /** Removes and returns every connection that is not in use. */
   dropAll(): C[] {
     const all = [...[...this.#idle.values()].flat(), ...this.#spent]
     this.#idle.clear()

@@ -52,7 +52,7 @@ export class SseChannel implements BackendChannel {
       signal: options.signal,
       rpcMethod: options.method,
       delivery: options.delivery,
-      // Responses come on the stream.
+      // Responses arrive on the event stream.
       discardsBody: true,
     })
     const { status, headers, body } = response

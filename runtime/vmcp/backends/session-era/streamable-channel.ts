@@ -43,7 +43,7 @@ import {
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
 import { type AuthorizedRequest, isOwnRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
-import { decidesAlone, errorOf, isTemporary } from '../transport/status-error.ts'
+import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
 import { Sending, type StreamPosition } from './sending.ts'
 
@@ -145,8 +145,8 @@ export class StreamableChannel implements BackendChannel {
       if (message.error && isStatelessError(message.error)) {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
-      // Of a request of our own the status says what matters; a client gets the error that the backend words.
-      if (message.error && isOwnRequest(method) && decidesAlone(response.status)) throw errorOf(response)
+      // The status decides the outcome of Gatehouse's own requests. Clients get the backend's error text.
+      if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status)) throw errorOf(response)
       // Some backends leave the id out of errors about requests they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
       sending.onMessage(isOurs ? { ...message, id: requestId } : message)
@@ -251,15 +251,15 @@ export class StreamableChannel implements BackendChannel {
             catchUp()
           },
         })
-        // The session was opened just now: a first refusal means that there is no such stream.
+        // Before the first stream, the session is new: a rejection then means that the backend offers no such stream.
         if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        // The server still counts the previous stream as open. Until it accepts another one, the lists are read instead.
+        // The server still considers the previous stream open. Until it accepts a new one, read the lists instead.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
-        // It has no stream, or none any more.
+        // The backend offers no stream, or no longer offers one.
         else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
@@ -297,7 +297,7 @@ export class StreamableChannel implements BackendChannel {
   }
 }
 
-/** What a response says about the session that the request named. */
+/** Classifies a response by what happened to the session that the request named. */
 function refusalIn(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,
@@ -306,7 +306,7 @@ function refusalIn(
   return sessionRefusal(status, { headers, requestId }, body)
 }
 
-/** The same, of a response to a GET. */
+/** True when the response to a GET shows that the backend has lost the session. */
 function hasLostSession(response: BackendResponse): boolean {
   return refusalIn(response, undefined) === 'lost'
 }

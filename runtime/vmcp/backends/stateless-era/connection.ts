@@ -32,7 +32,7 @@ import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage } from '../transport/read-message.ts'
 import { isOwnRequest, sendToBackend } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
-import { decidesAlone, errorOf } from '../transport/status-error.ts'
+import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
 /** Rounds of questions within one request. */
 const maxRounds = 16
@@ -208,7 +208,7 @@ async function responseOf(
     if (foreign.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
     throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
-  if (message.error && isOwnRequest(method) && decidesAlone(response.status)) throw errorOf(response)
+  if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status)) throw errorOf(response)
   const outcome = outcomeOf(message, id)
   if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
     throw new WrongEra('an error that this era does not know', outcome)

@@ -42,7 +42,7 @@ export class StatelessListener {
   readonly #uris = new Set<string>()
   #kinds: ReadonlySet<ListKind> = new Set()
   #current: AbortController | undefined
-  /** The sender of the latest request: its token is the freshest. */
+  /** The sender of the latest request, whose token is the newest. */
   #sender: Sender | undefined
   #nextId = 1
   #closed = false
@@ -57,7 +57,7 @@ export class StatelessListener {
     void this.#reopen(sender)
   }
 
-  /** The next stream is opened in the name of this sender, which has the same identity. */
+  /** Sets the sender for the next stream. It has the same identity as the previous one. */
   renew(sender: Sender): void {
     this.#sender = sender
   }
@@ -136,7 +136,9 @@ export class StatelessListener {
     for (const uri of this.#uris) events.resourceUpdated(Buffer.from(JSON.stringify({ uri })))
   }
 
-  /** One stream, until it ends. Undefined when the backend responds without one: it will not do better next time. */
+  /**
+   * Reads one stream until it ends. Returns undefined when the backend responds without one: a retry would not help.
+   */
   async #listen(
     sender: Sender,
     signal: AbortSignal,

@@ -11,7 +11,7 @@ import { StatelessConnection } from './connection.ts'
 import { type ListenerEvents, StatelessListener } from './listener.ts'
 
 const maxListeners = 4_096
-/** Of one session: one for each identity that it uses. */
+/** Maximum number of listeners of one session, which has one for each identity that it uses. */
 const maxPerSession = 8
 
 export interface StatelessSideOptions {
@@ -32,9 +32,9 @@ interface ListWatch {
 export class StatelessSide {
   readonly connection: StatelessConnection
   readonly #options: StatelessSideOptions
-  /** Streams of sessions with subscriptions: by session id, then by identity of the requester. */
+  /** Streams of sessions with subscriptions, by session id and then by requester identity. */
   readonly #listeners = new Map<string, Map<string, StatelessListener>>()
-  /** Streams on which changed lists are announced. */
+  /** Streams that announce list changes. */
   readonly #lists = new Map<string, ListWatch>()
 
   constructor(options: StatelessSideOptions) {

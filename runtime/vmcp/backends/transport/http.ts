@@ -34,7 +34,7 @@ import { EventFeed } from './event-feed.ts'
 /** Largest answer, and largest single event, of a backend. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
-/** Of a body that is discarded, before its connection is closed. */
+/** Limits for a discarded body. Beyond them, its connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
 /** What a message holds at most beside its result. */
@@ -64,9 +64,9 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
-  /** True: success is complete with its head, and its body is discarded. */
+  /** When true, a successful response is complete with its head, and its body is discarded. */
   readonly discardsBody?: boolean
-  /** Called when the content type of a response does not match its body. The body decides. */
+  /** Called when the content type of a response does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
 }
 
@@ -185,7 +185,7 @@ class ResponseHandler implements DispatchHandler {
   #hasData = false
   #arriving: ArrivingResult | undefined
   #parts: TurnQueue<ArrivedPart> | undefined
-  /** Runs while a body is discarded. */
+  /** Timer that runs while a body is discarded. */
   #discarding: NodeJS.Timeout | undefined
   #done = false
 
@@ -232,7 +232,7 @@ class ResponseHandler implements DispatchHandler {
     if (this.#request.onEvent && isEventStream(headers)) this.#beginStream(this.#request.onEvent)
   }
 
-  /** Resolves with the head. A body that is large or does not end costs its connection. */
+  /** Resolves with the head. The connection is closed when the body is too large or does not end in time. */
   #discardBody(controller: DispatchController): void {
     if (!this.#finish()) return
     const abort = (): void => controller.abort(new Error('the body is discarded'))
@@ -252,7 +252,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Takes the body for what its first bytes say, where the content type says something else. */
+  /** Handles the body according to its first bytes when they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {
@@ -272,7 +272,7 @@ class ResponseHandler implements DispatchHandler {
       if (this.#size > maxDiscardBytes) controller.abort(new Error('the body is discarded'))
     }
     if (this.#done) return
-    // Of a refusal the status says enough.
+    // For an unsuccessful response, the status is sufficient.
     const failure = this.#status < 300 ? codedAnswer(this.#headers) : undefined
     if (failure) return this.fail(failure)
     if (!this.#hasData) this.#correctType(chunk)

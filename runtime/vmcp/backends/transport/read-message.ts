@@ -1,4 +1,4 @@
-/** Reads the messages of a backend, and reports what had to be repaired in them. */
+/** Reads messages from a backend and reports the repairs that they needed. */
 import { type Message, readServerMessage, SseEvent } from '../../../mcp/index.ts'
 import type { StreamPaceOptions } from '../../../net/index.ts'
 import type { ChannelTarget } from '../session-era/channel.ts'
@@ -6,7 +6,7 @@ import { ArrivingResult } from './arriving-result.ts'
 
 type Reporter = Pick<ChannelTarget, 'deviations'>
 
-/** Rejects, or throws, MessageError for what is no message. */
+/** Throws, or rejects with, MessageError when the body is not a message. */
 export function readBackendMessage(
   body: Buffer | Promise<Buffer>,
   { deviations }: Reporter,
@@ -17,7 +17,7 @@ export function readBackendMessage(
     : withNumericId(read, deviations)
 }
 
-/** The message in an event, of which a part may have gone on to the client. */
+/** Reads the message in an event. A part of it may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
   const { taken } = event
   if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
@@ -27,8 +27,8 @@ export function messageIn(event: SseEvent, reporter: Reporter): Message | Promis
 }
 
 /**
- * Hands over the message in an event of a stream that is not the response to one request. What is no message is skipped and
- * reported: the stream goes on.
+ * Passes on the message in an event of a stream that is not the response to one request. An invalid message is skipped
+ * and reported, and the stream continues.
  */
 export function receiveEvent(
   event: SseEvent,
@@ -46,7 +46,7 @@ export function receiveEvent(
   return message instanceof Promise ? message.then(onMessage, skip) : onMessage(message)
 }
 
-/** Reports whether a backend keeps the stream open on which it announces changes. */
+/** Reports whether a backend keeps the stream open that announces changes. */
 export function streamReports({ deviations }: Reporter): StreamPaceOptions {
   return {
     onNotKept: () => deviations?.note('stream_not_kept'),
@@ -56,7 +56,7 @@ export function streamReports({ deviations }: Reporter): StreamPaceOptions {
 
 const numberInQuotes = /^"(0|[1-9]\d{0,15})"$/
 
-/** Ids of our requests are numbers: the same digits as a text are the same id. */
+/** Replaces an id that is a string of digits with the number. Gatehouse sends numeric request ids. */
 function withNumericId(message: Message, deviations: Reporter['deviations']): Message {
   const digits = message.method === '' ? numberInQuotes.exec(message.id ?? '')?.[1] : undefined
   if (digits === undefined) return message

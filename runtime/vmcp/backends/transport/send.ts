@@ -55,8 +55,8 @@ const openings: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
 /**
- * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when it is over the limit of its
- * kind, or carries a `requestState` that would be refused when the client brings it back.
+ * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL when the outcome exceeds the
+ * limit of its kind, or contains a `requestState` that Gatehouse would reject when the client returns it.
  */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
@@ -118,7 +118,7 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-/** True for requests that the gateway makes for itself: no client sees the error of the backend. */
+/** True for Gatehouse's own requests. No client sees the backend's error. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
   return (
     rpcMethod === 'ping' ||

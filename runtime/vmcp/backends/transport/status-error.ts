@@ -5,7 +5,7 @@
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
 import type { BackendResponse } from './http.ts'
 
-/** An unsuccessful HTTP response without an error in JSON-RPC that counts. */
+/** An unsuccessful HTTP response without a decisive JSON-RPC error. */
 export class HttpStatusError extends GatehouseError {
   readonly httpStatus: number
 
@@ -16,17 +16,17 @@ export class HttpStatusError extends GatehouseError {
   }
 }
 
-/** The error behind an unsuccessful response; undefined for success. */
+/** Returns the error for an unsuccessful response, or undefined for a successful one. */
 export function errorOf({ status }: Pick<BackendResponse, 'status'>): HttpStatusError | undefined {
   return status >= 200 && status < 300 ? undefined : new HttpStatusError(status)
 }
 
-/** True for statuses that say what matters of a request of our own, whatever its body is. */
-export function decidesAlone(status: number): boolean {
+/** True for statuses that decide the outcome of Gatehouse's own requests, regardless of the body. */
+export function isDecisiveStatus(status: number): boolean {
   return status === 401 || status === 403 || status === 408 || status === 429 || status >= 500
 }
 
-/** True for refusals of an event stream that a later attempt may not meet. */
+/** True for statuses that reject an event stream only temporarily. */
 export function isTemporary(status: number): boolean {
   return status === 401 || status === 408 || status === 425 || status === 429 || status >= 500
 }
@@ -35,7 +35,7 @@ function meaningOf(status: number): { readonly code: ErrorCode; readonly what: s
   if (status === 401 || status === 403)
     return { code: 'BACKEND_AUTH_FAILED', what: 'authentication to the backend failed' }
   if (status === 408)
-    return { code: 'BACKEND_UNAVAILABLE', what: 'the backend did not wait for the whole request' }
+    return { code: 'BACKEND_UNAVAILABLE', what: 'the backend timed out while waiting for the request' }
   if (status === 429)
     return { code: 'BACKEND_UNAVAILABLE', what: 'the backend accepts no more requests at the moment' }
   if (status === 503) return { code: 'BACKEND_FAILED', what: 'the backend is temporarily unavailable' }

@@ -1,6 +1,6 @@
 /**
- * Marks lists of one backend out of date when the backend announces a change. Repeated announcements take effect with
- * growing pauses, and a backend that does not stop is reported.
+ * Marks the lists of one backend as outdated when the backend announces a change. Repeated announcements take effect
+ * after growing pauses, and a backend that keeps announcing changes is reported.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
@@ -10,13 +10,13 @@ import { ChangePacer, type Pace } from './change-pacer.ts'
 
 const pace: Pace = { free: 5, firstPauseMs: 1_000, maxPauseMs: 60_000, quietMs: 10_000, reportFrom: 8 }
 
-/** The pace of all lists that sessions share: one connection that announces changes stands for the others. */
+/** Pacing key of all lists that sessions share: an announcement on one connection stands for those on the others. */
 const shared = 'shared'
 
 interface ChangingLists {
-  /** Marks the lists of one kind of client, or all lists, out of date. */
+  /** Marks the lists of one kind of client, or all lists, as outdated. */
   expire(key?: string): void
-  /** Gives a session lists of its own. */
+  /** Gives a session its own lists. */
   fork(scope: SessionScope): void
   hasFork(scope: SessionScope): boolean
 }
@@ -30,7 +30,7 @@ export class AnnouncedChanges {
   readonly #backend: Backend
   readonly #lists: ChangingLists
   readonly #pacer: ChangePacer
-  /** Keys of lists whose change waits. */
+  /** Keys of lists with a pending change. */
   readonly #outdated = new Set<string>()
   #isAllOutdated = false
 
@@ -44,11 +44,11 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Takes a change that was announced over a connection. `isGap`: none was announced, but one may have been missed. Calls
-   * `onApplied` each time that lists were marked out of date.
+   * Handles a change announced over a connection. With `isGap`, no change was announced, but one may have been missed.
+   * Calls `onApplied` each time lists were marked as outdated.
    */
   take(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
-    // A change that is announced to a session may be one of its own lists.
+    // A change announced to a session may concern lists that only this session sees.
     if (scope.kind === 'session' && (isGap ? this.#lists.hasFork(scope) : this.#backend.era === 'session'))
       this.#pacer.announce(`${sessionPrefix(scope.session.id)}${scope.identity}`, () => {
         this.#lists.fork(scope)
@@ -71,15 +71,15 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Applies changes that wait, for an operation that must not use lists that are known to be out of date. Changes stay at
-   * least `minPauseMs` apart.
+   * Applies pending changes for an operation that must not use lists known to be outdated. Changes stay at least
+   * `minPauseMs` apart.
    */
   flush(sessionId: string | undefined, minPauseMs = 0): void {
     if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)
     this.#pacer.flush(shared, minPauseMs)
   }
 
-  /** Drops changes that wait for a session that has ended. */
+  /** Drops the pending changes of a session that has ended. */
   forget(sessionId: string): void {
     this.#pacer.forgetAll(sessionPrefix(sessionId))
   }
@@ -89,7 +89,7 @@ export class AnnouncedChanges {
   }
 }
 
-/** Start of the keys of a session; a session has one key for each identity that uses it. */
+/** Key prefix of a session, which has one key for each identity that uses it. */
 function sessionPrefix(sessionId: string): string {
   return `session ${sessionId} `
 }

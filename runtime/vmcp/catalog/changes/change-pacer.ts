@@ -1,20 +1,22 @@
 /**
- * Limits how often announced changes take effect. The first changes take effect at once. Further ones wait, with growing
- * pauses, and changes that arrive during a pause take effect together at its end. After a quiet time, the pauses start over.
+ * Limits how often announced changes take effect. The first changes take effect immediately. Later ones wait for
+ * growing pauses, and changes that arrive during a pause take effect together at its end. After a quiet period, the
+ * pauses start over.
  *
- * Without it, a backend that announces a change with each answer to a list request would be asked again without end.
+ * Without this limit, a backend that announces a change with each list response would cause an endless loop of
+ * requests.
  */
 import { systemClock, type Clock } from '../../clock.ts'
 
 /** Times in milliseconds. */
 export interface Pace {
-  /** Changes that take effect without a pause. */
+  /** Number of changes that take effect without a pause. */
   readonly free: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number
-  /** The least time without a change after which the pauses start over. */
+  /** Minimum time without a change after which the pauses start over. */
   readonly quietMs: number
-  /** Number of changes without a quiet time from which on they are reported. */
+  /** Number of changes without a quiet period at which they are reported. */
   readonly reportFrom: number
 }
 
@@ -26,10 +28,10 @@ export interface ChangePacerOptions {
 }
 
 interface KeyState {
-  /** Changes that took effect since the last quiet time. */
+  /** Number of changes that took effect since the last quiet period. */
   count: number
   appliedAt: number
-  /** The change that waits for the end of the pause. */
+  /** The change to apply at the end of the pause. */
   pending: (() => void) | undefined
   cancel: (() => void) | undefined
 }
@@ -39,7 +41,7 @@ const maxKeys = 1_024
 export class ChangePacer {
   readonly #options: ChangePacerOptions
   readonly #clock: Clock
-  /** Insertion order is order of use. */
+  /** Insertion order is the order of use. */
   readonly #keys = new Map<string, KeyState>()
   readonly #reported = new Set<string>()
 
@@ -48,7 +50,7 @@ export class ChangePacer {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** Calls `apply` now, or at the end of the pause. It replaces an earlier call that still waits. */
+  /** Calls `apply` now or at the end of the pause. A later call replaces a pending one. */
   announce(key: string, apply: () => void): void {
     const state = this.#use(key)
     if (state.pending) {
@@ -65,7 +67,7 @@ export class ChangePacer {
     state.cancel = this.#clock.after(waitMs, () => this.flush(key))
   }
 
-  /** Applies a change that waits now, unless the last one was applied less than `minPauseMs` ago. */
+  /** Applies a pending change now, unless the last one was applied less than `minPauseMs` ago. */
   flush(key: string, minPauseMs = 0): void {
     const state = this.#keys.get(key)
     const pending = state?.pending
@@ -74,12 +76,12 @@ export class ChangePacer {
     this.#apply(key, state, pending)
   }
 
-  /** Applies the changes that wait under keys with this prefix. */
+  /** Applies the pending changes of keys with this prefix. */
   flushAll(prefix: string, minPauseMs = 0): void {
     for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.flush(key, minPauseMs)
   }
 
-  /** Drops the keys with this prefix, with the changes that wait. */
+  /** Drops the keys with this prefix and their pending changes. */
   forgetAll(prefix: string): void {
     for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.forget(key)
   }
@@ -122,14 +124,14 @@ export class ChangePacer {
     return count < free ? 0 : Math.min(firstPauseMs * 2 ** Math.min(count - free, 30), maxPauseMs)
   }
 
-  /** Drops a key, with the change that waits. */
+  /** Drops a key and its pending change. */
   forget(key: string): void {
     this.#keys.get(key)?.cancel?.()
     this.#keys.delete(key)
     if (this.#reported.delete(key) && this.#reported.size === 0) this.#options.onChange('quiet')
   }
 
-  /** Drops all changes that wait. */
+  /** Drops all pending changes. */
   close(): void {
     for (const { cancel } of this.#keys.values()) cancel?.()
     this.#keys.clear()

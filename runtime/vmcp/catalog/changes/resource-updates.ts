@@ -1,6 +1,6 @@
 /**
- * Passes `notifications/resources/updated` on to clients, at a bounded rate for each resource and client: a client reads
- * the resource again after each of them.
+ * Forwards `notifications/resources/updated` to clients at a bounded rate for each resource and client, because a
+ * client reads the resource again after each notification.
  */
 import { hash } from 'node:crypto'
 import { JsonObject } from '../../../mcp/index.ts'
@@ -9,7 +9,7 @@ import { ChangePacer, type Pace } from './change-pacer.ts'
 import type { Clock } from '../../clock.ts'
 
 const pace: Pace = { free: 20, firstPauseMs: 500, maxPauseMs: 500, quietMs: 5_000, reportFrom: 100 }
-/** Larger params wait without their other members. */
+/** Larger params are reduced to their `uri`. */
 const maxParamsBytes = 16 * 1024
 
 export interface ResourceUpdatesOptions {
@@ -49,7 +49,7 @@ export class ResourceUpdates {
     return pacer
   }
 
-  /** Drops what waits for backends that were removed. */
+  /** Drops the pending updates of removed backends. */
   forget(backends: readonly string[]): void {
     for (const name of backends) {
       this.#pacers.get(name)?.close()

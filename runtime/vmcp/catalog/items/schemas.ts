@@ -54,7 +54,7 @@ export function isPlainOutput(value: unknown): boolean {
   return isPlainInput(value) && isCompilable(value)
 }
 
-/** True for an empty object or list: some languages write one where the other is meant. */
+/** True for an empty object or array. Some languages serialize one as the other. */
 function isEmpty(raw: Buffer): boolean {
   return raw.length <= maxEmptyBytes && /^(?:\[\s*\]|\{\s*\})$/.test(raw.toString())
 }
@@ -85,7 +85,10 @@ const sessionProperty: ItemRule = {
   fits: (value) => typeof value !== 'boolean',
 }
 
-/** Every member of an object by one rule; undefined as soon as one has no meaning. An empty list is an empty object. */
+/**
+ * Applies one rule to every member of an object. Undefined when any member is unusable. An empty array is treated as
+ * an empty object.
+ */
 function members(rule: ItemRule): ItemRule {
   return {
     usable(raw) {
@@ -115,7 +118,7 @@ const objectType: ItemRule = {
   fits: (value) => value === 'object',
 }
 
-/** A list of names; an empty object is an empty list. */
+/** A list of names. An empty object is treated as an empty list. */
 const names: ItemRule = {
   usable: (raw) => (raw[0] === openObject && isEmpty(raw) ? noNames : wholeList(text).usable(raw)),
   fits: wholeList(text).fits,

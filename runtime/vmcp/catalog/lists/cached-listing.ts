@@ -1,19 +1,19 @@
-/** What is cached of the lists of a backend for one kind of client. */
+/** The cached lists of a backend for one kind of client. */
 import { isCredentialError } from '../../backends/backend-errors.ts'
 import type { Listing } from '../listing.ts'
 
 export interface CachedListing {
   listing: Listing | undefined
-  /** Why the last read failed; undefined after a read that succeeded. With a listing: that one is stale. */
+  /** Error of the last read; undefined after a successful one. If there is a listing as well, it is stale. */
   failure: Error | undefined
-  /** Time since when the listing, or one of its lists, is stale. */
+  /** Time at which the listing, or one of its lists, became stale. */
   staleSince: number | undefined
-  /** Time after which it is read again; 0: now. */
+  /** Time after which the listing is read again; 0 means now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
-  /** Credential of the last read: its failure does not count for another one. */
+  /** Credential of the last read. Its failure does not apply to other credentials. */
   credential: string
-  /** The backend changed while it was being read: the result is old already. */
+  /** True when the backend changed during the read, so that the result is already outdated. */
   outdated: boolean
   retries: number
   cancelRetry: (() => void) | undefined

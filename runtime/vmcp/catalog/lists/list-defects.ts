@@ -6,7 +6,7 @@ import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
 import type { ItemKind } from '../types.ts'
 
-/** The request that reads a list. */
+/** The method that reads each list. */
 export const listMethod: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/list',
   resources: 'resources/list',
@@ -17,11 +17,12 @@ export const listMethod: Readonly<Record<ItemKind, string>> = {
 export interface ListDefect {
   readonly kind: ItemKind
   /**
-   * failed: nothing is known of the list. stale: it could not be read again, and the last items stay in use. incomplete:
-   * items after some page are missing. declaration: the list is in use, although the backend declares it wrongly.
+   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be read again,
+   * and the last items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is in
+   * use, although the backend declares it incorrectly.
    */
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
-  /** For operators; contains no text of the backend. */
+  /** Text for operators. Contains no text from the backend. */
   readonly problem: string
   readonly error?: Error | undefined
   /** True when the next read may succeed. */
@@ -29,8 +30,8 @@ export interface ListDefect {
 }
 
 /**
- * All lists that a backend declares failed, although it answered the requests. It counts as unavailable for these lists
- * alone.
+ * All declared lists of a backend failed, although it responded to the requests. It is treated as unavailable for
+ * these lists only.
  */
 export class ListsFailed extends GatehouseError {
   readonly kinds: readonly ItemKind[]
@@ -41,7 +42,7 @@ export class ListsFailed extends GatehouseError {
   }
 }
 
-/** Codes of errors that a backend answered with. */
+/** Codes of errors that occur when a backend responded. */
 const answered: ReadonlySet<string> = new Set([
   'BACKEND_FAILED',
   'BACKEND_PROTOCOL',
@@ -49,7 +50,7 @@ const answered: ReadonlySet<string> = new Set([
   'BACKEND_UNAVAILABLE',
 ])
 
-/** The error of a backend of which every declared list failed. */
+/** Returns the error for a backend whose declared lists all failed. */
 export function errorOfLists(failures: readonly { readonly kind: ItemKind; readonly error: Error }[]): Error {
   const [first] = failures
   const errors = failures.map(({ error }) => error)
@@ -59,14 +60,14 @@ export function errorOfLists(failures: readonly { readonly kind: ItemKind; reado
   return new ListsFailed(first.error.code, first.error.message, kinds, first.error)
 }
 
-/** A list that could not be read. `isKept`: the last items stay in use. */
+/** Describes a list that could not be read. With `isKept`, the last items stay in use. */
 export function unreadList(backend: string, kind: ItemKind, error: Error, isKept: boolean): ListDefect {
   const consequence = isKept ? 'its last items stay in use' : 'its items are missing'
   const problem = `${listMethod[kind]} of backend ${backend} failed: ${failureReason(error)}; ${consequence}`
   return { kind, state: isKept ? 'stale' : 'failed', problem, error, isTransient: true }
 }
 
-/** A list of which only the first pages could be read. */
+/** Describes a list of which only the first pages could be read. */
 export function incompleteList(
   backend: string,
   kind: ItemKind,
@@ -87,11 +88,11 @@ export function misdeclaredList(backend: string, kind: ItemKind, capability: str
   return { kind, state: 'declaration', problem, isTransient: false }
 }
 
-/** Why a list could not be read, in words of our own. */
+/** Returns why a list could not be read, without text from the backend. */
 function failureReason(error: Error): string {
   if (!(error instanceof GatehouseError)) return 'the request failed'
   const { cause } = error
-  // The cause of a violation of the protocol is a text of our own; other causes are errors of libraries.
+  // The cause of a protocol violation contains Gatehouse's own text. Other causes are library errors.
   return error.code === 'BACKEND_PROTOCOL' && cause instanceof Error && cause.constructor === Error
     ? cause.message
     : error.message
@@ -105,7 +106,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   declaration: (backend) => `report it to the maintainer of ${backend}; clients still see the list`,
 }
 
-/** Reports defects of the lists of one backend once, and when they are gone. */
+/** Reports each list defect of one backend once, and again when it is gone. */
 export class ListDefectReports {
   readonly #backend: string
   readonly #events: Events
@@ -116,7 +117,7 @@ export class ListDefectReports {
     this.#events = events
   }
 
-  /** Takes the defects of all listings in use. */
+  /** Updates the defects from all listings in use. */
   report(defects: readonly ListDefect[]): void {
     const before = this.#open
     this.#open = new Map(defects.map((defect) => [defect.problem, defect]))

@@ -1,8 +1,8 @@
 /**
  * Reads all pages of one list of a backend.
  *
- * Well-formed items keep the bytes that the backend sent. A list that does not end properly (a cursor that repeats, is no
- * string or is refused, more pages or items than allowed) keeps the items read so far.
+ * Well-formed items keep the bytes that the backend sent. A list that does not end properly (a cursor that repeats, is
+ * not a string or is rejected, or too many pages or items) keeps the items read so far.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -28,12 +28,12 @@ import { digestsOf } from '../pinning/digest.ts'
 import type { PinRules } from '../pinning/parts.ts'
 import type { CatalogItem, ItemKind } from '../types.ts'
 
-/** A larger page is read in turns. */
+/** Larger pages are read in several turns of the event loop. */
 const maxPlainPage = 256 * 1024
-/** After this time, other work gets a turn. */
+/** Time after which the read yields to other work. */
 const turnMs = 5
 const maxPages = 1_000
-/** Consecutive pages without a new item. */
+/** Maximum number of consecutive pages without a new item. */
 const maxIdlePages = 20
 const maxItems = 10_000
 const maxCursor = 64 * 1024
@@ -44,17 +44,17 @@ export interface ListReadOptions {
   readonly sender: Sender
   readonly signal: AbortSignal
   readonly timeoutMs: number
-  /** How items are digested for pinning; undefined: they are not. */
+  /** Rules for pinning digests; undefined when items are not digested. */
   readonly pins?: PinRules | undefined
-  /** Stands around each request. */
+  /** Wraps each request. */
   readonly measured: (request: Request, work: (request: Request) => Promise<Outcome>) => Promise<Outcome>
 }
 
 export interface ListRead {
   readonly items: readonly CatalogItem[]
-  /** False when the backend does not know the method. */
+  /** False when the backend does not support the method. */
   readonly isKnown: boolean
-  /** Why pages may be missing. */
+  /** Set when pages may be missing. */
   readonly end?: EarlyEnd | undefined
 }
 
@@ -64,7 +64,7 @@ interface EarlyEnd {
   readonly error?: Error | undefined
 }
 
-/** Rejects with the error of the first page. Later errors end the list early. */
+/** Rejects when the first page fails. Later errors end the list early. */
 export async function readList(
   options: ListReadOptions,
   kind: ItemKind,
@@ -85,7 +85,7 @@ export async function readList(
     try {
       const result = await readPage(options, kind, cursor)
       if (!result && page === 1) return { items: [], isKnown: false }
-      if (!result) throw protocolError('the method is not known any more')
+      if (!result) throw protocolError('the backend no longer supports the method')
       const { elements, nextCursor } = plainPage(result, kind) ?? (await pageOf(result, kind))
       await collect(elements, kind, items, violations, options.pins)
       next = nextCursor
@@ -107,16 +107,16 @@ export async function readList(
   return endAfter(maxPages, `the list has more than ${maxPages} pages`)
 }
 
-/** Why a cursor cannot be followed; undefined when it can. */
+/** Returns why a cursor cannot be followed, or undefined when it can. */
 function wrongCursor(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
   if (typeof cursor !== 'string')
-    return `nextCursor must be a string, and is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
+    return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
   if (cursor === '') return 'nextCursor is empty, which is treated as the end of the list'
   if (cursor.length > maxCursor) return `nextCursor has more than ${maxCursor} characters`
   return seen.has(cursor) ? 'nextCursor repeats' : undefined
 }
 
-/** One page; undefined when the backend does not know the method. */
+/** Reads one page. Returns undefined when the backend does not support the method. */
 async function readPage(
   options: ListReadOptions,
   kind: ItemKind,
@@ -139,7 +139,9 @@ async function readPage(
   if (outcome.kind === 'result') return outcome.result
   const code = outcome.kind === 'error' ? new JsonObject(outcome.error).value('code') : undefined
   if (code === rpcCode.methodNotFound) return undefined
-  throw protocolError(`the backend refused it${typeof code === 'number' ? ` with error ${code}` : ''}`)
+  throw protocolError(
+    `the backend rejected the request${typeof code === 'number' ? ` with error ${code}` : ''}`,
+  )
 }
 
 interface Page {
@@ -147,15 +149,15 @@ interface Page {
   readonly nextCursor: unknown
 }
 
-/** An item of a page: its bytes, or its value where plainValue has read the page. */
+/** An item of a page: its bytes, or its value when plainValue has parsed the page. */
 type ListElement = Buffer | Fields
 
-/** Name of the list's member in a result. */
+/** Returns the name of the result member that contains the list. */
 function memberOf(kind: ItemKind): string {
   return kind === 'templates' ? 'resourceTemplates' : kind
 }
 
-/** A page that plainValue reads; undefined for any other. */
+/** Parses a page with plainValue. Returns undefined when plainValue cannot parse it. */
 function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
   const value = plainValue(result, maxPlainPage)
   if (!isFields(value)) return undefined
@@ -167,11 +169,11 @@ function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
 async function pageOf(bytes: Buffer, kind: ItemKind): Promise<Page> {
   const result = new JsonObject(bytes)
   const list = result.raw(memberOf(kind))
-  if (list?.[0] !== 0x5b) throw protocolError(`${memberOf(kind)} is no list`)
+  if (list?.[0] !== 0x5b) throw protocolError(`${memberOf(kind)} is not an array`)
   return { elements: await elementsOf(list, kind), nextCursor: result.value('nextCursor') }
 }
 
-/** Adds the items of a page, up to the number that a list may have. */
+/** Adds the items of a page, up to `maxItems` in the list. */
 async function collect(
   elements: readonly ListElement[],
   kind: ItemKind,
@@ -190,13 +192,13 @@ async function collect(
   }
 }
 
-/** An item that was checked, in bytes of its own: a small one does not keep a large response in memory. */
+/** Checks a copy of an item, so that a small item does not keep a large response in memory. */
 function checked(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
   const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
   return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
 }
 
-/** At most as many as a list may have: each costs more memory than text. */
+/** Splits a list into at most `maxItems` elements, because each element needs more memory than its text. */
 async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
   const elements: Buffer[] = []
   const take = (from: number, to: number): undefined => {
@@ -207,7 +209,7 @@ async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
   return elements
 }
 
-/** The item, when it is a new one. An item that is listed twice in the same form is one item. */
+/** Adds an item and returns it if it is new. Identical duplicates are one item. */
 function add(
   kind: ItemKind,
   checked: UsableItem | UnusableItem,
@@ -221,7 +223,7 @@ function add(
   const { key, json, sessionJson, repaired } = checked
   const known = items.get(key)
   if (known) {
-    if (!known.json.equals(json)) violations.leftOut(kind, key, 'another one has the same name')
+    if (!known.json.equals(json)) violations.leftOut(kind, key, 'another item has the same name')
     return undefined
   }
   if (repaired.length > 0) violations.repaired(kind, key, repaired)
@@ -230,7 +232,7 @@ function add(
   return item
 }
 
-/** An item that cannot be digested cannot be compared, and is not offered. */
+/** Adds the pinning digest of an item. An item that cannot be digested cannot be compared, and is not offered. */
 async function addPin(
   kind: Exclude<ItemKind, 'resources'>,
   item: CatalogItem,

@@ -1,8 +1,8 @@
-/** How long a listing that was read may be used before it is read again. */
+/** Determines how long a listing may be used before it is read again. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Listing } from '../listing.ts'
 
-/** For a backend that announces changes of every kind of list that it has, and for any other. Milliseconds. */
+/** Lifetimes in milliseconds for a backend that announces changes of all its lists, and for any other backend. */
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
 
@@ -19,12 +19,15 @@ export function hasFailedLists({ defects = [] }: Listing): boolean {
   return defects.some(({ isTransient }) => isTransient)
 }
 
-/** True when the items of some lists are those of an earlier read. */
+/** True when some lists still use the items of an earlier read. */
 export function hasStaleLists({ defects = [] }: Listing): boolean {
   return defects.some(({ state }) => state === 'stale')
 }
 
-/** True when no client should wait for the next read: it has the last items, or the failure took the whole timeout. */
+/**
+ * True when no client should wait for the next read: the last items are in use, or the failed read took the whole
+ * timeout.
+ */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {
   return defects.some(
     ({ isTransient, state, error }) => isTransient && (state !== 'failed' || isTimeout(error)),

@@ -1,6 +1,6 @@
 /**
- * The keys under which the lists of one backend are cached: declared abilities, and the identity of the requester where
- * what the backend answers depends on it. A session whose backend session announced a change has lists of its own.
+ * Cache keys for the lists of one backend. A key contains the declared abilities, and also the requester's identity
+ * when the backend's responses depend on it. A session whose backend session announced a change has its own lists.
  */
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'
@@ -11,14 +11,14 @@ const maxForks = 1_024
 
 export class ListingKeys {
   readonly #settings: Pick<BackendSettings, 'perCaller'>
-  /** Keys of sessions that the backend shows something of their own. */
+  /** Keys of sessions that have their own lists. */
   readonly #forks = new Set<string>()
 
   constructor(settings: Pick<BackendSettings, 'perCaller'>) {
     this.#settings = settings
   }
 
-  /** Equal for clients that see the same. */
+  /** Returns the same key for clients that see the same lists. */
   keyOf(client: OperationClient, signature: string): string {
     const fork = this.forkOf(client)
     if (fork !== undefined) return fork
@@ -26,7 +26,7 @@ export class ListingKeys {
     return identity === '' ? signature : `${signature} ${identity}`
   }
 
-  /** Equal for clients whose credentials meet the same fate. */
+  /** Returns the same key for clients whose credentials succeed or fail together. */
   credentialOf(client: OperationClient): string {
     return this.#settings.perCaller ? credentialKey(client) : ''
   }
@@ -35,7 +35,7 @@ export class ListingKeys {
     return this.#settings.perCaller ? requesterIdentity(client) : ''
   }
 
-  /** Key of the lists that the client's session has for itself; undefined when it has none. */
+  /** Returns the key of the session's own lists, or undefined when it has none. */
   forkOf(client: OperationClient): string | undefined {
     const { session } = client
     if (!session || this.#forks.size === 0) return undefined
@@ -47,7 +47,7 @@ export class ListingKeys {
     return this.#forks.has(forkKey(session.id, identity))
   }
 
-  /** Gives a session lists of its own. Returns their key; undefined when there are too many. */
+  /** Gives a session its own lists. Returns their key, or undefined when too many sessions have their own lists. */
   fork({ session, identity }: SessionScope): string | undefined {
     const key = forkKey(session.id, identity)
     if (this.#forks.size >= maxForks && !this.#forks.has(key)) return undefined
@@ -55,7 +55,7 @@ export class ListingKeys {
     return key
   }
 
-  /** Takes the own lists of a session away, those of every identity. Returns their keys. */
+  /** Removes a session's own lists for all identities. Returns their keys. */
   unfork(sessionId: string): readonly string[] {
     const start = forkKey(sessionId, '')
     const own = [...this.#forks].filter((key) => key.startsWith(start))

@@ -112,7 +112,7 @@ export class PinBook {
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#compiled(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would be without the items of the lists that failed.
+    // The lock would lack the items of the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // A lock of the configuration may have come meanwhile: it goes before.

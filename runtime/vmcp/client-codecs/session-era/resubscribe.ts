@@ -8,7 +8,7 @@ import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
-/** Between losses of a session that was opened again each time. */
+/** Pace for repeated losses of a session that was reopened each time. */
 const pace: Pace = {
   free: 2,
   firstPauseMs: 1_000,
@@ -28,13 +28,13 @@ export interface Resubscription {
 }
 
 /**
- * Subscribes again after each loss, with growing pauses: a backend may lose every session as soon as something is watched
- * in it.
+ * Subscribes again after each lost session, with growing pauses: a backend may lose every session as soon as a
+ * resource is subscribed to in it.
  */
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace, onChange: () => {} })
 
-  /** `key` names the session and the backend. A loss that waits is replaced. */
+  /** `key` names the session and the backend. A new loss replaces a pending one. */
   lost(key: string, resubscription: Resubscription): void {
     this.#pacer.announce(key, () => void resubscribe(resubscription))
   }

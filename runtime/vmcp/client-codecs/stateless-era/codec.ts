@@ -263,8 +263,8 @@ export class StatelessEdge {
   }
 
   /**
-   * Passes on the questions of a stateless backend. Its state is sealed on the way. A backend that gives none gets the
-   * answers under a seal as well, because they are for this backend alone.
+   * Passes on the questions of a stateless backend and seals its state. When the backend returns no state, the client
+   * gets a sealed state nevertheless, because the answers are for this backend only.
    */
   #finishInput(
     reply: Reply,

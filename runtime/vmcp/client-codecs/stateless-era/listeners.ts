@@ -42,7 +42,7 @@ export interface ListenersOptions {
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** What a client sees now. Never rejects. */
   readonly present: (client: OperationClient) => Promise<Catalog>
-  /** The backend of a resource, as far as that is known. */
+  /** Returns the backend of a resource, or undefined when it is unknown. */
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
@@ -208,7 +208,7 @@ class Listener implements Watcher {
     const updated = new JsonObject(params)
     const uri = updated.text('uri')
     if (uri === undefined) return
-    // A backend speaks for its own resources only.
+    // Ignore updates from a backend that does not own the resource.
     const owner = this.#options.backendOf(this.#client, uri)
     if (owner === undefined || owner === backend) this.#updated(uri, updated)
   }

@@ -1,6 +1,6 @@
 /**
- * The state that a stateless client carries between the rounds of one request, sealed so that it can neither be read
- * nor changed, nor used by another caller, for another request, at another server, or after its time.
+ * Seals the state that a stateless client carries between the rounds of one request. It cannot be read or changed, and
+ * it is not valid for another caller, for another request, at another server, or after it expires.
  *
  * AES-256-GCM. Replicas of one server share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
@@ -13,16 +13,16 @@ export type StateContent = {
   readonly trace?: string | undefined
 } & (
   | {
-      /** A backend asked. */
+      /** A backend requested input. */
       readonly kind: 'pass'
-      /** The backend's own state, as JSON text; undefined when it gave none. */
+      /** The backend's own state as JSON text; undefined when it returned none. */
       readonly value: string | undefined
-      /** The backend that asked (`backendIdentity`). */
+      /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
     }
-  /** A call of this process waits for answers; `value` is its id. */
+  /** A call in this process waits for answers; `value` is its id. */
   | { readonly kind: 'parked'; readonly value: string }
-  /** The request is to be made again, because what stood in its way is done. */
+  /** The request must be sent to the backend again, after the user has visited an address. */
   | { readonly kind: 'again' }
 )
 
@@ -37,21 +37,21 @@ export interface StateBinding {
 export interface StateSealer {
   /** Throws RangeError when the value is longer than `maxBackendStateBytes`. */
   seal(content: StateContent, binding: StateBinding): string
-  /** Returns undefined for a state that was not sealed here for this binding, and for one that has expired. */
+  /** Returns undefined for a state that has expired or was not sealed by this server for this binding. */
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-/** State of version 1 named no server and no backend. It is not opened any more: the client starts the request again. */
+/** States of version 1 named no server and no backend. They are rejected, and the client starts the request again. */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16
 const headBytes = 1 + ivBytes + tagBytes
-/** Expiry, kind, trace and backend. */
+/** Maximum size of expiry, kind, trace and backend. */
 const maxFactsBytes = 1024
 const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * `secret` returns key material shared by replicas; while it returns undefined the key is this process's own. `server`
+ * `secret` returns key material shared by replicas. While it returns undefined, the process uses its own key. `server`
  * is the same for all replicas of a server and differs between servers.
  */
 export function makeStateSealer(options: {
@@ -108,7 +108,7 @@ export function makeStateSealer(options: {
   }
 }
 
-/** One line of facts as JSON, and then the value as it is. */
+/** Returns one line of facts as JSON, followed by the raw value. */
 function textOf(content: StateContent, expiresAt: number): string {
   const value = content.kind === 'again' ? undefined : content.value
   if (value !== undefined && Buffer.byteLength(value) > maxBackendStateBytes)

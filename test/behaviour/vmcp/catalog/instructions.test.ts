@@ -81,7 +81,7 @@ t.test('the length is bounded, and that is reported', async (t) => {
   const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [name, long]))
   const all = String((await told(t, many)).text)
   t.ok(all.length < 65 * 1024, String(all.length))
-  t.match(all, /\[Left out: the instructions of 3 more servers\]$/)
+  t.match(all, /\[Instructions of 3 more servers omitted\]$/)
 })
 
 t.test('guardrails and pins apply', async (t) => {
