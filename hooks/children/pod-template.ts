@@ -54,7 +54,7 @@ interface Merged {
   readonly template: Fields
 }
 
-/** What is wrong with a merged template. Without `claims` it is not complete: volumes may be added. */
+/** Returns the errors of a merged template. Without `claims` the template is incomplete: volumes may still be added. */
 function mergeErrors(
   { generated, user, template }: Merged,
   container: string,
@@ -130,20 +130,20 @@ function asViolations(errors: readonly string[], owner: string): Violation[] {
   })
 }
 
-/** The template of a user, and the generated one that it is put over as far as the object alone decides about it. */
+/** A user's template, and the generated template that it is merged into, without the parts that references add. */
 export interface TemplateCheck {
   readonly user: unknown
-  /** Called when the user's template is valid by itself. */
+  /** Called if the user's template is valid on its own. */
   readonly generated: () => PodTemplateSpec
   /** Name of the main container. */
   readonly container: string
-  /** Path of the object that has the template. Default spec. */
+  /** Path of the object that has the template. Default: `spec`. */
   readonly owner?: string
 }
 
 /**
- * Like `podTemplateViolations`, and errors of the merge with what is generated whatever the references of the object say.
- * What only a reference adds to the pod is checked at reconcile.
+ * Like `podTemplateViolations`, but also returns errors of the merge with the generated template. Reconciliation checks
+ * the parts of the pod that only references add.
  */
 export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {
   const own = podTemplateViolations(user, [container], owner)

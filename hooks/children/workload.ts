@@ -87,9 +87,10 @@ export interface WorkloadState {
 }
 
 /**
- * State of a Deployment or StatefulSet; undefined while it does not exist. `desired` is what is to be applied: while
- * something else was applied last, the status is of an older template. While its controller has not seen its present
- * generation, the pods of its status keep `parent` ready but do not make it ready. Without `parent` they count.
+ * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
+ * apply: if another object was applied last, the status belongs to an older template. While the controller has not
+ * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
+ * `parent` they always count.
  */
 export function workloadState(
   object: KubeObject | undefined,

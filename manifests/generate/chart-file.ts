@@ -1,4 +1,6 @@
-/** The files of the Helm chart that follow from the version and the kinds. Everything else in the chart is written by hand. */
+/**
+ * Generates the Helm chart files that depend on the version and the kinds. All other chart files are written by hand.
+ */
 import type { Defaults } from './defaults.ts'
 import type { FilesInput } from './kinds.ts'
 import { distinct } from './kinds.ts'
@@ -8,7 +10,7 @@ import { yamlFile, yamlValue } from './yaml.ts'
 
 const home = 'https://github.com/gatehouse-dev/gatehouse'
 
-/** Helm includes or leaves out a subchart by a value, which it cannot do with a `crds/` folder. */
+/** A subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
 
 /** Path relative to manifests/ -> content. */
@@ -32,7 +34,7 @@ export function chartFiles(input: FilesInput, defaults: Defaults): [string, stri
   ]
 }
 
-/** What the templates need about each kind. */
+/** Returns the data about the kinds that the templates need. */
 function kindsFile({ kinds, hooked }: FilesInput): string {
   return yamlFile([
     {

@@ -10,7 +10,7 @@ const valuesFile = resolve(import.meta.dirname, '../chart/values.yaml')
 export interface Defaults {
   readonly namespace: string
   readonly version: string
-  /** Ends the name of the certificate Job: a Job cannot be changed, so each version creates another one. */
+  /** Suffix for the name of the certificate Job. A Job is immutable, so each version creates a new one. */
   readonly revision: string
   /** The value at a path such as `hooks.replicas`. Throws for an unknown path. */
   value(path: string): unknown
@@ -18,7 +18,7 @@ export interface Defaults {
   text(path: string): string
 }
 
-/** `version` is the version of the project. */
+/** Reads the defaults. `version` is the version of the project. */
 export function readDefaults(version: string): Defaults {
   const values: unknown = parse(readFileSync(valuesFile, 'utf8'))
   const value = (path: string): unknown => {

@@ -20,7 +20,7 @@ export function hooksRbac(defaults: Defaults): readonly GeneratedManifest[] {
   return clusterRole('hooks', names.hooks, role, defaults)
 }
 
-/** Rights of a private Metacontroller, with those that stdio servers without a command need. */
+/** Rights of a private Metacontroller, including those for stdio servers without a command. */
 export function metacontrollerRbac(
   kinds: readonly HookedKind[],
   defaults: Defaults,
@@ -33,7 +33,7 @@ export function metacontrollerRbac(
   return clusterRole('metacontroller', names.metacontroller, role, defaults)
 }
 
-/** The rules that follow from the parents, children and related objects of the kinds. */
+/** Derives rules from the parents, children and related objects of the kinds. */
 export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unknown[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))

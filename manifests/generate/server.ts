@@ -87,7 +87,7 @@ export function hooksServer(defaults: Defaults): readonly GeneratedManifest[] {
   ]
 }
 
-/** Who may call /hooks: a private Metacontroller, and whatever runs in the namespace of a shared one. */
+/** Peers that may call /hooks: a private Metacontroller, and any pod in the namespace of a shared one. */
 function metacontrollers(defaults: Defaults): readonly object[] {
   const namespace = defaults.text('metacontroller.namespace')
   return [

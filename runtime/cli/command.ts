@@ -31,7 +31,7 @@ export class CliCommand extends Command {
   }
 
   /**
-   * True when this command takes operands and all that were given stand behind `--`. None of them names a subcommand then,
+   * True when this command takes operands and all given operands follow `--`. Such operands never name a subcommand,
    * although commander looks for one.
    */
   #areLiteral({ operands, unknown }: ReturnType<Command['parseOptions']>, words: readonly string[]): boolean {

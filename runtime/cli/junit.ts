@@ -15,7 +15,7 @@ export function junitReport(suite: string, cases: readonly string[], failures: n
   ].join('\n')
 }
 
-/** Text for XML 1.0: markup and hidden characters escaped, characters that it cannot hold replaced. */
+/** Escapes markup and hidden characters for XML 1.0, and replaces characters that XML cannot contain. */
 export function xml(text: string): string {
   const named: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
   return text

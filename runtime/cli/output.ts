@@ -11,7 +11,7 @@ export function print(text: string): void {
   process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
 }
 
-/** Prints a value as indented JSON in which a terminal has nothing to act on. */
+/** Prints a value as indented JSON, with control and hidden characters escaped. */
 export function printJson(value: unknown): void {
   print(visibleJson(JSON.stringify(value, undefined, 2)))
 }

@@ -17,7 +17,7 @@ export function oneLine(text: string, max = 500): string {
   return line.length > max ? `${line.slice(0, max - 1)}…` : line
 }
 
-/** Longest unfinished line that is kept until its end arrives. */
+/** Maximum length of an unfinished line that is buffered until its end arrives. */
 const maxLineChars = 65_536
 
 /** Returns a writer of program output: a file or pipe gets the bytes, a terminal gets whole lines through `forTerminal`. */

@@ -5,7 +5,7 @@ import { exitCode } from './output.ts'
 
 export const stopMessage = 'stop'
 
-/** The signal that stopped a command, by its abort signal. */
+/** Maps the abort signal of a command to the process signal that stopped it. */
 const received = new WeakMap<AbortSignal, NodeJS.Signals>()
 
 /** Resolves when the command is asked to stop for the first time; the second time ends it at once. */
@@ -29,7 +29,10 @@ export function stopSignal(
   })
 }
 
-/** Exit code of a command that a signal stopped before its work was done: 128 plus the signal's number, as shells report it. */
+/**
+ * Returns the exit code of a command that a signal stopped before it finished: 128 plus the signal number, as in a
+ * shell.
+ */
 export function stoppedExitCode(stop: AbortSignal): number {
   const signal = received.get(stop)
   return signal === undefined ? exitCode.failed : 128 + constants.signals[signal]

@@ -76,7 +76,7 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
     properties: {
       apiVersion: { description: 'API group and version of the object.', type: 'string' },
       kind: { description: 'Kind of the object.', type: 'string' },
-      // The API server refuses a description here.
+      // The API server rejects a description here.
       metadata: { type: 'object' },
       spec: structural(spec ?? {}, bundle),
       status: { ...structural(status ?? {}, bundle), ...unseen },

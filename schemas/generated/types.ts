@@ -112,11 +112,11 @@ export type AuthServerRedis = {
   readonly tls?: RedisTls
   /** Presence turns on TLS to the Sentinels; only with sentinelConfig. */
   readonly sentinelTls?: RedisTls
-  /** Longest time to open a connection to Redis. */
+  /** Timeout for opening a connection to Redis. */
   readonly dialTimeout: string
-  /** Longest time to wait for a response of Redis. */
+  /** Timeout for a response from Redis. */
   readonly readTimeout: string
-  /** Longest time to write a command to Redis. */
+  /** Timeout for writing a command to Redis. */
   readonly writeTimeout: string
 }
 
@@ -305,7 +305,7 @@ export type CimdConfig = {
   readonly cacheMaxSize: number
 }
 
-/** Stops calls to a backend that keeps failing, and tries it again after a pause. */
+/** Stops calls to a backend that keeps failing, and retries it after a pause. */
 export type CircuitBreaker = {
   /** Turns the breaker on. */
   readonly enabled: boolean
@@ -353,11 +353,11 @@ export type CodeMode = {
 export type CompositeTool = {
   /** Unique workflow name. */
   readonly name: string
-  /** What the workflow is for; clients see it as the description of the tool. */
+  /** Purpose of the workflow. Clients see it as the description of the tool. */
   readonly description?: string
   /** JSON Schema of the parameters: type object with properties and optional required. */
   readonly parameters?: { readonly [name: string]: unknown }
-  /** Steps of the workflow. A step runs as soon as the steps that it depends on are done; steps without dependencies run at the same time. */
+  /** Steps of the workflow. A step starts as soon as all steps that it depends on have ended. Steps without dependencies run in parallel. */
   readonly steps: readonly WorkflowStep[]
   /** Longest time the workflow may take; 0s means the default of 30m. */
   readonly timeout?: string
@@ -724,7 +724,7 @@ export type Exposure = {
   readonly hostname: string
   /** Makes an HTTPRoute at this Gateway. Needs the Gateway API and the setting integrations.gatewayAPI of the installation. */
   readonly gateway?: ExposureGateway
-  /** Ingress that is made for the server. */
+  /** Ingress to create for the server. */
   readonly ingress?: ExposureIngress
 }
 
@@ -738,7 +738,7 @@ export type ExposureGateway = {
   readonly sectionName?: string
 }
 
-/** Ingress that is made for the server. */
+/** Ingress to create for the server. */
 export type ExposureIngress = {
   /** Its IngressClass; default: that of the cluster. */
   readonly className?: string
@@ -760,7 +760,7 @@ export type FailureHandling = {
   readonly partialFailureMode: "fail" | "best_effort"
   /** How often health and phase are reported. */
   readonly statusReportingInterval: string
-  /** Stops calls to a backend that keeps failing, and tries it again after a pause. */
+  /** Stops calls to a backend that keeps failing, and retries it after a pause. */
   readonly circuitBreaker: CircuitBreaker
 }
 
@@ -1308,7 +1308,7 @@ export type MCPServerSpec = {
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** Session affinity of the Services of the proxy and of the server. With None, requests of one client reach any replica: for stateless servers. */
+  /** Session affinity of the Services of the proxy and of the server. With None, requests of a client may reach any replica, which requires a stateless server. */
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. Unset: left to an autoscaler. */
   readonly replicas?: number
@@ -1478,9 +1478,9 @@ export type MarkRule = {
 
 /** Extra labels and annotations. */
 export type MetadataOverrides = {
-  /** Annotations that are added to the object; generated annotations of the same key stay. */
+  /** Annotations to add to the object. Generated annotations with the same key take precedence. */
   readonly annotations?: { readonly [name: string]: string }
-  /** Labels that are added to the object; generated labels of the same key stay. */
+  /** Labels to add to the object. Generated labels with the same key take precedence. */
   readonly labels?: { readonly [name: string]: string }
 }
 
@@ -1498,7 +1498,7 @@ export type ModelCache = {
 
 /** A plain OAuth 2.0 provider. */
 export type OAuth2UpstreamConfig = {
-  /** URL of the authorization endpoint, where the browser of the user is sent to sign in. */
+  /** URL of the authorization endpoint, where the user signs in with a browser. */
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
@@ -1526,7 +1526,7 @@ export type OAuth2UpstreamConfig = {
 
 /** A plain OAuth 2.0 provider. */
 export type OAuth2UpstreamFile = {
-  /** URL of the authorization endpoint, where the browser of the user is sent to sign in. */
+  /** URL of the authorization endpoint, where the user signs in with a browser. */
   readonly authorizationEndpoint: string
   /** URL of the token endpoint, where codes and refresh tokens are exchanged for tokens. */
   readonly tokenEndpoint: string
@@ -1655,7 +1655,7 @@ export type OboStrategy = {
   readonly clientSecretEnv?: string
   /** Target used when scopes is empty. */
   readonly audience?: string
-  /** Scopes that the token for the backend is requested with. */
+  /** Scopes to request for the token for the backend. */
   readonly scopes?: readonly string[]
   /** Upstream whose token is the assertion; default: the caller's token. */
   readonly subjectTokenProviderName?: string
@@ -1664,13 +1664,13 @@ export type OboStrategy = {
 }
 
 export type OnAnswer = {
-  /** abort: the workflow fails. continue: it goes on, with the defaultResults of the step if it has any. retry: the step is tried again. */
+  /** abort: the workflow fails. continue: the workflow continues. skip_remaining: the workflow skips all steps that have not started, and returns the results so far. */
   readonly action: "skip_remaining" | "abort" | "continue"
 }
 
 /** What to do when the step fails. */
 export type OnError = {
-  /** abort: the workflow fails. continue: it goes on, with the defaultResults of the step if it has any. retry: the step is tried again. */
+  /** abort: the workflow fails. continue: the workflow continues, with the defaultResults of the step if it has any. retry: the step is retried. */
   readonly action: "abort" | "continue" | "retry"
   /** Retries, for action retry. */
   readonly retryCount?: number
@@ -1786,7 +1786,7 @@ export type OutgoingStrategy = {
 export type OutputProperty = {
   /** Type of the value. */
   readonly type: "string" | "integer" | "number" | "boolean" | "object" | "array"
-  /** What the property means, for clients: part of the output schema of the tool. */
+  /** Meaning of the property, for clients. Part of the output schema of the tool. */
   readonly description?: string
   /** Template; for objects it may give a JSON string. */
   readonly value?: string
@@ -1826,9 +1826,9 @@ export type PrometheusConfig = {
 
 /** Labels, annotations, environment and pull secrets of the proxy. */
 export type ProxyDeploymentOverrides = {
-  /** Annotations that are added to the Deployment; generated annotations of the same key stay. */
+  /** Annotations to add to the Deployment. Generated annotations with the same key take precedence. */
   readonly annotations?: { readonly [name: string]: string }
-  /** Labels that are added to the Deployment; generated labels of the same key stay. */
+  /** Labels to add to the Deployment. Generated labels with the same key take precedence. */
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
   readonly podTemplateMetadataOverrides?: MetadataOverrides
@@ -1910,7 +1910,7 @@ export type ProxyHeaderForward = {
 export type ProxyOidc = {
   /** Issuer whose tokens are accepted. */
   readonly issuer?: string
-  /** Audience that a token must name. */
+  /** Audience that a token must contain. */
   readonly audience?: string
   /** Client id, for introspection. */
   readonly clientId?: string
@@ -2127,7 +2127,7 @@ export type ResourceOverrides = {
 
 /** Compute resources of a container. */
 export type ResourceRequirements = {
-  /** Most of each resource that the container may use. */
+  /** Maximum amount of each resource that the container may use. */
   readonly limits?: ResourceList
   /** Amount of each resource that is reserved for the container. */
   readonly requests?: ResourceList
@@ -2261,7 +2261,7 @@ export type RuntimeLockedItem = {
 export type RuntimeOidc = {
   /** Issuer whose tokens are accepted. */
   readonly issuer: string
-  /** Audience that a token must name. */
+  /** Audience that a token must contain. */
   readonly audience: string
   /** Client id, for introspection. */
   readonly clientId?: string
@@ -2301,7 +2301,7 @@ export type RuntimeOutgoingAuth = {
 
 /** Where sessions are stored. The Redis password comes from an environment variable. */
 export type RuntimeSessionStorage = {
-  /** Where sessions are stored: in memory of the process, or in Redis. */
+  /** Storage for sessions: the memory of the process, or Redis. */
   readonly provider: "memory" | "redis"
   /** host:port of the Redis server; required when provider is redis. */
   readonly address?: string
@@ -2447,9 +2447,9 @@ export type SizeRule = {
 
 /** Labels and annotations of the StatefulSet and its pods. */
 export type StatefulSetOverrides = {
-  /** Annotations that are added to the StatefulSet; generated annotations of the same key stay. */
+  /** Annotations to add to the StatefulSet. Generated annotations with the same key take precedence. */
   readonly annotations?: { readonly [name: string]: string }
-  /** Labels that are added to the StatefulSet; generated labels of the same key stay. */
+  /** Labels to add to the StatefulSet. Generated labels with the same key take precedence. */
   readonly labels?: { readonly [name: string]: string }
   /** Labels and annotations of the pods. */
   readonly podTemplateMetadataOverrides?: MetadataOverrides
@@ -2495,7 +2495,7 @@ export type Telemetry = {
 
 /** Timeouts of backend requests. */
 export type Timeouts = {
-  /** Longest time for one request to a backend that has no entry in perWorkload. */
+  /** Timeout for a request to a backend without an entry in perWorkload. */
   readonly default: string
   /** By backend name. */
   readonly perWorkload?: { readonly [name: string]: string }
@@ -2527,7 +2527,7 @@ export type TokenExchangeStrategy = {
   readonly tokenUrl: string
   /** Target audience. */
   readonly audience?: string
-  /** Client id at the token endpoint. Without it the request has no client authentication. */
+  /** Client id at the token endpoint. Without it, requests have no client authentication. */
   readonly clientId?: string
   /** Literal secret; prefer clientSecretEnv. */
   readonly clientSecret?: string
@@ -2549,7 +2549,7 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
-  /** How long a rotated refresh token returns the same successor again while the successor is unused, at most 10m; 0s means never. Later reuse revokes the login. */
+  /** How long a rotated refresh token still returns the same successor, while the successor is unused. At most 10m; 0s disables this. Later reuse revokes the login. */
   readonly refreshTokenGracePeriod: string
   /** Validity of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string
@@ -2693,7 +2693,7 @@ export type UserInfoConfig = {
   readonly endpointUrl: string
   /** HTTP method of the userinfo request. */
   readonly httpMethod: "GET" | "POST"
-  /** Headers that are added to the userinfo request. */
+  /** Headers to add to the userinfo request. */
   readonly additionalHeaders?: { readonly [name: string]: string }
   /** Names of the fields; the first non-empty value wins. */
   readonly fieldMapping?: UserInfoFieldMapping
@@ -2986,7 +2986,7 @@ export type WebhookTls = {
   readonly caSecretRef?: SecretRef
   /** PEM certificate of mutual TLS. */
   readonly clientCertSecretRef?: SecretRef
-  /** Secret key that holds the private key of the client certificate, PEM. */
+  /** Secret key that holds the PEM private key of the client certificate. */
   readonly clientKeySecretRef?: SecretRef
   /** Trust whatever certificate the webhook shows, and allow plain http. Who can stand in its place decides everything: for tests only. */
   readonly insecureSkipVerify: boolean
@@ -3004,7 +3004,7 @@ export type WorkflowOutput = {
 export type WorkflowStep = {
   /** Id of the step, unique in the workflow. Templates refer to its output by this id. */
   readonly id: string
-  /** What the step does: call a tool, ask the user, or repeat a step for each item of a list. */
+  /** Action of the step: call a tool, ask the user, or repeat a step for each item of a list. */
   readonly type: "tool" | "elicitation" | "forEach"
   /** workload.tool_name, for type tool. */
   readonly tool?: string

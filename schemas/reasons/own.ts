@@ -125,7 +125,7 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['LocalCommandMissing'],
-    means: 'a stdio server runs without a cluster, as in `gatehouse dev`, and no local command is given',
+    means: 'a stdio server runs without a cluster, for example in `gatehouse dev`, and has no local command',
     step: 'annotate it with `gatehouse.dev/local-command: COMMAND`',
   },
   {

@@ -67,7 +67,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['BackendsExcluded'],
     means:
-      'condition `BackendsValidated`: backends are left out of a virtual server, because a reference or setting of theirs is broken, or a Secret or file that they need is missing in the pod; the running server treats them as unavailable',
+      'condition `BackendsValidated`: a virtual server excludes backends with a broken reference or setting, or with a Secret or file that is missing in the pod; the running server treats them as unavailable',
     step: 'mend each backend that the message and `status.discoveredBackends` name',
   },
   {

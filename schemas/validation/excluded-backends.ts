@@ -12,7 +12,7 @@ export interface ExcludedBackend {
   readonly name: string
   /** `field: rule` lines, without values that could be secret. */
   readonly problems: readonly string[]
-  /** True when the document has no such backend, and only settings for it. */
+  /** True when the document has settings for this backend, but does not declare it. */
   readonly isUnknown?: true
 }
 

@@ -21,24 +21,24 @@ export const otherIntegers: ScalarTag = {
 /** For a document that is made node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }
 
-/** One document, with a line end. Hidden characters, which a terminal may act on, are written as escapes. */
+/** Returns one document with a line end. Hidden characters, which a terminal may interpret, are escaped. */
 export function writeYaml(value: unknown): string {
   const text = stringify(value, { lineWidth: 0, ...quotedForKubectl })
-  return hides(text) ? withEscapes(new Document(value, quotedForKubectl)) : text
+  return hasHiddenCharacters(text) ? withEscapes(new Document(value, quotedForKubectl)) : text
 }
 
-function hides(text: string): boolean {
+function hasHiddenCharacters(text: string): boolean {
   return text.search(hiddenInText) >= 0
 }
 
-/** YAML has escapes in double-quoted scalars only, so every text with a hidden character becomes one. */
+/** YAML supports escapes only in double-quoted scalars, so every string with a hidden character becomes one. */
 function withEscapes(document: Document): string {
   visit(document, {
     Scalar(_key, node) {
-      if (typeof node.value === 'string' && hides(node.value)) node.type = Scalar.QUOTE_DOUBLE
+      if (typeof node.value === 'string' && hasHiddenCharacters(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  // The library loses spaces at the start of a line when it writes a quoted text over several lines.
+  // The library loses spaces at the start of a line when it folds a quoted string.
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Infinity })
   return text.replaceAll(
     hiddenInText,

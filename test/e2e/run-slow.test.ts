@@ -27,7 +27,7 @@ await t.test(
     const running = startGatehouse(['run', '--port', port, '--name', 'slow', '--', ...words])
     t.teardown(() => running.interrupt())
     // Health checks of `run` give up after two seconds: several have by then.
-    await running.waitFor(/^slow: is starting \(10 s\); a package may be on its way/m)
+    await running.waitFor(/^slow: is starting \(10 s\); it may be installing a package/m)
     open()
     await running.waitFor(/^The server answers\.$/m)
     const entries = read()
@@ -35,7 +35,7 @@ await t.test(
     t.notOk(entries.some(({ what }) => what === 'end'))
     t.equal(entries[1]?.what, 'initialize', 'the first request')
     process.kill(entries[0]?.pid ?? 0, 'SIGKILL')
-    await running.waitFor(/^slow: ended by SIGKILL; it is started again when it is needed$/m)
+    await running.waitFor(/^slow: ended by SIGKILL; it restarts with the next session$/m)
     t.equal(await running.interrupt(), 0)
   },
 )
@@ -68,7 +68,7 @@ await t.test('dev: a slow server is shown with its age, its output and its end',
   }
   const command = words.map((word) => `'${word}'`).join(' ')
   const { dev } = await startDev(t, [group(), server('slow', command, stdio), virtualServer()])
-  await dev.waitFor(/^MCPServer slow: starting \(10 s\): it has not answered a request yet$/m)
+  await dev.waitFor(/^MCPServer slow: starting \(10 s\): no response yet$/m)
   t.match(dev.output(), /^fetching the package$/m)
   open()
   await dev.waitFor(/^v: behind it: slow$/m)
@@ -108,7 +108,7 @@ await t.test(
     const line = command.map((word) => `'${word}'`).join(' ')
     const { dev } = await startDev(t, [group(), server('shy', line, stdio), virtualServer()])
     await dev.waitFor(
-      /^MCPServer shy: failed: it refused to open a session: no key; gatehouse logs shy shows its output$/m,
+      /^MCPServer shy: failed: refused to open a session: no key; gatehouse logs shy shows its output$/m,
     )
   },
 )

@@ -12,17 +12,17 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
 /** Members of a volume that are no source. */
 const volumeName = new Set(['name'])
 
-/** Which template is checked. */
+/** Describes the template that is checked. */
 export interface RuleScope {
-  /** Containers that are added later: the template is to be put over another one, which may have its volumes, too. */
+  /** Containers of the generated template that this one is merged into later. The volumes may be there, too. */
   readonly generated?: readonly string[]
-  /** For a merged template: the generated one, and the user's that was put over it. Errors have the indexes of the latter. */
+  /** Set for a merged template: the generated and the user's template. Errors use the list indexes of the latter. */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
-  /** Volume claims of the StatefulSet, for a template that is complete: no volume will be added. */
+  /** Volume claims of the StatefulSet. Set for a complete template, to which no more volumes are added. */
   readonly claims?: readonly string[] | undefined
 }
 
-/** One line per broken rule, `path message`. */
+/** Returns one line per violated rule, `path message`. */
 export function podRuleErrors(template: unknown, path: string, scope: RuleScope): readonly string[] {
   const spec = specOf(template)
   const at = `${path}.spec`
@@ -60,7 +60,7 @@ function namedIn(list: unknown, name: unknown): Fields {
   return fieldsOf(listOf(list).find((item) => isFields(item) && item['name'] === name))
 }
 
-/** The objects of a list, without those that only remove something, each with its index in `user` where it has one. */
+/** Returns the objects of a list except `$patch` entries, each with its index in `user`, or else in `list`. */
 function itemsOf(list: unknown, user?: unknown): { readonly item: Fields; readonly index: number }[] {
   return listOf(list).flatMap((item, index) => {
     if (!isFields(item) || item['$patch'] !== undefined) return []
@@ -78,9 +78,9 @@ function restartPolicyErrors(policy: unknown, path: string): string[] {
 interface Around {
   readonly scope: RuleScope
   readonly volumes: ReadonlySet<unknown> | undefined
-  /** The generated container of this name. */
+  /** Generated container with the same name. */
   readonly before: Fields
-  /** The user's container of this name. */
+  /** The user's container with the same name. */
   readonly given: Fields
 }
 
@@ -104,7 +104,10 @@ function containerErrors(container: Fields, path: string, around: Around): strin
   ]
 }
 
-/** Members of which an object may have one; errors name those that were added to a generated one. */
+/**
+ * Finds conflicts between members that exclude each other. `added` has those to report: all that the user added to a
+ * generated one, or all but the first. `hint` names the generated one.
+ */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {
   const before = present.filter((key) => !isAbsent(fieldsOf(generated)[key]))
   const added = present.filter((key) => !before.includes(key))
@@ -154,7 +157,7 @@ function volumeErrors(
   ]
 }
 
-/** The kubelet does not start a container that must not run as root but does. */
+/** Reports a container with `runAsNonRoot` whose user is root: the kubelet does not start it. */
 function rootErrors(container: Fields, path: string, podContext: unknown, podPath: string): string[] {
   const pod = fieldsOf(podContext)
   const own = fieldsOf(container['securityContext'])
@@ -162,7 +165,7 @@ function rootErrors(container: Fields, path: string, podContext: unknown, podPat
   if (!isNonRoot || (own['runAsUser'] ?? pod['runAsUser']) !== 0) return []
   const where = own['runAsUser'] === 0 ? path : podPath
   return [
-    `${where}.securityContext.runAsUser Invalid value: 0: container ${String(container['name'])} has runAsNonRoot true: set another user, or runAsNonRoot to false as well`,
+    `${where}.securityContext.runAsUser Invalid value: 0: container ${String(container['name'])} has runAsNonRoot true: set another user, or set runAsNonRoot to false as well`,
   ]
 }
 

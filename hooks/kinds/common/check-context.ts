@@ -1,10 +1,10 @@
-/** The context in which one object is checked by itself: nothing that it refers to, and nothing that it owns, is known. */
+/** The context for checking an object on its own, without its references and children. */
 import type { KindName, Kinds } from '../../../schemas/index.ts'
 import type { KubeObject } from '../../kube.ts'
 import { type CheckSettings, defaultSettings } from '../../settings.ts'
 import { SyncContext } from '../../sync/context.ts'
 
-/** A context for a resource that has passed its schema. Pods are those of a cluster, also for the command line. */
+/** Creates the context for a resource that matches its schema. Generated pods are always those of a cluster. */
 export function checkContext<K extends KindName>(
   resource: Kinds[K],
   kind: K,

@@ -130,7 +130,7 @@ function withTls(container: ContainerSpec): ContainerSpec {
   }
 }
 
-/** Adds flags in front of `--`, behind which only operands may stand. */
+/** Adds flags before `--`, because only operands may follow it. */
 function withFlags(args: readonly string[], flags: readonly string[]): string[] {
   const end = args.indexOf('--')
   return end < 0 ? [...args, ...flags] : [...args.slice(0, end), ...flags, ...args.slice(end)]

@@ -41,7 +41,7 @@ export function restartAnnotations(context: Context): StringMap {
   return value === undefined ? {} : { [restartedAt]: value }
 }
 
-/** The server pod without the user's podTemplateSpec. */
+/** Returns the server pod before the user's podTemplateSpec is merged into it. */
 export function generatedTemplate(context: Context, { attach }: Stdio, revision: string): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
@@ -82,7 +82,7 @@ export function generatedTemplate(context: Context, { attach }: Stdio, revision:
   }
 }
 
-/** The generated server pod under the user's podTemplateSpec, with the bridge put in when there is one. */
+/** Returns the server pod with the user's podTemplateSpec, and with the stdio bridge or attach sidecar, if any. */
 export function serverTemplate(context: Context, stdio: Stdio, revision: string): PodTemplateResult {
   const { bridge, attach } = stdio
   const { podTemplateSpec } = context.parent.spec

@@ -47,13 +47,13 @@ export function stdioOf(context: Context): Stdio {
   return stdio
 }
 
-/** On a machine without a cluster only a command of this machine can run; no container can be attached to. */
+/** Requires a local command, because without a cluster there is no container to run or to attach to. */
 function withLocalCommand({ stored }: Context): Stdio {
   if (stored.metadata.annotations?.[localCommandAnnotation]) return {}
   return {
     failure: {
       reason: 'LocalCommandMissing',
-      message: `transport stdio without a cluster needs a command of this machine: annotate it with ${localCommandAnnotation}`,
+      message: `transport stdio without a cluster requires a local command: annotate it with ${localCommandAnnotation}`,
     },
   }
 }

@@ -31,7 +31,7 @@ type Context = SyncContext<'VirtualMCPServer'>
 const checksumAnnotation = 'gatehouse.dev/content-checksum'
 const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 
-/** `restartHash` changes when the running server must be started again. */
+/** Returns the pod without the user's podTemplateSpec. `restartHash` changes when the server must restart. */
 export function generatedTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
@@ -84,7 +84,7 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
   }
 }
 
-/** The pod, under the user's podTemplateSpec. */
+/** Returns the pod with the user's podTemplateSpec. */
 export function podTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateResult {
   const { podTemplateSpec } = context.parent.spec
   const generated = generatedTemplate(context, needs, restartHash)

@@ -60,7 +60,7 @@ async function render(options: Options): Promise<number> {
   return failed.length > 0 ? exitCode.failed : exitCode.ok
 }
 
-/** Why the hooks make no children of a resource; empty when they do. */
+/** Returns the error of a resource for which the hooks render no children; empty if they do. */
 function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
   const conditions = listOf(fieldsOf(status)['conditions']).filter(isFields)
   const failed = conditions.find(

@@ -35,7 +35,7 @@ export function addRunCommand(program: Command): void {
     .option('--from <client|file>', 'the servers of a client’s configuration; repeatable', collect, [])
     .option(
       '--env-file <file>',
-      'variables for references of --from, for -e and --header; the environment wins; repeatable',
+      'file with variables for --from, -e and --header; the environment takes precedence; repeatable',
       collect,
       [],
     )

@@ -47,9 +47,9 @@ export interface WorkloadView {
   readonly consoleUrl?: string | undefined
   readonly restarts?: number
   readonly lastEnd?: string
-  /** Set while a stdio server has been asked and has not answered for the first time. */
+  /** Set while a stdio server has not answered its first request. */
   readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
-  /** The words in which a stdio server refused to open a session. */
+  /** Error message with which a stdio server refused to open a session. */
   readonly refusal?: string | undefined
 }
 

@@ -54,7 +54,7 @@ export class LocalCluster {
     return uid === undefined ? undefined : this.objects.find((object) => object.metadata.uid === uid)
   }
 
-  /** Whether objects of this kind have children: workloads, as opposed to shared settings. */
+  /** Returns true for a kind whose objects have children: a workload, as opposed to shared settings. */
   hasChildren({ kind }: LocalObject): boolean {
     return (this.#hooks.byKind(kind)?.childKinds.length ?? 0) > 0
   }

@@ -20,7 +20,7 @@ function testCounts(runs: readonly FileRun[]) {
   return { all, idle, failed, elsewhere, passed }
 }
 
-/** The report of `-o json`. */
+/** Returns the report for `-o json`. */
 export function testsObject(runs: readonly FileRun[]): object {
   const { all, idle, failed, elsewhere, passed } = testCounts(runs)
   return { passed, failed: failed.length, elsewhere: elsewhere.length, tests: all, idle }

@@ -24,7 +24,10 @@ export interface MemberOptions {
   readonly http: boolean
 }
 
-/** `values`: for variables that options name. Throws INVALID_CONFIG when nothing is to be run, or something cannot be. */
+/**
+ * Returns the servers to run. `values` has the variables that options name. Throws INVALID_CONFIG if there is no
+ * server, or one of them cannot run.
+ */
 export async function membersOf(
   words: readonly string[],
   options: MemberOptions,

@@ -1,5 +1,5 @@
 /**
- * Variables for `gatehouse run`: those of this process, and of the files of `--env-file`. References of a client's file are
+ * Variables for `gatehouse run`, from the environment and from `--env-file` files. References in a client's file are
  * resolved before anything starts.
  */
 import { readFileSync } from 'node:fs'
@@ -10,8 +10,9 @@ import { type ClientEntry, type Reference, referencesOf, shown } from '../../cli
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The environment wins over the files, and a later file over an earlier one, as for `node --env-file`. Node takes that flag
- * from any place of the command line, so that only a single executable needs this.
+ * Merges `--env-file` files with the environment. The environment takes precedence over the files, and a later file
+ * over an earlier one, as for `node --env-file`. Node itself handles this flag anywhere on the command line, so only
+ * the single executable needs this function.
  */
 export function withEnvFiles(env: Environment, files: readonly string[]): Environment {
   return Object.assign({}, ...files.map(readEnvFile), env) as Environment
@@ -21,12 +22,12 @@ function readEnvFile(path: string): Environment {
   try {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch (cause) {
-    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text'
+    const why = cause instanceof Error && 'code' in cause ? String(cause.code) : 'not a text file'
     throw invalidConfig(`--env-file: ${path} cannot be read (${why})`)
   }
 }
 
-/** Looks up what a client would take from its environment or ask for. An empty variable gives way to a default. */
+/** Returns a lookup of environment variables and inputs. A default takes precedence over an empty variable. */
 export function referenceLookup(env: Environment): (reference: Reference) => string | undefined {
   return ({ kind, name, fallback }) => {
     if (kind !== 'env' && kind !== 'input') return undefined
@@ -35,7 +36,7 @@ export function referenceLookup(env: Environment): (reference: Reference) => str
   }
 }
 
-/** Throws INVALID_CONFIG that names every variable without a value, and the servers that need it. */
+/** Throws INVALID_CONFIG with the name of every variable without a value, and the servers that need it. */
 export function refuseUnresolved(
   entries: readonly ClientEntry[],
   lookup: (reference: Reference) => string | undefined,
@@ -49,8 +50,8 @@ export function refuseUnresolved(
     }
   }
   if (missing.size === 0) return
-  const lines = [...missing].map(([name, servers]) => `${shown(name)}, for ${[...servers].join(', ')}`)
+  const lines = [...missing].map(([name, servers]) => `${shown(name)} for ${[...servers].join(', ')}`)
   throw invalidConfig(
-    `--from: variables are not set: ${lines.join('; ')}. Set them, or give a file with --env-file FILE`,
+    `--from: variables not set: ${lines.join('; ')}. Set them, or pass a file with --env-file FILE`,
   )
 }

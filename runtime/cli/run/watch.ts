@@ -55,7 +55,7 @@ interface Seen {
   /** Sentence that was told last; undefined: nothing yet. */
   told?: string
   answered: boolean
-  /** How often its program has ended. */
+  /** How often its process was restarted. */
   restarts: number
 }
 
@@ -147,23 +147,23 @@ class Watch {
     else if (isNews) this.#options.onChange(name, sentence)
   }
 
-  /** The view of the server's own program. */
+  /** Returns the view of the server's process. */
   #viewOf(name: string): WorkloadView | undefined {
     const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
     return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** A program that worked and ended: the next request starts it again. */
+  /** Reports the end of a process that had worked. The next session starts another one. */
   #tellEnd(name: string, seen: Seen, view: WorkloadView | undefined): void {
     const { restarts = 0, lastEnd, phase } = view ?? {}
     const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
     seen.restarts = restarts
-    if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; it is started again when it is needed`)
+    if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; it restarts with the next session`)
   }
 
   #silent(name: string): Missing {
     const { starting, refusal } = this.#viewOf(name) ?? {}
-    const still = starting ? `: it is still starting after ${secondsSince(starting.since)} s` : ''
+    const still = starting ? `: still starting after ${secondsSince(starting.since)} s` : ''
     const why = refusal === undefined ? `does not answer${still}` : `refuses to open a session: ${refusal}`
     return { name, why, lines: this.#options.linesOf(name), code: undefined }
   }
@@ -172,7 +172,7 @@ class Watch {
 interface ServerState {
   readonly isAbsent: boolean
   readonly elapsed: number
-  /** How long it has been starting, rounded. */
+  /** Rounded seconds since it was started; 0 unless it is starting. */
   readonly seconds: number
   readonly refusal: string | undefined
 }
@@ -188,7 +188,7 @@ function sentenceOf(
   if (answered) return 'does not answer any more'
   if (elapsed <= slowMs || (seconds === 0 && told !== undefined)) return undefined
   const state = seconds > 0 ? `is starting (${seconds} s)` : 'does not answer yet'
-  return `${state}; a package may be on its way (-v shows what it prints)`
+  return `${state}; it may be installing a package (-v shows its output)`
 }
 
 function isIn(missing: readonly Missing[], name: string): boolean {

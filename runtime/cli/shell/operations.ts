@@ -1,6 +1,6 @@
 /**
- * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed; JSON as the
- * server wrote it, with escapes for characters that a terminal acts on.
+ * The operations behind `tools`, `resources` and `prompts`, each over an open conversation. Results are printed. JSON
+ * is printed as the server wrote it, with control and hidden characters escaped.
  */
 import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'

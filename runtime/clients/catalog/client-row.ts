@@ -34,7 +34,7 @@ export interface EntryForm {
   readonly env: 'env' | 'envs' | 'environment'
   /** A list of variables of the client's own environment that the server gets. */
   readonly envNames?: string
-  /** Headers of a remote server may name variables of its entry, as `$V` and `${V}`. */
+  /** True when headers of a remote server may refer to variables of its entry, as `$V` or `${V}`. */
   readonly headersUseEnv?: true
   /** Members that may hold the URL, and what it means without a type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>

@@ -100,7 +100,7 @@ function programOf(members: EntryMembers, { form, variables }: ReadingContext): 
   return { kind: 'program', command, args, env }
 }
 
-/** The variables of an entry: with values of its own, or from the environment of the client. */
+/** Returns the variables of an entry: literal values, or references to the client's environment. */
 function environmentOf(
   members: EntryMembers,
   form: EntryForm,

@@ -56,7 +56,7 @@ await t.test('what has no value is an error that names it, before anything start
     code: 2,
     stdout: '',
     stderr:
-      'Error: --from: variables are not set: MISSING_ONE, for a; MISSING_TWO, for a, b. Set them, or give a file with --env-file FILE\n',
+      'Error: --from: variables not set: MISSING_ONE for a; MISSING_TWO for a, b. Set them, or pass a file with --env-file FILE\n',
   })
   const absent = await runGatehouse(['run', '--from', file, '--env-file', '/nonexistent'])
   // Node reads files of --env-file itself, wherever the flag stands, and ends the program when one is missing.

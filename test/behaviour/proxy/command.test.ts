@@ -203,7 +203,7 @@ await t.test('command: the words of an authorization server that refuses are sho
   t.equal(code, 3)
   t.match(
     stderr,
-    /refused the request: invalid_redirect_uri\nThe authorization server says: Policy 7 \[31m forbids it\n/,
+    /refused the request: invalid_redirect_uri\nMessage from the authorization server: Policy 7 \[31m forbids it\n/,
   )
 })
 

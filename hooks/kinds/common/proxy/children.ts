@@ -180,7 +180,7 @@ function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   }
 }
 
-/** Environment and volumes that every proxy has. */
+/** Adds the environment and volumes of every proxy. */
 function commonNeeds(needs: PodNeeds): void {
   needs.scratch('tmp', '/tmp')
   needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
@@ -188,7 +188,7 @@ function commonNeeds(needs: PodNeeds): void {
   needs.literal('XDG_CONFIG_HOME', '/tmp')
 }
 
-/** The pod as far as the resource alone decides about it, for checks of a podTemplateSpec. */
+/** Returns the pod without the parts that references add, for checking a podTemplateSpec. */
 export function proxyTemplate(context: ProxyContext, options: ProxyChildrenOptions): PodTemplateSpec {
   const needs = new PodNeeds()
   commonNeeds(needs)
@@ -213,7 +213,7 @@ function withOverrides(meta: Meta, overrides: MetadataOverrides | undefined) {
 
 interface ProxyPodInput {
   readonly args: readonly string[]
-  /** Changes when the proxy must be started again. */
+  /** Changes when the proxy must restart. */
   readonly restart: string
   readonly accountToken: boolean
 }

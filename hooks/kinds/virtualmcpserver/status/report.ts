@@ -6,12 +6,12 @@
  *   {"observedAt", "configChecksum", "replica", "backends": [{"name", "url", "status", "message", "lastHealthCheck",
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
- * A report about another configuration than the present one is skipped, but what the status already knows about an
- * unchanged backend stays meanwhile, so that a new member does not blank the health of the others. Every report in the
- * ConfigMap counts and the worst status of a backend wins, so that no pod can hide what another one reports. The times in
- * reports come from clocks that differ, so they order nothing: a pod removes its own report when it ends, and the other
- * pods remove the report of a pod that was killed (runtime/vmcp/status/report.ts). Reports are data of a pod: every member
- * is checked.
+ * Reports about a configuration other than the current one are skipped. Meanwhile, an unchanged backend keeps its
+ * previous status, so a new member does not clear the health of the other backends. All reports in the ConfigMap
+ * count, and the worst status of a backend wins, so no pod can hide a problem that another pod reports. Clocks of
+ * pods differ, so times in reports are not compared: a pod removes its own report when it ends, and the other pods
+ * remove the report of a killed pod (runtime/vmcp/status/report.ts). Reports are untrusted data from pods: every
+ * member is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
@@ -33,7 +33,7 @@ export interface Reports {
   readonly problems: readonly string[]
 }
 
-/** Reads the report ConfigMap; `checksum` is the SHA-256 of the present config.yaml. */
+/** Reads the report ConfigMap; `checksum` is the SHA-256 of the current config.yaml. */
 export function readReports(report: KubeObject | undefined, checksum: string): Reports {
   const current = new Map<string, DiscoveredBackend>()
   const all = podReports(report)
@@ -51,7 +51,7 @@ export function readReports(report: KubeObject | undefined, checksum: string): R
   }
 }
 
-/** The reports of all pods, in the order of their names, about whatever configuration. */
+/** Returns the reports of all pods about any configuration, sorted by pod name. */
 export function podReports(report: KubeObject | undefined): readonly Fields[] {
   return Object.entries(fieldsOf(report?.['data']))
     .sort(([a], [b]) => byText(a, b))

@@ -3,9 +3,9 @@
  * SIGTERM.
  *
  * Flags come from the table in runtime/config; everything is checked there before anything is opened. Standard output
- * carries one line, from which scripts read the port; the log and what people must see go to standard error.
+ * carries one line, from which scripts read the port; the log and messages to the user go to standard error.
  * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,
- * 128 plus its number for a signal during the login.
+ * 128 plus the signal number when a signal stopped the login.
  * Source: docs/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
@@ -90,7 +90,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
       'Forwards requests to the MCP server at --target-uri. Can sign in to it (OAuth, bearer token, token exchange),\n' +
         'and can protect its own endpoint with OIDC.',
     )
-    .argument('<SERVER_NAME>', 'name of the proxy; behind -- when a command below has the same name')
+    .argument('<SERVER_NAME>', 'name of the proxy; put it after -- if a command below has the same name')
     .option('--debug', 'log at debug level')
   addProxyFlags(command)
   addLogFlags(command)
@@ -103,7 +103,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --tool-lock notes.lock.yaml notes\n' +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --webhook-config webhooks.yaml notes\n' +
-        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,\n128 plus the number of a signal that stopped the login.',
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,\n128 plus the signal number when a signal stopped the login.',
     )
     .action(async (name: string, input: ProxyInput) => {
       process.exitCode = await run(name, input, isDebugging(), features)

@@ -44,7 +44,7 @@ export function loginFailed(error: unknown, stop: AbortSignal, log: RootLog): nu
     `Error: failed to authenticate to remote server: ${error instanceof Error ? error.message : String(error)}${networkError(error)}`,
   )
   const words = serverWords(error)
-  if (words !== undefined) printError(`The authorization server says: ${forTerminal(words)}`)
+  if (words !== undefined) printError(`Message from the authorization server: ${forTerminal(words)}`)
   const misconfigured = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
   return misconfigured ? exitCode.usage : exitCode.authentication
 }

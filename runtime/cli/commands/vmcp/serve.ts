@@ -64,13 +64,13 @@ export interface ServedFile {
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
-  /** What it was checked against. */
+  /** Environment and authorization server that the configuration was checked against. */
   readonly parts: StartParts
 }
 
 /**
- * Makes every check that serving makes before it starts, and `more`. Throws INVALID_CONFIG with the problems of both
- * files.
+ * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG with the
+ * problems of both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,
@@ -94,7 +94,7 @@ export async function readChecked(
   }
   for (const one of more) await checks.run(one)
   checks.throwIfAny()
-  // Without a problem it was read.
+  // `loaded` is only undefined if there is a problem, and then throwIfAny() throws.
   return { ...(loaded ?? read()), parts }
 }
 

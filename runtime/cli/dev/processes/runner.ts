@@ -24,7 +24,7 @@ export interface RunnerState {
   readonly lines?: readonly string[]
   /** How often it ended by itself and was started again. */
   readonly restarts: number
-  /** How it ended the last time, with its last line of output. */
+  /** How the process last ended, with its last line of output. */
   readonly lastEnd?: string
 }
 
@@ -155,7 +155,7 @@ export class ProcessRunner {
     return { argv: startedCommand(this.plan.argv, cwd, this.plan.env), cwd }
   }
 
-  /** A process of one session ended; the next session gets another. */
+  /** Records that the process of one session ended. The next session gets another process. */
   #ended(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
     const lastLine = output.at(-1)
@@ -163,12 +163,15 @@ export class ProcessRunner {
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
-  /** The words in which a stdio server refused to open a session. */
+  /** Error message with which a stdio server refused to open a session. */
   get refusal(): string | undefined {
     return this.state.phase === 'ready' ? this.#bridge?.refusal : undefined
   }
 
-  /** Since when a stdio server has not answered its first request, milliseconds since the epoch, with its last output. */
+  /**
+   * Set while a stdio server has not answered its first request: when it was started, in milliseconds since the
+   * epoch, and its last lines of output.
+   */
   get starting(): { readonly since: number; readonly lines: readonly string[] } | undefined {
     const since = this.state.phase === 'ready' ? this.#bridge?.startingSince : undefined
     return since === undefined ? undefined : { since, lines: this.#lines }

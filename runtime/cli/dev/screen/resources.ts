@@ -20,7 +20,7 @@ export interface ResourceRow {
   readonly text: string
   /** Last lines that its process printed, when they explain the state. */
   readonly lines: readonly string[]
-  /** Since when it has been starting, milliseconds since the epoch. */
+  /** When it was started, in milliseconds since the epoch; set while it is starting. */
   readonly since?: number | undefined
 }
 
@@ -133,16 +133,16 @@ function processesOf(views: readonly WorkloadView[]): Finding | undefined {
   return { state: 'failed', text, lines }
 }
 
-/** A server on standard streams runs before it can answer, and may refuse to. */
+/** Describes a stdio server that runs, but refused to open a session or has not answered yet. */
 function silenceOf(views: readonly WorkloadView[]): Finding | undefined {
   const refused = views.find(({ refusal }) => refusal !== undefined)
   if (refused) {
-    const text = `it refused to open a session: ${refused.refusal ?? ''}`
+    const text = `refused to open a session: ${refused.refusal ?? ''}`
     return { state: 'failed', text: joined(text, logsHint(refused.parent)) }
   }
   const starting = views.find((view) => view.starting)?.starting
   if (!starting) return undefined
-  return { state: 'starting', text: 'it has not answered a request yet', ...starting }
+  return { state: 'starting', text: 'no response yet', ...starting }
 }
 
 function restartsOf(views: readonly WorkloadView[]): number {

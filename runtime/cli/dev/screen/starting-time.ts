@@ -1,4 +1,4 @@
-/** How long a server has been starting, in seconds, for the screen and for lines of output. */
+/** Seconds since a server was started, for the screen and for output without a terminal. */
 
 const firstStep = 5
 
@@ -6,7 +6,7 @@ export function secondsSince(since: number, now: number = Date.now()): number {
   return Math.max(0, Math.floor((now - since) / 1000))
 }
 
-/** Rounded down to 5, 10, 20, 40 and so on, so that a line is printed for each step only; 0 before the first one. */
+/** Rounds down to 5, 10, 20, 40 and so on, so that each step prints only one line. Returns 0 before the first step. */
 export function roundSecondsSince(since: number, now: number = Date.now()): number {
   const seconds = secondsSince(since, now)
   if (seconds < firstStep) return 0
