@@ -4,6 +4,7 @@
  * Does not look for entries and does not ask whether the caller may use one: that is done before, in core.ts and guards.ts.
  * Source: docs/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
 import { argumentHeaders, type Changes, type JsonObject, type ResultPassage } from '../../mcp/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -227,6 +228,11 @@ class OperationRelay implements Relay {
   readonly bridges: boolean
   readonly #operation: Operation
   readonly #options: RelayOptions
+  /**
+   * Runs a function in the asynchronous context of the operation. Events arrive in the context of whichever request opened
+   * the connection, and would be audited and traced as part of that request.
+   */
+  readonly #inContext = AsyncLocalStorage.snapshot()
 
   constructor(operation: Operation, options: RelayOptions) {
     this.bridges = options.bridges
@@ -243,15 +249,15 @@ class OperationRelay implements Relay {
   }
 
   progress(params: Buffer): void {
-    this.#operation.progress(params)
+    this.#inContext(() => this.#operation.progress(params))
   }
 
   log(params: Buffer): void {
-    this.#operation.log(params)
+    this.#inContext(() => this.#operation.log(params))
   }
 
   ask(request: Ask, signal: AbortSignal): Promise<AskReply> {
-    return this.#operation.ask(request, signal)
+    return this.#inContext(() => this.#operation.ask(request, signal))
   }
 
   passage(): ResultPassage | undefined {

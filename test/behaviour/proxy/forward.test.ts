@@ -37,9 +37,9 @@ await t.test('forward: method, path, query, body and status pass unchanged', asy
   t.match(response, /HELLO/)
 })
 
-await t.test('forward: the target’s query goes first, userinfo and fragment are dropped', async (t) => {
+await t.test('forward: the target’s query goes first, and its fragment is dropped', async (t) => {
   const upstream = await startUpstream((_seen, res) => res.end())
-  const rig = await startRig(upstream.url.replace('http://', 'http://u:p@') + '?key=1#frag')
+  const rig = await startRig(`${upstream.url}?key=1#frag`)
   t.teardown(() => Promise.all([rig.close(), upstream.close()]))
   await fetch(`${rig.url}/mcp?a=b`)
   await fetch(`${rig.url}/mcp`)
@@ -47,7 +47,6 @@ await t.test('forward: the target’s query goes first, userinfo and fragment ar
     upstream.seen.map((seen) => seen.url),
     ['/mcp?key=1&a=b', '/mcp?key=1'],
   )
-  t.equal(upstream.seen[0]?.headers.authorization, undefined)
 })
 
 await t.test('forward: headers of one hop end here, in both directions', async (t) => {

@@ -24,6 +24,8 @@ const failures = [
 /** Types that need more than a virtual server; each has a test of its own. */
 const elsewhere: Partial<Record<EventType, string>> = {
   attach_state: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
+  backend_message_unassigned:
+    'two callers of one backend session: test/security/vmcp/shared-backends.test.ts',
   console_policies: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   console_user_untold: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',

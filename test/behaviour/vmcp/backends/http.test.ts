@@ -36,7 +36,7 @@ t.test('built-in paths answer without a session; others are not found', async (t
     summary: { total: 1 },
   })
   t.equal((await get('/status', { method: 'POST' })).status, 405)
-  for (const path of ['/', '/mcp/', '/mcpx', '/.well-known/oauth-protected-resource', '/admin']) {
+  for (const path of ['/', '/mcpx', '/mcp//', '/.well-known/oauth-protected-resource', '/admin']) {
     t.equal((await get(path)).status, 404, path)
   }
 })
