@@ -135,8 +135,8 @@ interface ListGroups {
 }
 
 /**
- * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. When the backend
- * declares no list, each list is requested.
+ * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the backend
+ * does not declare is requested as well; when that fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options
@@ -146,10 +146,14 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   const late = new LateLists()
   const read = (kind: ItemKind, group: Group): Promise<UsedList> =>
     readOne({ ...options, signal: late.signal(options.signal, group) }, kind, violations)
-  const expected = (declared.length > 0 ? declared : kinds).map((kind) => read(kind, 'expected'))
-  const optional =
-    declared.length === 0 ? [] : kinds.filter((kind) => !declared.includes(kind) && !absent.has(kind))
-  const probes = optional.map((kind) => read(kind, 'optional').then((list) => probed(list, absent)))
+  const probe = (kind: ItemKind, group: Group): Promise<UsedList> =>
+    read(kind, group).then((list) => probed(list, absent))
+  const expected =
+    declared.length > 0 ? declared.map((kind) => read(kind, 'expected')) : [probe('tools', 'expected')]
+  const optional = kinds.filter(
+    (kind) => !declared.includes(kind) && !absent.has(kind) && (declared.length > 0 || kind !== 'tools'),
+  )
+  const probes = optional.map((kind) => probe(kind, 'optional'))
   // When an earlier listing exists, no client waits for this one.
   if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
   void Promise.all(expected).then(() => late.abortAfter(undeclaredListMs, 'optional'))

@@ -103,9 +103,14 @@ t.test('a backend that offers nothing at first is pinned when it does', async (t
 t.test('a lock that cannot be written opens nothing, and is told', async (t) => {
   const folder = folderOf(t)
   const backend = await startChanging(t, [approved])
-  const { vmcp, clients } = await start(t, folder, { files: backend.url })
+  const place = lockFolder(folder)
+  const urls = { files: backend.url }
+  const { pinning, toolLocks } = place.with(vmcpConfig(urls))
+  const vmcp = await startPinned(t, urls, { pinning, toolLocks }, { lockKeeper: place })
   rmSync(folder, { recursive: true })
   writeFileSync(folder, '')
+  // Opening a session reads the lists, for the instructions.
+  const clients = await bothEras(vmcp.url)
   t.same(await descriptions(clients), [[], []])
   for (const client of clients) t.equal(await called(client, 'read'), 'error 403', client.era)
   t.match(await vmcp.event('tool_lock'), {
