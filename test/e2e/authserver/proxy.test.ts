@@ -130,6 +130,8 @@ for (const generation of ['sdk1', 'sdk2'] as const) {
     await t.rejects(client.call('whoami'))
     await refused
     rig.provider.failure = undefined
+    // The stream of the first client has ended, and its own new login would replace the stored verifier.
+    await client.close()
     // Its refresh token has ended too, so that connecting again leads to the user.
     const again = await connectSignedIn({
       generation,
