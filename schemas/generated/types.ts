@@ -2549,7 +2549,7 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
-  /** How long a rotated refresh token still returns the same successor, while the successor is unused. At most 10m; 0s disables this. Later reuse revokes the login. */
+  /** How long a rotated refresh token still returns the same successor, while the successor is unused. At most 10m; 0s means no grace period. Later reuse revokes the login. */
   readonly refreshTokenGracePeriod: string
   /** Validity of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string

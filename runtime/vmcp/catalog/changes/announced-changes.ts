@@ -8,7 +8,14 @@ import type { ConnectionScope, SessionScope } from '../../backends/session-era/c
 import type { Clock } from '../../clock.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
 
-const pace: Pace = { free: 5, firstPauseMs: 1_000, maxPauseMs: 60_000, quietMs: 10_000, reportFrom: 8 }
+const pace: Pace = {
+  free: 10,
+  burstMs: 100,
+  firstPauseMs: 1_000,
+  maxPauseMs: 60_000,
+  quietMs: 10_000,
+  reportFrom: 13,
+}
 
 /** Pacing key of all lists that sessions share: an announcement on one connection stands for those on the others. */
 const shared = 'shared'

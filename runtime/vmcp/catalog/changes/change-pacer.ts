@@ -10,8 +10,10 @@ import { systemClock, type Clock } from '../../clock.ts'
 
 /** Times in milliseconds. */
 export interface Pace {
-  /** Number of changes that take effect without a pause. */
+  /** Number of changes that take effect without a growing pause. */
   readonly free: number
+  /** Least time between two free changes. A backend announces one change on each of its connections at once. */
+  readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number
   /** Minimum time without a change after which the pauses start over. */
@@ -120,8 +122,9 @@ export class ChangePacer {
   }
 
   #pauseAfter(count: number): number {
-    const { free, firstPauseMs, maxPauseMs } = this.#options.pace
-    return count < free ? 0 : Math.min(firstPauseMs * 2 ** Math.min(count - free, 30), maxPauseMs)
+    const { free, burstMs, firstPauseMs, maxPauseMs } = this.#options.pace
+    if (count === 0) return 0
+    return count < free ? burstMs : Math.min(firstPauseMs * 2 ** Math.min(count - free, 30), maxPauseMs)
   }
 
   /** Drops a key and its pending change. */

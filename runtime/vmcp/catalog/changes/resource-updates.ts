@@ -8,7 +8,14 @@ import type { Events } from '../../../observe/index.ts'
 import { ChangePacer, type Pace } from './change-pacer.ts'
 import type { Clock } from '../../clock.ts'
 
-const pace: Pace = { free: 20, firstPauseMs: 500, maxPauseMs: 500, quietMs: 5_000, reportFrom: 100 }
+const pace: Pace = {
+  free: 20,
+  burstMs: 0,
+  firstPauseMs: 500,
+  maxPauseMs: 500,
+  quietMs: 5_000,
+  reportFrom: 100,
+}
 /** Larger params are reduced to their `uri`. */
 const maxParamsBytes = 16 * 1024
 

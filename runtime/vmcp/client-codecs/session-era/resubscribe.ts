@@ -11,6 +11,7 @@ const attemptMs = 30_000
 /** Pace for repeated losses of a session that was reopened each time. */
 const pace: Pace = {
   free: 2,
+  burstMs: 0,
   firstPauseMs: 1_000,
   maxPauseMs: 60_000,
   quietMs: 60_000,

@@ -354,7 +354,7 @@ for (const what of ['a metadata document', 'a stored registration'] as const) {
     const second = await startLogin(world, { ...input, remoteAuthTimeout: '1s' }, env)
     t.ok(refused.has(new URL(await second.loginUrl()).searchParams.get('client_id') ?? ''))
     await t.rejects(second.proxy.ready, {
-      message: /not completed within 1s.*next login registers a new client/,
+      message: /not completed within 1s.*next login uses a new one/,
     })
     await second.proxy.close({ graceMs: 0 })
 

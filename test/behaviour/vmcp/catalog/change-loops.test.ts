@@ -134,8 +134,8 @@ t.test('a tool that was announced during a pause can be called by its name', asy
   const stream = await session.listen()
   await session.request('tools/list')
   await until(() => backend.streams.size > 0)
-  for (let i = 0; i < 6; i++) {
-    if (i === 5) now += 1_000
+  for (let i = 0; i < 11; i++) {
+    now += i === 10 ? 1_000 : 100
     const before = reads()
     backend.push(changed('tools'))
     await until(() => reads() > before)

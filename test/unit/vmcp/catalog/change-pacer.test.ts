@@ -2,9 +2,9 @@
 import t from 'tap'
 import { ChangePacer } from '../../../../runtime/vmcp/catalog/changes/change-pacer.ts'
 
-const pace = { free: 2, firstPauseMs: 100, maxPauseMs: 400, quietMs: 1_000, reportFrom: 4 }
+const pace = { free: 2, burstMs: 0, firstPauseMs: 100, maxPauseMs: 400, quietMs: 1_000, reportFrom: 4 }
 
-function rig() {
+function rig(changed: Partial<typeof pace> = {}) {
   let now = 0
   const timers = new Set<{ at: number; work: () => void }>()
   const reports: string[] = []
@@ -17,7 +17,11 @@ function rig() {
       return () => void timers.delete(timer)
     },
   }
-  const pacer = new ChangePacer({ pace, clock, onChange: (state) => void reports.push(state) })
+  const pacer = new ChangePacer({
+    pace: { ...pace, ...changed },
+    clock,
+    onChange: (state) => void reports.push(state),
+  })
   return {
     pacer,
     reports,
@@ -67,6 +71,14 @@ t.test('a backend that announces a change each time: growing pauses, one report,
   announce('k', 'g')
   t.equal(applied.at(-1), 'g@5300', 'at once again')
   pacer.close()
+})
+
+t.test('one change that is announced on many connections is one or two changes', async (t) => {
+  const { announce, move, applied } = rig({ burstMs: 10 })
+  for (let i = 0; i < 20; i++) announce('k', `a${i}`)
+  t.same(applied, ['a0@0'])
+  move(10)
+  t.same(applied, ['a0@0', 'a19@10'])
 })
 
 t.test('keys are independent, and one that is forgotten drops what waits', async (t) => {
