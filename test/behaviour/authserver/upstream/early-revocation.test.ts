@@ -44,7 +44,7 @@ async function signedIn(t: Test, first: object = {}): Promise<Signed> {
 }
 
 function strategyOf(t: Test, { rig }: Signed, config: StrategyConfig) {
-  const outgoing = makeOutgoing({ upstream: rig.server.upstreamTokens, now: rig.now })
+  const outgoing = makeOutgoing({ upstream: rig.server.upstreamTokens, now: rig.now, enableObo: true })
   t.teardown(() => outgoing.close())
   return outgoing.strategy(config)
 }
@@ -168,13 +168,7 @@ for (const [type, config] of exchanges) {
         : { status: 400, body: { error: 'invalid_grant' } }
     })
     t.teardown(() => endpoint.close())
-    const outgoing = makeOutgoing({
-      upstream: self.rig.server.upstreamTokens,
-      now: self.rig.now,
-      enableObo: true,
-    })
-    t.teardown(() => outgoing.close())
-    const strategy = outgoing.strategy(config(endpoint.url))
+    const strategy = strategyOf(t, self, config(endpoint.url))
     const request = testRequest()
     await strategy.apply(request, self.caller)
     t.equal(sent(request), 'Bearer exchanged')
@@ -186,13 +180,7 @@ for (const [type, config] of exchanges) {
     const self = await signedIn(t)
     const endpoint = await startLoopback(() => ({ status: 400, body: { error: 'invalid_grant' } }))
     t.teardown(() => endpoint.close())
-    const outgoing = makeOutgoing({
-      upstream: self.rig.server.upstreamTokens,
-      now: self.rig.now,
-      enableObo: true,
-    })
-    t.teardown(() => outgoing.close())
-    const strategy = outgoing.strategy(config(endpoint.url))
+    const strategy = strategyOf(t, self, config(endpoint.url))
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })
     t.equal(endpoint.seen.length, 2)
     await t.rejects(async () => strategy.apply(testRequest(), self.caller), { code: 'SUBJECT_REFUSED' })

@@ -3,28 +3,9 @@
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test as TapTest } from 'tap'
-import { silentLog } from '../../../../../runtime/net/index.ts'
-import { startStdioBridge } from '../../../../../runtime/proxy/index.ts'
 import { openSession } from '../../../../helpers/mcp/wire.ts'
-
-const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
-const environment = { PATH: process.env['PATH'] ?? '' }
-
-async function bridgeTo(t: TapTest, command: readonly string[], more = {}) {
-  const bridge = await startStdioBridge({
-    command,
-    env: environment,
-    cwd: process.cwd(),
-    host: '127.0.0.1',
-    port: 0,
-    log: silentLog,
-    ...more,
-  })
-  t.teardown(() => bridge.close())
-  return bridge
-}
+import { bridgeTo, checkSampling, everything } from './rig.ts'
 
 async function connect(t: TapTest, url: string, capabilities = {}) {
   const client = new Client({ name: 'test', version: '1' }, { capabilities })
@@ -35,7 +16,7 @@ async function connect(t: TapTest, url: string, capabilities = {}) {
 }
 
 t.test('bridge: a real server answers through HTTP', async (t) => {
-  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  const { url } = await bridgeTo(t, [everything, 'stdio'])
   const { client } = await connect(t, url)
   t.equal(client.getServerVersion()?.name, 'mcp-servers/everything')
   const { tools } = await client.listTools()
@@ -45,7 +26,7 @@ t.test('bridge: a real server answers through HTTP', async (t) => {
 })
 
 t.test('bridge: sessions have servers of their own, and end with DELETE', async (t) => {
-  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  const { url } = await bridgeTo(t, [everything, 'stdio'])
   const one = await connect(t, url)
   const two = await connect(t, url)
   t.not(one.transport.sessionId, two.transport.sessionId)
@@ -55,7 +36,7 @@ t.test('bridge: sessions have servers of their own, and end with DELETE', async 
 })
 
 t.test('bridge: progress reaches the request that asked for it', async (t) => {
-  const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+  const { url } = await bridgeTo(t, [everything, 'stdio'])
   // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
   const session = await openSession(url)
   const { messages } = await session.request('tools/call', {
@@ -74,23 +55,14 @@ t.test('bridge: progress reaches the request that asked for it', async (t) => {
 t.test(
   'bridge: a question of the server reaches the client during its call, and the response goes back',
   async (t) => {
-    const { url } = await bridgeTo(t, ['node', everything, 'stdio'])
+    const { url } = await bridgeTo(t, [everything, 'stdio'])
     const { client } = await connect(t, url, { sampling: {} })
-    client.setRequestHandler(CreateMessageRequestSchema, () => ({
-      model: 'none',
-      role: 'assistant' as const,
-      content: { type: 'text' as const, text: 'sampled words' },
-    }))
-    const response = await client.callTool({
-      name: 'trigger-sampling-request',
-      arguments: { prompt: 'hi', maxTokens: 5 },
-    })
-    t.match(JSON.stringify(response.content), 'sampled words')
+    await checkSampling(t, client)
   },
 )
 
 t.test('bridge: bad requests are refused with the documented errors', async (t) => {
-  const { url } = await bridgeTo(t, ['node', everything, 'stdio'], { maxSessions: 1 })
+  const { url } = await bridgeTo(t, [everything, 'stdio'], { maxSessions: 1 })
   const post = (body: string, headers = {}) =>
     fetch(url, {
       method: 'POST',
@@ -127,21 +99,17 @@ t.test('bridge: bad requests are refused with the documented errors', async (t) 
 })
 
 t.test('bridge: a command that cannot start says so', async (t) => {
-  const missing = await bridgeTo(t, ['/no/such/program'])
+  const missing = await bridgeTo(t, [], { command: ['/no/such/program'] })
   t.equal(await missing.failed, 'the command was not found')
-  const ends = await bridgeTo(t, ['node', '-e', 'process.exit(3)'])
+  const ends = await bridgeTo(t, ['-e', 'process.exit(3)'])
   t.equal(await ends.failed, 'exited with code 3')
 })
 
 t.test('bridge: closing ends every process it started', async (t) => {
   const lines: string[] = []
-  const bridge = await bridgeTo(
-    t,
-    ['node', '-e', 'console.error(process.pid); setInterval(() => {}, 1000)'],
-    {
-      onLine: (line: string) => lines.push(line),
-    },
-  )
+  const bridge = await bridgeTo(t, ['-e', 'console.error(process.pid); setInterval(() => {}, 1000)'], {
+    onLine: (line: string) => lines.push(line),
+  })
   while (lines.length === 0) await new Promise((resolve) => setImmediate(resolve))
   await bridge.close()
   t.throws(() => process.kill(Number(lines[0]), 0), /ESRCH/)

@@ -6,31 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
-import { CreateMessageRequestSchema } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test as TapTest } from 'tap'
 import { parseTarget } from '../../../../../runtime/config/proxy/target.ts'
-import { silentLog } from '../../../../../runtime/net/index.ts'
-import { type StdioBridge, startStdioBridge } from '../../../../../runtime/proxy/index.ts'
 import { startGatehouse } from '../../../../helpers/gatehouse.ts'
 import { post, stream } from '../../../../helpers/mcp/wire.ts'
 import { rpc, startRig } from '../../../../helpers/proxy/rig.ts'
+import { bridgeTo, checkSampling, everything } from './rig.ts'
 
-const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'
-
-async function bridgeTo(t: TapTest, more = {}): Promise<StdioBridge> {
-  const bridge = await startStdioBridge({
-    command: [process.execPath, everything, 'stdio'],
-    env: { PATH: process.env['PATH'] ?? '' },
-    cwd: process.cwd(),
-    host: '127.0.0.1',
-    port: 0,
-    mode: 'sse',
-    log: silentLog,
-    ...more,
-  })
-  t.teardown(() => bridge.close())
-  return bridge
-}
+const sseBridge = (t: TapTest, more = {}) => bridgeTo(t, [everything, 'stdio'], { mode: 'sse', ...more })
 
 async function connect(t: TapTest, url: string, capabilities = {}): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' }, { capabilities })
@@ -50,7 +33,7 @@ async function endpointOf(url: string): Promise<{ endpoint: string; close: () =>
 }
 
 await t.test('SSE: two clients call one server type, and neither hears the other', async (t) => {
-  const { url } = await bridgeTo(t)
+  const { url } = await sseBridge(t)
   t.match(url, /\/sse$/)
   const [one, two] = [await connect(t, url), await connect(t, url)]
   const heard: unknown[] = []
@@ -65,7 +48,7 @@ await t.test('SSE: two clients call one server type, and neither hears the other
 })
 
 await t.test('SSE: progress arrives on the stream, ahead of the result', async (t) => {
-  const { url } = await bridgeTo(t)
+  const { url } = await sseBridge(t)
   // On the wire: an SDK client forgets its progress handler when the result arrives in the same read.
   const events = await stream(url)
   t.teardown(() => events.close())
@@ -95,22 +78,13 @@ await t.test('SSE: progress arrives on the stream, ahead of the result', async (
 })
 
 await t.test('SSE: a question of the server arrives on the stream, and the response goes back', async (t) => {
-  const { url } = await bridgeTo(t)
+  const { url } = await sseBridge(t)
   const client = await connect(t, url, { sampling: {} })
-  client.setRequestHandler(CreateMessageRequestSchema, () => ({
-    model: 'none',
-    role: 'assistant' as const,
-    content: { type: 'text' as const, text: 'sampled words' },
-  }))
-  const response = await client.callTool({
-    name: 'trigger-sampling-request',
-    arguments: { prompt: 'hi', maxTokens: 5 },
-  })
-  t.match(JSON.stringify(response.content), 'sampled words')
+  await checkSampling(t, client)
 })
 
 await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => {
-  const { port } = await bridgeTo(t)
+  const { port } = await sseBridge(t)
   const origin = `http://127.0.0.1:${port}`
   const target = { ...parseTarget(origin), path: '/sse', transport: 'sse' as const }
   const rig = await startRig(origin, { target })
@@ -120,7 +94,7 @@ await t.test('SSE: through the proxy in front of it, as in a pod', async (t) => 
 })
 
 await t.test('SSE: bad requests are refused, and a session ends with its stream', async (t) => {
-  const { url, port } = await bridgeTo(t, { maxSessions: 1 })
+  const { url, port } = await sseBridge(t, { maxSessions: 1 })
   const origin = `http://127.0.0.1:${port}`
   const post = (path: string, body: string, headers = {}): Promise<Response> =>
     fetch(origin + path, {
