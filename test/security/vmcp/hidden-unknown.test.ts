@@ -178,11 +178,16 @@ for (const [way, config] of Object.entries(ways)) {
         }
       }
       t.notOk(
-        backend.requests.some(({ method }) => reaching.has(method)),
-        'and nothing of it is reached',
+        backend.requests.some(({ method, params }) => reaching.has(method) && !isPassed(method, params)),
+        'nothing hidden is reached',
       )
     })
   }
+}
+
+/** A single backend receives reads of URIs that no list contains, so that links in its results work. */
+function isPassed(method: string, { uri }: Record<string, unknown>): boolean {
+  return method === 'resources/read' && uri === `file:///${unknown}/x`
 }
 
 /** What is not well-formed is refused as such, whatever it names. */

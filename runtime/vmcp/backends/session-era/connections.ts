@@ -79,11 +79,12 @@ export class Connections {
   readonly #held = new Map<string, HeldConnection>()
   /** Connections by client session id. */
   readonly #bySession = new Map<string, Set<HeldConnection>>()
-  readonly #pool = new Pool<HeldConnection>()
+  readonly #pool: Pool<HeldConnection>
   #closed = false
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
+    this.#pool = new Pool({ sendsOutsideStream: options.settings.transport === 'sse' })
   }
 
   /** The connection of a scope, opened when there is none. Throws BACKEND_UNAVAILABLE when there are too many. */

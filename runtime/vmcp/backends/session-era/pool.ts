@@ -45,7 +45,12 @@ export class Pool<C extends PooledConnection> {
   #inUse = 0
   #idleCount = 0
   /** True when the backend sends questions or log messages outside the response stream. They name no request. */
-  #sendsOutsideStream = false
+  #sendsOutsideStream: boolean
+
+  /** `sendsOutsideStream` is true for transports without response streams. */
+  constructor({ sendsOutsideStream }: { readonly sendsOutsideStream: boolean }) {
+    this.#sendsOutsideStream = sendsOutsideStream
+  }
 
   /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE when there are too many. */
   take({ key }: PoolUser, make: () => C): C {
