@@ -1,4 +1,5 @@
 /** Public API of the contract module: what hooks and runtime may import. */
+export { acceptedTypes, isOfType, type SchemaType, type ValuePath } from './accepted-types.ts'
 export {
   type AddressPolicy,
   type DialPolicy,

@@ -16,7 +16,7 @@ import {
   WorkLimitError,
 } from '../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import { type ArgumentTemplate, type ArgumentTypes, expandArguments } from './arguments.ts'
+import { type ArgumentTemplates, type ArgumentTypes, expandArguments } from './arguments.ts'
 import { type SharedBytes, shared, textOf } from './bytes.ts'
 import { expandText, guarded, isWanted, type ExpansionScope, singleValue } from './expansion.ts'
 import { buildOutput } from './output.ts'
@@ -142,7 +142,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
 const maxArgumentValues = 200_000
 
 function callArguments(
-  args: readonly ArgumentTemplate[],
+  args: ArgumentTemplates,
   scope: ExpansionScope,
   types: ArgumentTypes,
 ): SharedBytes {
