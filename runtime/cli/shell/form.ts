@@ -2,7 +2,14 @@
  * The fields of a form that a server asks for, and the values that a user types for them. No I/O.
  * Source: MCP 2025-11-25, elicitation, "Requested Schema".
  */
-import { acceptedTypes, isFields, type SchemaType } from '../../../schemas/index.ts'
+import {
+  acceptedTypes,
+  exactInteger,
+  isFields,
+  isRawJson,
+  roundedNumber,
+  type SchemaType,
+} from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 
 export interface FormOption {
@@ -124,6 +131,7 @@ function numberFor(field: Field, text: string): Typed {
   const value = Number(text)
   if (!Number.isFinite(value)) return { problem: 'must be a number' }
   if (field.kind === 'integer' && !Number.isInteger(value)) return { problem: 'must be a whole number' }
+  if (isRawJson(exactInteger(value, text.replace(/^\+/, '')))) return { problem: roundedNumber(text) }
   return within(field, value, '') ?? { value }
 }
 
