@@ -25,7 +25,10 @@ t.test('entries: a URL without a type means what that client makes of it', async
   t.equal(transportOf('cursor', { url: 'https://a.example/sse?x=1' }), 'sse')
   t.equal(transportOf('cline', { url: 'https://a.example/mcp' }), 'sse')
   t.equal(transportOf('cline', { url: 'https://a.example/mcp', type: 'streamableHttp' }), 'streamable-http')
-  t.equal(transportOf('gemini', { url: 'https://a.example/mcp' }), 'sse')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp' }), 'streamable-http')
+  t.equal(transportOf('gemini', { url: 'https://a.example/sse' }), 'sse')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp', type: 'sse' }), 'sse')
+  t.equal(transportOf('gemini', { httpUrl: 'https://a.example/mcp', type: 'sse' }), 'streamable-http')
   t.equal(transportOf('gemini', { httpUrl: 'https://a.example/sse' }), 'streamable-http')
   t.equal(transportOf('gemini', { url: 'https://a.example/mcp', type: 'http' }), 'streamable-http')
   t.equal(transportOf('windsurf', { serverUrl: 'https://a.example/mcp' }), 'streamable-http')
@@ -40,6 +43,61 @@ t.test('entries: commands in every form', async (t) => {
   t.strictSame(words('cursor', { command: 'a', args: ['b', 3, true] }), ['a', 'b', '3', 'true'])
   t.strictSame(words('opencode', { type: 'local', command: ['a', 'b'] }), ['a', 'b'])
   t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
+})
+
+t.test('entries: a command line in place of a command is split and reported', async (t) => {
+  const entry = one('cursor', { command: 'npx -y "a b" ${env:V}' })
+  t.match(entry?.target, {
+    command: ['npx'],
+    args: [['-y'], ['a b'], [{ kind: 'env', name: 'V' }]],
+  })
+  t.match(entry?.notes, [{ field: 'command', loses: false }])
+  t.match(one('cursor', { command: 'My App' })?.target, { command: ['My App'], args: [] })
+  t.match(one('cursor', { command: 'node', args: [] })?.notes, [])
+})
+
+t.test('entries: variables in the command of Zed, numbers and null', async (t) => {
+  const entry = one('zed', {
+    command: { path: 'a', args: ['b'], env: { URL: 'u', PORT: 8080 }, mystery: 1, timeout: 5 },
+    env: { NONE: null, ON: true, RATE: 1.5 },
+    settings: {},
+  })
+  t.match(entry?.target, {
+    kind: 'program',
+    command: ['a'],
+    env: new Map([
+      ['ON', ['true']],
+      ['RATE', ['1.5']],
+      ['URL', ['u']],
+      ['PORT', ['8080']],
+    ]),
+  })
+  t.strictSame(
+    entry?.notes.map(({ field, loses }) => [field, loses]),
+    [
+      ['timeout', false],
+      ['mystery', true],
+    ],
+  )
+  t.match(one('zed', { command: { path: 'a', args: 'b' } })?.target, {
+    kind: 'unusable',
+    why: 'has a member "args" that is not a list of texts',
+  })
+  const id = '-1001234567890123456'
+  for (const [file, text] of [
+    ['x.json', `{"mcpServers":{"s":{"command":"a","args":[${id}],"env":{"ID":${id}}}}}`],
+    ['x.yaml', `mcpServers: {s: {command: a, args: [${id}], env: {ID: ${id}}}}`],
+    ['x.toml', `[mcp_servers.s]\ncommand = "a"\nargs = [${id}]\nenv = {ID = ${id}}`],
+  ] as const) {
+    const [read] = readEntries({ file, text }).entries
+    t.match(read?.target, { args: [[id]], env: new Map([['ID', [id]]]) }, file)
+  }
+})
+
+t.test('entries: a URL that the client ignores is named', async (t) => {
+  const entry = one('gemini', { httpUrl: 'https://a.example/mcp', url: 'https://a.example/sse' })
+  t.match(entry?.target, { url: ['https://a.example/mcp'], transport: 'streamable-http' })
+  t.match(entry?.notes, [{ field: 'url', text: 'is ignored next to httpUrl, as in the client', loses: false }])
 })
 
 t.test('entries: every reference to a variable is told from text, in the syntax of its client', async (t) => {
@@ -143,6 +201,22 @@ t.test('entries: what is no server says why', async (t) => {
 t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
   t.match(run('cmd', '/c', 'npx', '-y', 'x'), { kind: 'program', command: ['npx'] })
   t.match(run('C:\\Windows\\System32\\CMD.EXE', '/C', 'npx'), { kind: 'program', command: ['npx'] })
+  const words = (...given: string[]) => {
+    const target = run(...given)
+    return target?.kind === 'program' ? [target.command, ...target.args].map((value) => value.join('')) : target
+  }
+  for (const given of [
+    ['cmd', '/c', 'npx -y "a b" x'],
+    ['cmd.exe', '/d', '/s', '/c', 'npx -y "a b" x'],
+    ['cmd', '/c npx', '-y', 'a b', 'x'],
+    ['cmd', '/C', 'npx  -y  "a b"', 'x'],
+  ])
+    t.strictSame(words(...given), ['npx', '-y', 'a b', 'x'], given.join(' '))
+  t.strictSame(words('cmd', '/c', '"C:\\Program Files\\node.exe" a.js'), ['C:\\Program Files\\node.exe', 'a.js'])
+  t.strictSame(words('cmd', '/c', 'C:\\My Tools\\a.exe'), ['C:\\My Tools\\a.exe'])
+  t.match(run('cmd', '/c', 'npx -y mcp-remote https://a.example/mcp'), { kind: 'remote' })
+  for (const line of ['set A=1 && npx x', 'npx x > log', 'npx x %HOME%'])
+    t.strictSame(words('cmd', '/c', line), ['cmd', '/c', line], 'a line that needs the shell stays as it is')
   t.match(run('/opt/gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
   t.match(run('node', '/x/gatehouse.js', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
   t.match(run('npx', 'gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
@@ -220,12 +294,45 @@ t.test('wrappers: a container is its image, with variables and volumes', async (
   t.match(one('plain', { command: 'docker', args: ['run', '--network', 'host', 'img'] })?.notes, [
     { field: '--network' },
   ])
-  t.match(
-    run('docker', 'run', '--unknown', 'x', 'img'),
-    { kind: 'program', container: undefined },
-    'an unknown flag',
-  )
   t.match(run('docker', 'compose', 'up'), { kind: 'program', container: undefined })
+})
+
+t.test('wrappers: an unknown flag of a container is named and skipped', async (t) => {
+  const cases: readonly (readonly [words: string, image: string, args: readonly string[], skipped: readonly string[]])[] =
+    [
+      ['run --frob x img', 'img', [], ['--frob']],
+      ['run --frob=x img serve', 'img', ['serve'], ['--frob']],
+      ['run --frob ghcr.io/a/b serve', 'ghcr.io/a/b', ['serve'], ['--frob']],
+      ['run --frob mcp/fetch:1 --x', 'mcp/fetch:1', ['--x'], ['--frob']],
+      ['run --frob img', 'img', [], ['--frob']],
+      ['run --frob 5 -e A=1 mcp/fetch', 'mcp/fetch', [], ['--frob']],
+      ['run -itZ img', 'img', [], ['-Z']],
+      ['run -itd --pids-limit 5 --pull=always -p8080:80 img', 'img', [], ['--pids-limit']],
+      ['run -uroot -v/h:/m img', 'img', [], ['-u']],
+      ['run -i -- img', 'img', [], []],
+      ['--context far container run -i img', 'img', [], []],
+    ]
+  for (const [words, image, args, skipped] of cases) {
+    const entry = one('plain', { command: 'docker', args: words.split(' ') })
+    const flags = entry?.notes.map(({ field, loses }) => [field, loses])
+    t.match(entry?.target, { container: { image, args: args.map((word) => [word]) } }, words)
+    t.strictSame(
+      flags,
+      skipped.map((flag) => [flag, true]),
+      words,
+    )
+  }
+  t.match(
+    one('plain', { command: 'docker', args: ['run', '-eTOKEN', '-eB=2', 'img'] })?.target,
+    {
+      args: [['run'], ['-e'], ['TOKEN'], ['-e'], ['B'], ['img']],
+      env: new Map([
+        ['TOKEN', [{ kind: 'env', name: 'TOKEN' }]],
+        ['B', ['2']],
+      ]),
+    },
+    'the name of a variable is a word, which no search for secrets takes for a secret',
+  )
 })
 
 t.test('wrappers: bridges are the remote server behind them', async (t) => {
