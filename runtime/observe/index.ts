@@ -13,6 +13,7 @@ export {
   makeEvents,
   type OpenProblem,
   type RecentFailure,
+  withDetail,
 } from './events/index.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'

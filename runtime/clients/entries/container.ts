@@ -42,7 +42,9 @@ const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'tell-swit
 
 /** Flags of the program itself that take a value and stand before `run`. */
 const globalFlags: ReadonlySet<string> = new Set(
-  '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(' '),
+  '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(
+    ' ',
+  ),
 )
 
 export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> | undefined {
@@ -138,12 +140,17 @@ class ContainerFlags {
         loses: true,
       })
     } else if (meaning === undefined) {
-      this.notes.push({ field: shown(flag), text: 'this flag is unknown and skipped on a cluster', loses: true })
+      this.notes.push({
+        field: shown(flag),
+        text: 'this flag is unknown and skipped on a cluster',
+        loses: true,
+      })
     }
   }
 
   #word(flag: string, value: Value | undefined, attached: boolean): void {
-    if (value && attached && flag.startsWith('--')) this.words.push(fillValue([`${flag}=`, ...value], () => undefined))
+    if (value && attached && flag.startsWith('--'))
+      this.words.push(fillValue([`${flag}=`, ...value], () => undefined))
     else this.words.push([flag], ...(value ? [value] : []))
   }
 

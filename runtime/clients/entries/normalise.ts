@@ -97,9 +97,7 @@ function programOf(members: EntryMembers, { form, variables }: ReadingContext): 
   const inner = members.inner(name)
   const env = environmentOf(members, form, read)
   for (const [key, value] of inner ? environmentOf(inner, form, read) : []) env.set(key, value)
-  const argv = inner
-    ? [inner.text('path') ?? '', ...(inner.texts('args') ?? [])]
-    : argvOf(members, name)
+  const argv = inner ? [inner.text('path') ?? '', ...(inner.texts('args') ?? [])] : argvOf(members, name)
   if (inner) {
     noteTheRest(inner, form)
     inner.noteUnknown()

@@ -32,11 +32,14 @@ function withoutShell(program: EntryProgram): EntryProgram {
   const texts = program.args.map((value) => literalOf(value) ?? '')
   const at = texts.findIndex((text) => !/^\/[abd-jl-z](?::\w+)?$/i.test(text))
   if (!/^\/[ck](?:\s|$)/i.test(texts[at] ?? '')) return program
-  const line = program.args[at]?.flatMap((part) => (typeof part === 'string' ? part.replace(/^\/[ck]\s*/i, '') : part))
+  const line = program.args[at]?.flatMap((part) =>
+    typeof part === 'string' ? part.replace(/^\/[ck]\s*/i, '') : part,
+  )
   const rest = [...(line && literalOf(line) !== '' ? [line] : []), ...program.args.slice(at + 1)]
   const [command, ...args] = [...commandWords(rest[0] ?? []), ...rest.slice(1)]
   const needsShell =
-    shellCommand.test(literalOf(command ?? []) ?? '') || rest.some((word) => shellSyntax.test(literalOf(word) ?? ''))
+    shellCommand.test(literalOf(command ?? []) ?? '') ||
+    rest.some((word) => shellSyntax.test(literalOf(word) ?? ''))
   return !command || needsShell ? program : withoutShell({ ...program, command, args })
 }
 

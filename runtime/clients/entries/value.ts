@@ -102,7 +102,10 @@ export function fillValue(value: Value, lookup: (reference: Reference) => Value 
  */
 export function commandWords(value: Value): readonly Value[] {
   const [first] = value
-  if (typeof first !== 'string' || !/^\s*(?:[\w.@-]+|"[^"]*")\s+\S/.test(`${first}${value.length > 1 ? 'x' : ''}`))
+  if (
+    typeof first !== 'string' ||
+    !/^\s*(?:[\w.@-]+|"[^"]*")\s+\S/.test(`${first}${value.length > 1 ? 'x' : ''}`)
+  )
     return [value]
   const words: (string | Reference)[][] = [[]]
   let isQuoted = false

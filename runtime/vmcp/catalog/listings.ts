@@ -26,7 +26,7 @@ import {
   unannouncedMs,
 } from './lists/listing-freshness.ts'
 import type { ItemKind } from './types.ts'
-import { asError, isClosed, isRefusal } from './read-failure.ts'
+import { asError, isClosed, isRefusal, shownDetail } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
@@ -294,13 +294,13 @@ export class Listings {
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
       cached.staleSince ??= clock.now()
-      this.#told.failed(error, this.state)
+      this.#reportFailure(error)
       this.#options.onState()
       return before
     }
     cached.listing = undefined
     cached.staleSince = undefined
-    this.#told.failed(error, this.state)
+    this.#reportFailure(error)
     this.#reportDefects()
     this.#options.onState()
     if (before) {
@@ -308,6 +308,11 @@ export class Listings {
       this.#options.onRead(undefined, before)
     }
     throw cached.failure
+  }
+
+  #reportFailure(error: unknown): void {
+    const detail = shownDetail(error, this.#backend.settings.perCaller)
+    this.#told.failed(error, { ...this.state, detail })
   }
 
   /** Reports the defects of all listings in use. */
@@ -347,6 +352,8 @@ export class Listings {
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
     const listing = await readListing({
       backend: name,
+      perCaller: backend.settings.perCaller,
+      sent: backend.settings.target.sent,
       connection,
       server,
       capabilities,

@@ -97,7 +97,9 @@ t.test('entries: variables in the command of Zed, numbers and null', async (t) =
 t.test('entries: a URL that the client ignores is named', async (t) => {
   const entry = one('gemini', { httpUrl: 'https://a.example/mcp', url: 'https://a.example/sse' })
   t.match(entry?.target, { url: ['https://a.example/mcp'], transport: 'streamable-http' })
-  t.match(entry?.notes, [{ field: 'url', text: 'is ignored next to httpUrl, as in the client', loses: false }])
+  t.match(entry?.notes, [
+    { field: 'url', text: 'is ignored next to httpUrl, as in the client', loses: false },
+  ])
 })
 
 t.test('entries: every reference to a variable is told from text, in the syntax of its client', async (t) => {
@@ -203,7 +205,9 @@ t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
   t.match(run('C:\\Windows\\System32\\CMD.EXE', '/C', 'npx'), { kind: 'program', command: ['npx'] })
   const words = (...given: string[]) => {
     const target = run(...given)
-    return target?.kind === 'program' ? [target.command, ...target.args].map((value) => value.join('')) : target
+    return target?.kind === 'program'
+      ? [target.command, ...target.args].map((value) => value.join(''))
+      : target
   }
   for (const given of [
     ['cmd', '/c', 'npx -y "a b" x'],
@@ -212,7 +216,10 @@ t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
     ['cmd', '/C', 'npx  -y  "a b"', 'x'],
   ])
     t.strictSame(words(...given), ['npx', '-y', 'a b', 'x'], given.join(' '))
-  t.strictSame(words('cmd', '/c', '"C:\\Program Files\\node.exe" a.js'), ['C:\\Program Files\\node.exe', 'a.js'])
+  t.strictSame(words('cmd', '/c', '"C:\\Program Files\\node.exe" a.js'), [
+    'C:\\Program Files\\node.exe',
+    'a.js',
+  ])
   t.strictSame(words('cmd', '/c', 'C:\\My Tools\\a.exe'), ['C:\\My Tools\\a.exe'])
   t.match(run('cmd', '/c', 'npx -y mcp-remote https://a.example/mcp'), { kind: 'remote' })
   for (const line of ['set A=1 && npx x', 'npx x > log', 'npx x %HOME%'])
@@ -298,20 +305,24 @@ t.test('wrappers: a container is its image, with variables and volumes', async (
 })
 
 t.test('wrappers: an unknown flag of a container is named and skipped', async (t) => {
-  const cases: readonly (readonly [words: string, image: string, args: readonly string[], skipped: readonly string[]])[] =
-    [
-      ['run --frob x img', 'img', [], ['--frob']],
-      ['run --frob=x img serve', 'img', ['serve'], ['--frob']],
-      ['run --frob ghcr.io/a/b serve', 'ghcr.io/a/b', ['serve'], ['--frob']],
-      ['run --frob mcp/fetch:1 --x', 'mcp/fetch:1', ['--x'], ['--frob']],
-      ['run --frob img', 'img', [], ['--frob']],
-      ['run --frob 5 -e A=1 mcp/fetch', 'mcp/fetch', [], ['--frob']],
-      ['run -itZ img', 'img', [], ['-Z']],
-      ['run -itd --pids-limit 5 --pull=always -p8080:80 img', 'img', [], ['--pids-limit']],
-      ['run -uroot -v/h:/m img', 'img', [], ['-u']],
-      ['run -i -- img', 'img', [], []],
-      ['--context far container run -i img', 'img', [], []],
-    ]
+  const cases: readonly (readonly [
+    words: string,
+    image: string,
+    args: readonly string[],
+    skipped: readonly string[],
+  ])[] = [
+    ['run --frob x img', 'img', [], ['--frob']],
+    ['run --frob=x img serve', 'img', ['serve'], ['--frob']],
+    ['run --frob ghcr.io/a/b serve', 'ghcr.io/a/b', ['serve'], ['--frob']],
+    ['run --frob mcp/fetch:1 --x', 'mcp/fetch:1', ['--x'], ['--frob']],
+    ['run --frob img', 'img', [], ['--frob']],
+    ['run --frob 5 -e A=1 mcp/fetch', 'mcp/fetch', [], ['--frob']],
+    ['run -itZ img', 'img', [], ['-Z']],
+    ['run -itd --pids-limit 5 --pull=always -p8080:80 img', 'img', [], ['--pids-limit']],
+    ['run -uroot -v/h:/m img', 'img', [], ['-u']],
+    ['run -i -- img', 'img', [], []],
+    ['--context far container run -i img', 'img', [], []],
+  ]
   for (const [words, image, args, skipped] of cases) {
     const entry = one('plain', { command: 'docker', args: words.split(' ') })
     const flags = entry?.notes.map(({ field, loses }) => [field, loses])

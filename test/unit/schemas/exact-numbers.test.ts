@@ -26,7 +26,13 @@ const path = 'spec.steps[0].arguments.id'
 
 await t.test('manifests in YAML and JSON reject a number that would be rounded', (t) => {
   const yaml = (number: string) => definition(number).replaceAll('"id":', '"id": ')
-  for (const number of [long, `+${long}`, '0x20000000000001', '0o400000000000000001', '9_007_199_254_740_993'])
+  for (const number of [
+    long,
+    `+${long}`,
+    '0x20000000000001',
+    '0o400000000000000001',
+    '9_007_199_254_740_993',
+  ])
     t.strictSame(
       validateManifest(readYaml(yaml(number)).documents[0]?.value),
       [{ path, message }],

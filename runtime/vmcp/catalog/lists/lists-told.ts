@@ -41,11 +41,12 @@ export class ListsTold {
   }
 
   /** A listing could not be read. */
-  failed(err: unknown, { staleSince }: ListsState): void {
+  failed(err: unknown, { staleSince, detail }: ListsState & { readonly detail: string | undefined }): void {
     this.#stale ||= staleSince !== undefined
     this.#events.emit('lists_failed', {
       backend: this.#backend,
       stale_since: staleSince === undefined ? undefined : new Date(staleSince).toISOString(),
+      detail,
       err,
     })
   }

@@ -141,11 +141,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
 /** Values of the arguments of one call: they are read again on their way to the backend. */
 const maxArgumentValues = 200_000
 
-function callArguments(
-  args: ArgumentTemplates,
-  scope: ExpansionScope,
-  types: ArgumentTypes,
-): SharedBytes {
+function callArguments(args: ArgumentTemplates, scope: ExpansionScope, types: ArgumentTypes): SharedBytes {
   const text = json(expandArguments(args, scope, types), scope.meter, 'arguments')
   if (structureOf(text) > maxArgumentValues)
     throw new StepError(`the arguments have more than ${maxArgumentValues} values`)

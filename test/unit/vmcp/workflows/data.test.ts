@@ -191,7 +191,9 @@ t.test('arguments: nested templates become what the schema asks for at their pla
 })
 
 t.test('arguments: a schema that refers to itself too often restricts no type', async (t) => {
-  const tree = (depth: number) => ({ anyOf: Array.from({ length: 10 }, () => ({ $ref: `#/$defs/t${depth}` })) })
+  const tree = (depth: number) => ({
+    anyOf: Array.from({ length: 10 }, () => ({ $ref: `#/$defs/t${depth}` })),
+  })
   const $defs = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`t${i}`, tree(i + 1)]))
   const inputSchema = { type: 'object', $defs, properties: { a: tree(0) } }
   const r = await rig(one({ a: '{{.params.v}}' }), { tools: [toolEntry('x_a', { inputSchema })] })
