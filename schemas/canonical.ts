@@ -3,7 +3,7 @@
  * Used for change detection, so both halves must agree on it. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
-import { isRawJson } from './exact-json.ts'
+import { isRawJson } from './json/exact-json.ts'
 import { byText } from './text-order.ts'
 
 /**

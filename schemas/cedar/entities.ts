@@ -4,7 +4,7 @@
  * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
  * number can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
-import { exactJson, isRawJson } from '../exact-json.ts'
+import { exactJson, isRawJson } from '../json/exact-json.ts'
 import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'
 import { keyOf, toUid } from './uid.ts'

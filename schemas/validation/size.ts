@@ -5,7 +5,7 @@
  * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
  * overflows the stack.
  */
-import { isRawJson, roundedNumber } from '../exact-json.ts'
+import { isRawJson, roundedNumber } from '../json/exact-json.ts'
 import { isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 

@@ -3,7 +3,7 @@
  * deeper into the value would be applied for ever.
  * Source: JSON Schema 2020-12, core, "Schema References" and "Guarding Against Infinite Recursion".
  */
-import { pointedSchema } from '../accepted-types.ts'
+import { pointedSchema } from '../json/accepted-types.ts'
 import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { schemasAppliedInPlace, schemasIn } from './schema-parts.ts'
 

@@ -26,7 +26,7 @@ import {
   unannouncedMs,
 } from './lists/listing-freshness.ts'
 import type { ItemKind } from './types.ts'
-import { asError, isClosed, isRefusal, shownDetail } from './read-failure.ts'
+import { asError, isClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
@@ -81,7 +81,7 @@ export class Listings {
     this.#backend = backend
     this.#keys = new ListingKeys(backend.settings)
     this.#options = options
-    this.#told = new ListsTold(backend.name, options.events)
+    this.#told = new ListsTold(backend.settings, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
     this.changes = new AnnouncedChanges(backend, this, options)
   }
@@ -294,13 +294,13 @@ export class Listings {
     this.#retryLater(key, cached, client)
     if (before && !isRefusal(cached.failure)) {
       cached.staleSince ??= clock.now()
-      this.#reportFailure(error)
+      this.#told.failed(error, this.state)
       this.#options.onState()
       return before
     }
     cached.listing = undefined
     cached.staleSince = undefined
-    this.#reportFailure(error)
+    this.#told.failed(error, this.state)
     this.#reportDefects()
     this.#options.onState()
     if (before) {
@@ -308,11 +308,6 @@ export class Listings {
       this.#options.onRead(undefined, before)
     }
     throw cached.failure
-  }
-
-  #reportFailure(error: unknown): void {
-    const detail = shownDetail(error, this.#backend.settings.perCaller)
-    this.#told.failed(error, { ...this.state, detail })
   }
 
   /** Reports the defects of all listings in use. */

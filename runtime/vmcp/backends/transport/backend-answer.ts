@@ -5,9 +5,10 @@
  * of a caller. The text is short and on one line. Credentials and session ids that were sent to the backend are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { jsonFields } from '../../../../schemas/index.ts'
+import { jsonFields, ModuleError } from '../../../../schemas/index.ts'
 import { headerName } from '../../../mcp/index.ts'
 import { peerWords, wordsOf } from '../../../oauth/index.ts'
+import { rejectsHost } from '../../../net/index.ts'
 import { redactText } from '../../../observe/index.ts'
 
 /**
@@ -16,14 +17,13 @@ import { redactText } from '../../../observe/index.ts'
  */
 export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
 
-export class BackendAnswer extends Error {
+export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
   /** The explanation; undefined when there is none, or when it must not be shown. */
   readonly text: string | undefined
 
   constructor(what: string, kind: AnswerKind, text: string | undefined, cause?: unknown) {
     super(text === undefined ? what : `${what}: ${text}`, { cause })
-    this.name = 'BackendAnswer'
     this.kind = kind
     this.text = text
   }
@@ -137,7 +137,11 @@ export function rejectionOf(
   const { code, message } = jsonFields(raw) ?? {}
   const text = typeof message === 'string' ? peerWords(message) : undefined
   const what = typeof code === 'number' ? `error ${code}` : 'an error'
-  return new BackendAnswer(what, isAboutHost(text) ? 'host' : 'rejected', request.isQuoted ? text : undefined)
+  return new BackendAnswer(
+    what,
+    rejectsHost(400, text) ? 'host' : 'rejected',
+    request.isQuoted ? text : undefined,
+  )
 }
 
 const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
@@ -147,19 +151,9 @@ function masked(text: string, { sent }: AnsweredRequest, secrets: readonly strin
 }
 
 function kindOf(status: number, text: string | undefined, isPage: boolean): AnswerKind {
-  if (status === 421 || ((status === 400 || status === 403) && isAboutHost(text))) return 'host'
+  if (rejectsHost(status, text)) return 'host'
   if (status === 404 || status === 405 || status === 410) return 'path'
   if (status >= 500) return 'other'
   if (isPage) return 'page'
   return status >= 400 ? 'rejected' : 'other'
-}
-
-/** The texts of the protection against DNS rebinding in SDKs and web frameworks. */
-function isAboutHost(text: string | undefined): boolean {
-  return (
-    text !== undefined &&
-    /\b(?:invalid|disallowed|blocked|unknown|untrusted) host\b|\bhost (?:header|name )?\W{0,3}(?:is )?not allowed\b/i.test(
-      text,
-    )
-  )
 }

@@ -3,9 +3,9 @@
  * because generators such as Pydantic seldom write `type` next to the name of an argument.
  * Source: JSON Schema 2020-12, core, "Applying Subschemas".
  */
-import { type Fields, fieldsOf, isFields, listOf, own } from './validation/fields.ts'
+import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fields.ts'
 
-export const schemaTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const
+const schemaTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const
 export type SchemaType = (typeof schemaTypes)[number]
 
 /** Names of members and indexes of list items. */

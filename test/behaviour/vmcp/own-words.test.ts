@@ -1,11 +1,11 @@
 /** The error text of a backend reaches the status and the log, bounded and without credentials, with the right next step. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t from 'tap'
-import { makeLog } from '../../../../runtime/observe/index.ts'
-import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
-import { openSession } from '../../../helpers/mcp/wire.ts'
-import { until } from '../../../helpers/redis.ts'
-import { startTestVmcp } from '../../../helpers/vmcp/vmcp.ts'
+import { makeLog } from '../../../runtime/observe/index.ts'
+import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
+import { openSession } from '../../helpers/mcp/wire.ts'
+import { until } from '../../helpers/redis.ts'
+import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(120_000)
 
