@@ -187,7 +187,7 @@ t.test('credentials and session ids that a backend repeats are masked', async (t
       res,
       500,
       'text/plain',
-      `no access for ${given} in session ${id} with ${token} ${'\u202e'}end ${'x'.repeat(5_000)}`,
+      `no access for ${given} in session ${id} with ${token} \u202eend ${'x'.repeat(5_000)}`,
     )
     return true
   })

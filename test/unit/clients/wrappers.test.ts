@@ -1,5 +1,6 @@
 /** Programs of clients that only start or reach something else: shells, containers, bridges, and Gatehouse itself. */
 import t from 'tap'
+import { literalOf } from '../../../runtime/clients/entries/value.ts'
 import { type ClientId, readEntries } from '../../../runtime/clients/index.ts'
 
 const one = (client: ClientId | 'plain', entry: unknown) =>
@@ -15,7 +16,7 @@ t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
   const words = (...given: string[]) => {
     const target = run(...given)
     return target?.kind === 'program'
-      ? [target.command, ...target.args].map((value) => value.join(''))
+      ? [target.command, ...target.args].map((value) => literalOf(value))
       : target
   }
   for (const given of [

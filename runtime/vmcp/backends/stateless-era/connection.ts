@@ -5,7 +5,7 @@
  * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
-import { GatehouseError, own } from '../../../../schemas/index.ts'
+import { own } from '../../../../schemas/index.ts'
 import {
   type Ask,
   type Changes,

@@ -100,7 +100,7 @@ export interface ReceivedResponse {
 }
 
 /** Larger bodies are read up to here. */
-const maxRead = 64 * 1024
+const maxRead = 16 * 1024
 
 /** Explains an HTTP response that is not the expected message. */
 export function answerOf(
@@ -127,7 +127,7 @@ export function answerOf(
 export function rejectionOf(
   error: Buffer | undefined,
   request: AnsweredRequest,
-  sessionId?: string | undefined,
+  sessionId?: string,
 ): BackendAnswer {
   const raw = masked(
     error?.toString('utf8', 0, maxRead) ?? '',
