@@ -3,6 +3,7 @@
  * Used for change detection, so both halves must agree on it. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
+import { isRawJson } from './json/exact-json.ts'
 import { byText } from './text-order.ts'
 
 /**
@@ -17,6 +18,7 @@ function write(value: unknown, above: Set<object>): string {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value)
   if (typeof value !== 'object') throw new TypeError(`canonical JSON cannot carry a ${typeof value}`)
+  if (isRawJson(value)) return value.rawJSON
   if (above.has(value)) throw new TypeError('canonical JSON cannot carry a cycle')
   above.add(value)
   const text = Array.isArray(value) ? list(value, above) : members(value, above)

@@ -1,4 +1,5 @@
 /** Public API of the contract module: what hooks and runtime may import. */
+export { acceptedTypes, isOfType, type SchemaType, type ValuePath } from './json/accepted-types.ts'
 export {
   type AddressPolicy,
   type DialPolicy,
@@ -26,6 +27,7 @@ export {
   invalidConfig,
   ModuleError,
 } from './errors.ts'
+export { exactInteger, exactJson, isRawJson, roundedNumber } from './json/exact-json.ts'
 export { type Fields, fieldsOf, isFields, jsonFields, listOf, own } from './validation/fields.ts'
 /** Documents as a writer may give them: every field with a default may be left out. */
 export type * as input from './generated/input.ts'

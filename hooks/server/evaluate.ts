@@ -2,7 +2,7 @@
  * One call of a hook or of admission, from the text of its body to the text of its response. The same on the main thread
  * and in a worker; pure.
  */
-import { GatehouseError } from '../../schemas/index.ts'
+import { exactJson, GatehouseError } from '../../schemas/index.ts'
 import { reviewAdmission } from '../admission/index.ts'
 import type { HookRegistry } from '../bound-hooks.ts'
 import type { HookEvent } from './events.ts'
@@ -56,7 +56,7 @@ export function evaluate(registry: HookRegistry, call: HookCall, text: string): 
 /** The parser's own text would quote the body. */
 function parse(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return exactJson(text)
   } catch {
     throw new GatehouseError('BAD_REQUEST', { detail: 'the request body must be JSON' })
   }

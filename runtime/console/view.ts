@@ -35,7 +35,9 @@ export interface ConsoleBackend {
     readonly status: Health
     /** Milliseconds since the epoch, as all times here. */
     readonly lastTransitionAt: number | undefined
-    readonly lastError: { readonly category: string; readonly at: number } | undefined
+    readonly lastError:
+      | { readonly category: string; readonly detail?: string | undefined; readonly at: number }
+      | undefined
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }

@@ -13,7 +13,13 @@ export {
 export { addressBehindProxies, notePeerAddress, peerAddress } from './listener/forwarded-for.ts'
 export { type CallerStreams, Exchange } from './exchange.ts'
 export { type Fetch, type FetchInit, FetchRefusedError, makeFetch } from './outgoing/fetch.ts'
-export { failureOf, networkFailureText, knownFailure, type NetworkFailure } from './outgoing/failure.ts'
+export {
+  failureOf,
+  networkFailureText,
+  knownFailure,
+  type NetworkFailure,
+  rejectsHost,
+} from './outgoing/failure.ts'
 export { namedByConnection, repeatedSingleton } from './headers.ts'
 export { type InFlightEntry, InFlight } from './in-flight.ts'
 export { type ListenerLimits, maxBodyBytes } from './limits.ts'

@@ -26,6 +26,7 @@ export {
   endsRefreshToken,
   tokenRefusal,
 } from './refusals/token-refusal.ts'
+export { peerWords, wordsOf } from './refusals/peer-words.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect } from './login/callback.ts'

@@ -13,12 +13,12 @@ export {
   makeEvents,
   type OpenProblem,
   type RecentFailure,
+  withDetail,
 } from './events/index.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
 export type { ExchangeRecord } from './audit/exchange-line.ts'
 export { recordedPayload } from './audit/payload.ts'
-export { exactJson, isRawJson } from './exact-json.ts'
 export { makeObserver, type Observer } from './exchange/observer.ts'
 export type { ExchangeRecorder } from './exchange/reporter.ts'
 export {

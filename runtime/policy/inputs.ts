@@ -4,9 +4,8 @@
  *
  * Source: docs/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
-import { isFields } from '../../schemas/index.ts'
+import { exactJson, isFields, isRawJson } from '../../schemas/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
-import { exactJson, isRawJson } from '../observe/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
 import type { PolicySubject } from './subject.ts'

@@ -1,6 +1,5 @@
 /** Reads a decision back from a line of the audit log. What is not as it is written there counts as not told. */
-import { isFields, own } from '../../schemas/index.ts'
-import { exactJson } from '../observe/index.ts'
+import { exactJson, isFields, own } from '../../schemas/index.ts'
 import type { PolicyInputs } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
 

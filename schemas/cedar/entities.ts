@@ -4,6 +4,7 @@
  * The engine recurses over nested values and over chains of parents, and works out everything above every entity, whose
  * number can grow with the square of the document. Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
+import { exactJson, isRawJson } from '../json/exact-json.ts'
 import { type Fields, isFields } from '../validation/fields.ts'
 import { callEngine, EngineFailure, errorText } from './engine.ts'
 import { keyOf, toUid } from './uid.ts'
@@ -39,7 +40,7 @@ export function readEntities(text: string): EntitiesRead {
   if (text.length > maxText) return { message: `is longer than ${maxText} characters` }
   let document: unknown
   try {
-    document = JSON.parse(text)
+    document = exactJson(text)
   } catch {
     return { message: 'is not JSON' }
   }
@@ -71,7 +72,7 @@ function valueViolation(document: readonly Fields[]): string | undefined {
     if (depth > maxDepth) return `are nested more than ${maxDepth} levels deep`
     if (!level.every(isWellFormed)) return 'hold half a character (an unpaired surrogate)'
     level = level.flatMap((value) =>
-      typeof value === 'object' && value !== null ? Object.values(value) : [],
+      typeof value === 'object' && value !== null && !isRawJson(value) ? Object.values(value) : [],
     )
   }
   return undefined

@@ -1,9 +1,11 @@
 /**
- * Bounds the size of documents before they are validated: validators look at every value, and report every error.
+ * Bounds the size of documents before they are validated: validators look at every value, and report every error. Rejects
+ * numbers that would be rounded.
  *
  * The bounds stand far beyond honest documents (a rendered configuration has 240 KiB) and far below what takes long or
  * overflows the stack.
  */
+import { isRawJson, roundedNumber } from '../json/exact-json.ts'
 import { isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
@@ -23,8 +25,11 @@ export const runtimeSize: SizeLimits = { values: 100_000, members: 5_000, charac
 
 const maxDepth = 200
 
-/** The first thing in a document that is too large; undefined when nothing is. */
-export function sizeViolation(document: unknown, limits: SizeLimits): Violation | undefined {
+const maxRounded = 20
+
+/** The first part of a document that is too large. Otherwise the first 20 numbers that would be rounded. */
+export function boundsViolations(document: unknown, limits: SizeLimits): readonly Violation[] {
+  const rounded: Violation[] = []
   let values = 0
   let characters = 0
   const path: (string | number)[] = []
@@ -39,6 +44,11 @@ export function sizeViolation(document: unknown, limits: SizeLimits): Violation 
       return { path: '', message: `holds more than ${limits.characters} characters` }
     if (Array.isArray(value)) return tooMany(value.length, 'items') ?? visitAll(value.entries())
     if (!isFields(value)) return undefined
+    if (isRawJson(value)) {
+      if (rounded.length < maxRounded)
+        rounded.push({ path: path.reduce<string>(below, ''), message: roundedNumber(value.rawJSON) })
+      return undefined
+    }
     const members = Object.entries(value)
     for (const [name] of members) characters += name.length
     return tooMany(members.length, 'members') ?? visitAll(members)
@@ -60,5 +70,6 @@ export function sizeViolation(document: unknown, limits: SizeLimits): Violation 
     return { path: path.reduce<string>(below, ''), message }
   }
 
-  return visit(document)
+  const oversize = visit(document)
+  return oversize ? [oversize] : rounded
 }

@@ -14,7 +14,7 @@ import * as compiled from '../generated/validators.js'
 import { isKindName, type KindName, kinds } from '../kinds.ts'
 import { nearest, oneOf, type Violation, shapeOf } from './violations.ts'
 import { apiVersion, type SchemaError } from '../schema.ts'
-import { manifestSize, runtimeSize, sizeViolation } from './size.ts'
+import { boundsViolations, manifestSize, runtimeSize } from './size.ts'
 
 export type RuntimeName = keyof RuntimeFiles
 
@@ -45,8 +45,8 @@ export type ManifestResult =
 
 /** A manifest without its status, with its defaults filled in, or its violations. */
 export function validManifest(doc: unknown): ManifestResult {
-  const oversize = sizeViolation(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
-  if (oversize) return { violations: [oversize] }
+  const beyond = boundsViolations(isFields(doc) ? withoutSystemFields(doc) : doc, manifestSize)
+  if (beyond.length > 0) return { violations: beyond }
   const kind = kindIn(doc)
   if (typeof kind !== 'string') return { violations: kind }
   const resource = filled(definition(kind), withoutStatus(doc))
@@ -78,8 +78,8 @@ export type RuntimeResult<N extends RuntimeName> =
 export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): RuntimeResult<N> {
   const type = bundle.runtime[name]
   if (type === undefined) throw new TypeError(`no runtime file is called ${name}`)
-  const oversize = sizeViolation(doc, runtimeSize)
-  if (oversize) return { violations: [oversize] }
+  const beyond = boundsViolations(doc, runtimeSize)
+  if (beyond.length > 0) return { violations: beyond }
   const config = filled(definition(type), doc)
   const violations = check(type, config)
   return isWithout(violations, name, config) ? { config, violations: [] } : { violations }

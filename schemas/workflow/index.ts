@@ -17,5 +17,5 @@ export {
 export { usableSchema } from './json-schema.ts'
 export { SchemaCheck, schemaCheck } from './schema-check.ts'
 export { maxArgumentDepth, propertyOf } from './templates.ts'
-export { booleanIn, conditionIn, integerIn, isJsonType, type JsonType, numberIn } from './typed-text.ts'
+export { booleanIn, conditionIn, integerIn, type JsonType, numberIn } from './typed-text.ts'
 export { workflowWarnings } from './warnings.ts'

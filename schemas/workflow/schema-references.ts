@@ -3,6 +3,7 @@
  * deeper into the value would be applied for ever.
  * Source: JSON Schema 2020-12, core, "Schema References" and "Guarding Against Infinite Recursion".
  */
+import { pointedSchema } from '../json/accepted-types.ts'
 import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { schemasAppliedInPlace, schemasIn } from './schema-parts.ts'
 
@@ -69,25 +70,8 @@ function referencesIn(schema: Fields): string[] {
 
 /** The part of a schema that a JSON pointer or the name of an anchor leads to. */
 function targetOf(root: Fields, reference: string): unknown {
-  if (reference === '#') return root
-  if (!reference.startsWith('#/'))
-    return reference.startsWith('#') ? anchor(root, reference.slice(1), 0) : undefined
-  let part: unknown = root
-  for (const escaped of reference.slice(2).split('/')) {
-    const key = decoded(escaped).replaceAll('~1', '/').replaceAll('~0', '~')
-    if (isFields(part) && !Object.hasOwn(part, key)) return undefined
-    part = Array.isArray(part) ? part[Number(key)] : fieldsOf(part)[key]
-    if (part === undefined) return undefined
-  }
-  return part
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+  if (reference === '#' || reference.startsWith('#/')) return pointedSchema(root, reference)
+  return reference.startsWith('#') ? anchor(root, reference.slice(1), 0) : undefined
 }
 
 function anchor(part: unknown, name: string, depth: number): unknown {

@@ -3,7 +3,7 @@ import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { type Fields, GatehouseError, invalidConfig, isFields } from '../../../schemas/index.ts'
+import { exactJson, type Fields, GatehouseError, invalidConfig, isFields } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
 import {
   explainDecision,
@@ -275,7 +275,7 @@ function expectation(text: string, before: readonly Expected[]): Expected[] {
 export function jsonObject(text: string): Fields {
   let value: unknown
   try {
-    value = JSON.parse(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text)
+    value = exactJson(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text)
   } catch {
     throw new InvalidArgumentError('Must be a JSON object, or @ and a file with one.')
   }

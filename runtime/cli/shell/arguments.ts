@@ -3,7 +3,7 @@
  * `name=value` and `name:=JSON`. Pairs win. JSON is passed on as it was written, so that large integers survive.
  */
 import { readFileSync } from 'node:fs'
-import { isFields, invalidConfig } from '../../../schemas/index.ts'
+import { acceptedTypes, invalidConfig, isOfType, type SchemaType } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
 import { standardInput } from '../input.ts'
 import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
@@ -25,11 +25,13 @@ export async function argumentsFrom(
   const base = jsonArguments(flags)
   const split = pairs.map(splitPair)
   const isTyped = split.some(({ isJson }) => !isJson)
-  const types = isTyped ? propertiesOf(await schema()) : {}
+  const inputSchema = isTyped ? await schema() : undefined
   const changes: Record<string, string> = Object.create(null) as Record<string, string>
   for (const { name, text, isJson } of split) {
     if (Object.hasOwn(changes, name)) throw invalidConfig(`${name}: is given twice`)
-    changes[name] = isJson ? checkedJson(name, text) : typedValue(name, text, types[name])
+    changes[name] = isJson
+      ? checkedJson(name, text)
+      : typedValue(name, text, acceptedTypes(inputSchema, [name]))
   }
   return new JsonObject(base.with(changes))
 }
@@ -91,41 +93,17 @@ function checkedJson(name: string, text: string): string {
   }
 }
 
-/** JSON text of a value: text, but for what the schema says is something else. */
-function typedValue(name: string, text: string, schema: unknown): string {
-  const types = typesOf(schema)
+/**
+ * The JSON text of a value. It is a string when the schema accepts strings or restricts no type. Otherwise the text must be
+ * JSON of a type that the schema accepts.
+ */
+function typedValue(name: string, text: string, types: readonly SchemaType[]): string {
   if (types.length === 0 || types.includes('string')) return JSON.stringify(text)
   try {
     const value: unknown = JSON.parse(text)
     if (types.some((type) => isOfType(value, type))) return text
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the tool describes it`)
-}
-
-function typesOf(schema: unknown): readonly string[] {
-  const type: unknown = isFields(schema) ? schema['type'] : undefined
-  const all: readonly unknown[] = Array.isArray(type) ? type : [type]
-  return all.filter((one): one is string => typeof one === 'string')
-}
-
-function isOfType(value: unknown, type: string): boolean {
-  switch (type) {
-    case 'integer':
-      return Number.isInteger(value)
-    case 'array':
-      return Array.isArray(value)
-    case 'object':
-      return isFields(value)
-    case 'null':
-      return value === null
-    default:
-      return typeof value === type
-  }
-}
-
-function propertiesOf(schema: unknown): Readonly<Record<string, unknown>> {
-  const properties: unknown = isFields(schema) ? schema['properties'] : undefined
-  return isFields(properties) ? properties : {}
+  throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the schema of the tool requires`)
 }

@@ -2,7 +2,14 @@
  * The fields of a form that a server asks for, and the values that a user types for them. No I/O.
  * Source: MCP 2025-11-25, elicitation, "Requested Schema".
  */
-import { isFields } from '../../../schemas/index.ts'
+import {
+  acceptedTypes,
+  exactInteger,
+  isFields,
+  isRawJson,
+  roundedNumber,
+  type SchemaType,
+} from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 
 export interface FormOption {
@@ -30,26 +37,35 @@ export function fieldsOf(schema: JsonObject | undefined): readonly Field[] {
   const required: unknown = schema?.value('required')
   const names: readonly unknown[] = Array.isArray(required) ? required : []
   const properties = schema?.object('properties')?.entries() ?? []
+  const root: unknown = schema && JSON.parse(schema.bytes.toString())
   return properties.slice(0, maxFields).flatMap(([name, raw]) => {
     const property: unknown = JSON.parse(raw.toString())
-    return isFields(property) ? [fieldOf(name, property, names.includes(name))] : []
+    if (!isFields(property)) return []
+    // A user leaves an optional field empty instead of sending null.
+    const types = acceptedTypes(root, [name]).filter((type) => type !== 'null')
+    return [fieldOf(name, property, types.length === 1 ? types[0] : undefined, names.includes(name))]
   })
 }
 
-function fieldOf(name: string, property: Readonly<Record<string, unknown>>, required: boolean): Field {
+function fieldOf(
+  name: string,
+  property: Readonly<Record<string, unknown>>,
+  type: SchemaType | undefined,
+  required: boolean,
+): Field {
   const items = isFields(property['items']) ? property['items'] : {}
-  const many = property['type'] === 'array'
+  const many = type === 'array'
   const options = optionsOf(many ? items : property)
   const [least, most] = many
     ? ['minItems', 'maxItems']
-    : property['type'] === 'string'
+    : type === 'string'
       ? ['minLength', 'maxLength']
       : ['minimum', 'maximum']
   return {
     name,
     title: textOf(property['title']) ?? name,
     description: textOf(property['description']),
-    kind: kindOf(property['type'], many, options.length > 0),
+    kind: kindOf(type, many, options.length > 0),
     required,
     byDefault: property['default'],
     options,
@@ -58,7 +74,7 @@ function fieldOf(name: string, property: Readonly<Record<string, unknown>>, requ
   }
 }
 
-function kindOf(type: unknown, many: boolean, chosen: boolean): Field['kind'] {
+function kindOf(type: SchemaType | undefined, many: boolean, chosen: boolean): Field['kind'] {
   if (many) return 'some of'
   if (chosen) return 'one of'
   if (type === 'number' || type === 'integer') return type
@@ -115,6 +131,7 @@ function numberFor(field: Field, text: string): Typed {
   const value = Number(text)
   if (!Number.isFinite(value)) return { problem: 'must be a number' }
   if (field.kind === 'integer' && !Number.isInteger(value)) return { problem: 'must be a whole number' }
+  if (isRawJson(exactInteger(value, text.replace(/^\+/, '')))) return { problem: roundedNumber(text) }
   return within(field, value, '') ?? { value }
 }
 

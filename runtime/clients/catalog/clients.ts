@@ -194,7 +194,8 @@ const clients = {
     ],
     form: {
       ...common,
-      urls: { httpUrl: 'streamable-http', url: 'sse' },
+      // Without a type, the client tries streamable HTTP first.
+      urls: { httpUrl: 'streamable-http', url: 'auto' },
       allow: 'includeTools',
       deny: 'excludeTools',
     },

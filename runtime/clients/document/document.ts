@@ -23,7 +23,7 @@ export function parseDocument(format: Format, text: string, file: string): Reado
 }
 
 const parsers: Readonly<Record<Format, (text: string, file: string) => unknown>> = {
-  json: (text, file) => jsonValue(jsonTree(text, file)),
+  json: (text, file) => jsonValue(jsonTree(text, file), text),
   toml: tomlValue,
   yaml: (text, file) => yamlDocument(text, file)?.toJS({ maxAliasCount: -1 }) as unknown,
 }

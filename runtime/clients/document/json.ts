@@ -5,6 +5,7 @@
  * no edit of ours adds or removes one. An empty file has no tree.
  */
 import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
+import { exactInteger } from '../../../schemas/index.ts'
 import { positionOf, refusedFile } from './text.ts'
 
 const maxDepth = 200
@@ -74,14 +75,20 @@ function checkDepth(text: string, file: string): void {
   }
 }
 
-/** The plain value of a node. Of equal names the last counts, as for every JSON reader. */
-export function jsonValue(node: Node | undefined): unknown {
+/**
+ * The plain value of a node of a text; raw JSON for an integer that a double would round. Of equal names the last counts, as
+ * for every JSON reader.
+ */
+export function jsonValue(node: Node | undefined, text: string): unknown {
   if (node === undefined) return undefined
-  if (node.type === 'array') return (node.children ?? []).map(jsonValue)
-  if (node.type !== 'object') return node.value as unknown
-  const entries = (node.children ?? []).map(({ children = [] }) => [
-    String(children[0]?.value),
-    jsonValue(children[1]),
+  const { type, offset, length, children = [] } = node
+  const value: unknown = node.value
+  if (type === 'array') return children.map((item) => jsonValue(item, text))
+  if (typeof value === 'number') return exactInteger(value, text.slice(offset, offset + length))
+  if (type !== 'object') return value
+  const entries = children.map(({ children: [name, member] = [] }) => [
+    String(name?.value),
+    jsonValue(member, text),
   ])
   // Unlike assignment, this makes `__proto__` an ordinary member.
   return Object.fromEntries(entries)

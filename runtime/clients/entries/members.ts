@@ -1,7 +1,7 @@
 /**
  * The members of one entry, each read once and with its type checked. What nobody read is a note at the end.
  */
-import { hiddenInLine, isFields } from '../../../schemas/index.ts'
+import { hiddenInLine, isFields, isRawJson } from '../../../schemas/index.ts'
 import type { Note, Unusable } from './entry.ts'
 
 export class EntryMembers {
@@ -61,22 +61,37 @@ export class EntryMembers {
     return names.every((one) => one !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Texts by name; empty when there are none. */
+  /** Texts by name; empty when there are none. A member that is null is left out. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
     const entries = isFields(value)
-      ? Object.entries(value).map(([key, item]) => [key, asText(item)] as const)
+      ? Object.entries(value)
+          .filter(([, item]) => item !== null)
+          .map(([key, item]) => [key, asText(item)] as const)
       : []
     const texts = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined)
     if (!isFields(value) || texts.length !== entries.length) this.#wrong(name, 'an object of texts')
     return new Map(texts)
   }
 
+  /** The members of an object inside of the entry; undefined when the member is none. */
+  inner(name: string): EntryMembers | undefined {
+    const value = this.peek(name)
+    if (!isFields(value)) return undefined
+    this.#taken.add(name)
+    return new EntryMembers(value, this.#notes)
+  }
+
   noteIfSet(field: string, text: string, { loses }: { readonly loses: boolean }): void {
     const isSet = this.has(field) && !this.#taken.has(field)
     this.#taken.add(field)
     if (isSet) this.#notes.push({ field, text, loses })
+  }
+
+  /** Notes that a member has a form with one meaning that the client does not document. */
+  noteRepair(field: string, text: string): void {
+    this.#notes.push({ field, text, loses: false })
   }
 
   noteUnknown(): void {
@@ -94,6 +109,7 @@ export class EntryMembers {
 
 function asText(value: unknown): string | undefined {
   if (typeof value === 'string') return value
+  if (isRawJson(value)) return value.rawJSON
   return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint'
     ? String(value)
     : undefined

@@ -15,7 +15,8 @@ import type {
   Unusable,
 } from './entry.ts'
 import { EntryMembers, shown } from './members.ts'
-import { fillValue, literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
+import { startsPrograms } from './package.ts'
+import { commandWords, fillValue, literalOf, parseValue, type ReadSyntax, type Value } from './value.ts'
 
 export interface ReadingContext {
   readonly source: EntrySource
@@ -79,7 +80,7 @@ function targetOf(members: EntryMembers, context: ReadingContext): EntryTarget {
   if (kind === undefined) return unusable(`has type "${shown(type ?? '')}", which is not served`)
   if (kind === 'stdio') return hasCommand ? programOf(members, context) : unusable('has no command')
   if (urlName !== undefined) {
-    const written = type === undefined ? form.urls[urlName] : kind
+    const written = type === undefined || urlName === 'httpUrl' ? form.urls[urlName] : kind
     return remoteOf(members, context, urlName, written ?? 'auto')
   }
   return hasCommand ? programOf(members, context) : unusable('has neither a command nor a URL')
@@ -91,13 +92,29 @@ function unusable(why: string): Unusable {
 
 function programOf(members: EntryMembers, { form, variables }: ReadingContext): EntryProgram | Unusable {
   const name = members.has(form.command) ? form.command : 'command'
-  const whole = members.peek(name)
   const read = (text: string): Value => parseValue(text, variables)
+  // Zed used to keep the whole program in `command`.
+  const inner = members.inner(name)
   const env = environmentOf(members, form, read)
-  const argv = argvOf(members, name, whole)
-  const [command, ...args] = argv.map(read)
+  for (const [key, value] of inner ? environmentOf(inner, form, read) : []) env.set(key, value)
+  const argv = inner ? [inner.text('path') ?? '', ...(inner.texts('args') ?? [])] : argvOf(members, name)
+  if (inner) {
+    noteTheRest(inner, form)
+    inner.noteUnknown()
+    members.failure ??= inner.failure
+  }
+  const [command, ...args] = lineWords(argv.map(read), members)
   if (!command || literalOf(command) === '') return unusable('has an empty command')
   return { kind: 'program', command, args, env }
+}
+
+/** A command line in place of a command, as in `"command": "npx -y package"`, is split into its words. */
+function lineWords(argv: readonly Value[], members: EntryMembers): readonly Value[] {
+  const [line, ...more] = argv
+  const words = line && more.length === 0 ? commandWords(line) : []
+  if (words.length < 2 || !startsPrograms(words[0] ?? [])) return argv
+  members.noteRepair('command', 'contains a whole command line; it is split into words')
+  return words
 }
 
 /** Returns the variables of an entry: literal values, or references to the client's environment. */
@@ -116,16 +133,10 @@ function environmentOf(
   return env
 }
 
-/** The command alone beside `args`, all of it in a list, or an object with `path`. */
-function argvOf(members: EntryMembers, name: string, whole: unknown): readonly string[] {
-  if (Array.isArray(whole)) return members.texts(name) ?? []
-  if (isFields(whole)) {
-    members.take(name)
-    const inner = new EntryMembers(whole, [])
-    return [inner.text('path') ?? '', ...(inner.texts('args') ?? [])]
-  }
-  const command = members.text(name) ?? ''
-  return [command, ...(members.texts('args') ?? [])]
+/** The command alone next to `args`, or all of it in a list. */
+function argvOf(members: EntryMembers, name: string): readonly string[] {
+  if (Array.isArray(members.peek(name))) return members.texts(name) ?? []
+  return [members.text(name) ?? '', ...(members.texts('args') ?? [])]
 }
 
 function remoteOf(
@@ -144,7 +155,9 @@ function remoteOf(
     )
   }
   if (literal !== undefined && !URL.canParse(literal)) return unusable('has a URL that is not valid')
-  for (const other of Object.keys(form.urls)) members.take(other)
+  members.take(urlName)
+  for (const other of Object.keys(form.urls))
+    members.noteIfSet(other, `is ignored next to ${urlName}, as in the client`, { loses: false })
   const env = form.headersUseEnv && environmentOf(members, form, (value) => parseValue(value, variables))
   const readHeader = (value: string): Value =>
     env ? fillValue(parseValue(value, 'dollar'), ({ name }) => env.get(name)) : parseValue(value, variables)

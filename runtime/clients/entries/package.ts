@@ -63,6 +63,12 @@ export function packageOf({ command, args }: Pick<EntryProgram, 'command' | 'arg
 }
 
 const interpreters: ReadonlySet<string> = new Set(['node', 'deno', 'bun', 'tsx', 'python', 'python3', 'ruby'])
+/** True for programs that start others: package runners, interpreters, containers and the Windows shell. */
+export function startsPrograms(command: Value): boolean {
+  const name = programName(command) ?? ''
+  return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)
+}
+
 /** Parts of a path that say nothing about what is in it. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 

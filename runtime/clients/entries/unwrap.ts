@@ -8,7 +8,7 @@ import { unwrapBridge } from './bridges.ts'
 import { unwrapContainer } from './container.ts'
 import type { ClientEntry, EntryProgram } from './entry.ts'
 import { programName } from './package.ts'
-import { literalOf } from './value.ts'
+import { commandWords, literalOf } from './value.ts'
 
 export function unwrapEntry(entry: ClientEntry): ClientEntry {
   if (entry.target.kind !== 'program') return entry
@@ -22,11 +22,25 @@ export function unwrapEntry(entry: ClientEntry): ClientEntry {
   return { ...entry, target: unwrapped.target, notes: [...entry.notes, ...unwrapped.notes] }
 }
 
+/** Commands and characters that only the Windows shell understands. */
+const shellCommand = /^(?:call|cd|echo|for|if|pushd|set|start|type)$/i
+const shellSyntax = /(?:^|\s)(?:&&?|\|\|?|\d?[<>]+)(?:\s|$)|%\w+%/
+
+/** The program that `cmd /c` starts. A line that needs the shell itself stays as it is. */
 function withoutShell(program: EntryProgram): EntryProgram {
-  const [first, command, ...args] = program.args
-  const isShell =
-    programName(program.command) === 'cmd' && first !== undefined && /^\/c$/i.test(literalOf(first) ?? '')
-  return isShell && command ? withoutShell({ ...program, command, args }) : program
+  if (programName(program.command) !== 'cmd') return program
+  const texts = program.args.map((value) => literalOf(value) ?? '')
+  const at = texts.findIndex((text) => !/^\/[abd-jl-z](?::\w+)?$/i.test(text))
+  if (!/^\/[ck](?:\s|$)/i.test(texts[at] ?? '')) return program
+  const line = program.args[at]?.flatMap((part) =>
+    typeof part === 'string' ? part.replace(/^\/[ck]\s*/i, '') : part,
+  )
+  const rest = [...(line && literalOf(line) !== '' ? [line] : []), ...program.args.slice(at + 1)]
+  const [command, ...args] = [...commandWords(rest[0] ?? []), ...rest.slice(1)]
+  const needsShell =
+    shellCommand.test(literalOf(command ?? []) ?? '') ||
+    rest.some((word) => shellSyntax.test(literalOf(word) ?? ''))
+  return !command || needsShell ? program : withoutShell({ ...program, command, args })
 }
 
 /** The entry that `gatehouse client add --stdio` writes, however it was started. */

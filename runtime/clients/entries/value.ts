@@ -95,3 +95,33 @@ export function fillValue(value: Value, lookup: (reference: Reference) => Value 
   }
   return parts
 }
+
+/**
+ * The words of a command line that stands in one text, such as `npx -y package`. A text that begins with a path is one
+ * word, because a path may contain blanks.
+ */
+export function commandWords(value: Value): readonly Value[] {
+  const [first] = value
+  if (
+    typeof first !== 'string' ||
+    !/^\s*(?:[\w.@-]+|"[^"]*")\s+\S/.test(`${first}${value.length > 1 ? 'x' : ''}`)
+  )
+    return [value]
+  const words: (string | Reference)[][] = [[]]
+  let isQuoted = false
+  for (const part of value) {
+    if (typeof part !== 'string') {
+      words.at(-1)?.push(part)
+      continue
+    }
+    for (const [piece] of part.matchAll(/"|\s+|[^"\s]+/g)) {
+      if (piece === '"') {
+        isQuoted = !isQuoted
+        // Quotes without text are an empty word.
+        words.at(-1)?.push('')
+      } else if (!isQuoted && piece.trim() === '') words.push([])
+      else words.at(-1)?.push(piece)
+    }
+  }
+  return words.filter((word) => word.length > 0).map((word) => fillValue(word, () => undefined))
+}

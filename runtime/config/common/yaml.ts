@@ -3,12 +3,12 @@
  *
  * YAML 1.2 with values that JSON can hold, and plain scalars and merge keys (`<<`) as kubectl reads them: `yes` and `on` are true, `0644` is octal.
  * Otherwise what is checked here would be another thing on a cluster. Files of other programs are read by YAML 1.2. Refused, with the line: syntax errors, repeated keys, keys that are not plain
- * values, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
+ * values or integers that a double would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are too large, too
  * deep or stand for too much through aliases. The library checks repeated keys in quadratic time and writes collection
  * keys in exponential time, so both checks are made here, before a value is built.
  * Source: YAML 1.2.2.
  */
-import type { Violation } from '../../../schemas/index.ts'
+import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
 import { otherIntegers } from '../../../schemas/yaml/index.ts'
 import {
   type Alias,
@@ -21,6 +21,7 @@ import {
   isSeq,
   LineCounter,
   parseAllDocuments,
+  type Scalar,
   type Tags,
 } from 'yaml'
 
@@ -148,7 +149,10 @@ class Walk {
       if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
       if (depth >= maxDepth) this.#failure(node, tooDeep)
       else this.#collection(node, depth)
-    } else if (isScalar(node) && node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+    } else if (isScalar(node)) {
+      if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+      node.value = exactValue(node)
+    }
   }
 
   #alias(alias: Alias, depth: number): void {
@@ -191,6 +195,8 @@ class Walk {
     if (!isScalar(key) || !isPlain(key.value)) return this.#failure(key, 'a key must be a plain value')
     if (key.anchor !== undefined) this.#anchors.set(key.anchor, key)
     const name = String(key.value)
+    if (isRawJson(exactValue(key)))
+      this.#failure(key, `the key ${key.source} would lose digits; put it in quotes`)
     if (typeof key.value === 'boolean' && key.source !== undefined && key.source.toLowerCase() !== name)
       this.#failure(key, `the key ${key.source} is read as ${name} by kubectl; put it in quotes`)
     if (seen.has(name)) this.#failure(key, `the key ${JSON.stringify(name.slice(0, 80))} is repeated`)
@@ -200,6 +206,22 @@ class Walk {
   #failure(node: unknown, message: string): void {
     this.violations.push(violationAt(this.#lines.linePos(offsetOf(node) ?? 0).line, message))
   }
+}
+
+/** The value of a scalar; raw JSON when it is an integer that a double would round. */
+function exactValue({ value, source }: Scalar): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value) || source === undefined) return value
+  const digits = decimalDigits(source)
+  return digits === undefined ? value : exactInteger(value, digits)
+}
+
+/** The decimal form of an integer as YAML 1.1 or 1.2 writes it; undefined for other numbers. */
+function decimalDigits(source: string): string | undefined {
+  const [, sign, digits = ''] = /^([-+]?)(\w+)$/.exec(source.replaceAll('_', '')) ?? []
+  const octal = /^0o?(?=[0-7]+$)/.exec(digits)
+  const text = octal ? `0o${digits.slice(octal[0].length)}` : digits.toLowerCase()
+  if (!/^(?:\d+|0x[\da-f]+|0o[0-7]+|0b[01]+)$/.test(text)) return undefined
+  return `${sign === '-' ? '-' : ''}${BigInt(text)}`
 }
 
 /** Where merge keys are read, theirs is no text. */

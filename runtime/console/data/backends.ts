@@ -1,5 +1,5 @@
 /** Backends as the console shows them. */
-import { failureText } from '../../observe/index.ts'
+import { failureText, withDetail } from '../../observe/index.ts'
 import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
@@ -40,7 +40,7 @@ function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['
       'lastError',
       lastError && {
         category: lastError.category,
-        message: failureText(lastError.category),
+        message: withDetail(failureText(lastError.category), lastError.detail),
         at: iso(lastError.at),
       },
     ),

@@ -12,7 +12,7 @@ import {
   sseReader,
   statelessVersion,
 } from '../../mcp/index.ts'
-import type { JsonRecord } from '../../oauth/index.ts'
+import { type JsonRecord, wordsOf } from '../../oauth/index.ts'
 import { isFailure, maxBodyBytes, type ProbeReply } from './exchange.ts'
 import type { NetworkFailure } from '../../net/index.ts'
 import type { Peers } from './peers.ts'
@@ -88,6 +88,17 @@ function responseIn(text: string): JsonRecord | undefined {
   const json = text.replace(/^\ufeff/, '').trim()
   const message = jsonFields(json.startsWith('[') && json.endsWith(']') ? json.slice(1, -1) : json)
   return message !== undefined && ('result' in message || 'error' in message) ? message : undefined
+}
+
+/** Returns the server's own explanation in the body of a response; undefined when there is none. */
+export function explanation({ body }: ProbeReply): string | undefined {
+  const text = body.replace(/^\ufeff/, '')
+  return wordsOf(text, jsonFields(text))
+}
+
+/** What was observed, with the explanation of the server. */
+export function withWords(observed: string, words: string | undefined): string {
+  return words === undefined ? observed : `${observed}: ${words}`
 }
 
 export function credentials(

@@ -4,8 +4,8 @@
 import { eventStreamType, headerName, jsonType } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header, isFailure, mediaType, type ProbeReply } from '../probe/exchange.ts'
-import { networkFailureText } from '../../net/index.ts'
-import { askMcp, initializeParams, type McpReply } from '../probe/mcp.ts'
+import { networkFailureText, rejectsHost } from '../../net/index.ts'
+import { askMcp, explanation, initializeParams, type McpReply, withWords } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { isLocal, quoted, type RemoteFacts, shownUrl } from './facts.ts'
 
@@ -39,7 +39,10 @@ async function describe(
 ): Promise<CheckOutcome> {
   const { status } = reply
   const type = mediaType(reply)
+  const words = explanation(reply)
   if (status >= 300 && status < 400) return redirected(facts, reply, proof)
+  if (rejectsHost(status, words))
+    return failed('endpoint.host', withWords(`status ${status}`, words), { proof })
   if (status === 401) return ok('wants a login (status 401)')
   if (status === 403 && reply.headers['www-authenticate'] !== undefined)
     return ok('wants a login (status 403)')
@@ -49,15 +52,21 @@ async function describe(
   }
   if (reply.ended === 'large') return failed('endpoint.too-large', `more than 256 KiB of ${type}`, { proof })
   if (status === 404 || status === 405) return missing(facts, status, proof)
-  if (status === 403) return failed('endpoint.forbidden', 'status 403 without a challenge', { proof })
-  if (status === 429) return failed('endpoint.rate-limit', 'status 429', { proof })
+  if (status === 403)
+    return failed('endpoint.forbidden', withWords('status 403 without a challenge', words), { proof })
+  if (status === 429) return failed('endpoint.rate-limit', withWords('status 429', words), { proof })
   if (status === 502 || status === 503 || status === 504) {
-    return failed('endpoint.upstream', `status ${status} ${type}`, { proof })
+    return failed('endpoint.upstream', withWords(`status ${status} ${type}`, words), { proof })
   }
-  if (status >= 500) return failed('endpoint.server-error', `status ${status}`, { proof })
-  if (type === 'text/html') return failed('endpoint.html', `status ${status}, a web page`, { proof })
+  if (status >= 500) return failed('endpoint.server-error', withWords(`status ${status}`, words), { proof })
+  if (type === 'text/html')
+    return failed('endpoint.html', withWords(`status ${status}, a web page`, words), { proof })
   const ended = type === eventStreamType && reply.ended === 'time' ? ', and no response in the stream' : ''
-  return failed('endpoint.not-mcp', `status ${status}, ${type || 'no content type'}${ended}`, { proof })
+  return failed(
+    'endpoint.not-mcp',
+    withWords(`status ${status}, ${type || 'no content type'}${ended}`, words),
+    { proof },
+  )
 }
 
 function redirected({ target }: RemoteFacts, reply: ProbeReply, proof: string): CheckOutcome {

@@ -5,8 +5,8 @@
 import { headerName, statelessVersion, allVersions } from '../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../oauth/index.ts'
 import { header } from '../probe/exchange.ts'
-import { type NetworkFailure, networkFailureText } from '../../net/index.ts'
-import { askMcp, credentials, initializeParams, type McpReply } from '../probe/mcp.ts'
+import { type NetworkFailure, networkFailureText, rejectsHost } from '../../net/index.ts'
+import { askMcp, credentials, explanation, initializeParams, type McpReply, withWords } from '../probe/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { initializeCommand } from './endpoint.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
@@ -32,8 +32,8 @@ export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome>
   if (refused !== undefined) return refused
   if (got.result === undefined) {
     if (facts.isStateless) return ok(`stateless (${statelessVersion}) only`)
-    const seen = got.error === undefined ? '' : `: ${shortError(got.error)}`
-    return failed('initialize.error', `status ${got.reply.status}${seen}`, {
+    const words = got.error === undefined ? explanation(got.reply) : shortError(got.error)
+    return failed('initialize.error', withWords(`status ${got.reply.status}`, words), {
       proof: initializeCommand(target),
     })
   }
@@ -48,15 +48,18 @@ function shortError({ code, message }: NonNullable<McpReply['error']>): string {
   return `error ${String(code)} ${typeof message === 'string' ? message : ''}`
 }
 
-/** 401 and 403 with what the challenge says of the token. */
+/** A rejected host name, and 401 and 403 with what the challenge says of the token. */
 function refusal({ reply }: McpReply): CheckOutcome | undefined {
+  const words = explanation(reply)
+  if (rejectsHost(reply.status, words))
+    return failed('endpoint.host', withWords(`status ${reply.status}`, words))
   if (reply.status !== 401 && reply.status !== 403) return undefined
   const bearer = findChallenge(parseChallenges(reply.headers['www-authenticate']), 'bearer')
   const error = bearer?.params.get('error')
   const said = [error, bearer?.params.get('error_description')]
     .filter((part) => part !== undefined)
     .join(': ')
-  const seen = `status ${reply.status}${said === '' ? '' : `, ${said}`}`
+  const seen = said === '' ? withWords(`status ${reply.status}`, words) : `status ${reply.status}, ${said}`
   if (error === 'insufficient_scope') {
     return failed('initialize.scope', `${seen}; wants ${bearer?.params.get('scope') ?? 'other scopes'}`)
   }
@@ -106,10 +109,8 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
   if (!Array.isArray(tools)) {
     // -32601: a server of resources or prompts alone.
     if (error?.code === -32601) return ok('the server offers no tools')
-    return failed(
-      'tools.error',
-      `status ${reply.status}${error === undefined ? '' : `: ${shortError(error)}`}`,
-    )
+    const words = error === undefined ? explanation(reply) : shortError(error)
+    return failed('tools.error', withWords(`status ${reply.status}`, words))
   }
   const more = text(result, 'nextCursor') === undefined ? '' : ' on the first page'
   return tools.length === 0 ? warning('tools.empty', 'an empty list') : ok(`${tools.length} tools${more}`)

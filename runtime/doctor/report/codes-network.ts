@@ -88,6 +88,10 @@ export const networkCodes = {
     expected: 'an MCP endpoint at this path',
     fix: 'Correct the path (often /mcp), and the route of the proxy in front: it must not rewrite it.',
   },
+  'endpoint.host': {
+    expected: 'a server that accepts its own host name',
+    fix: 'Allow this host name in the settings of the server (allowed hosts, protection against DNS rebinding), or let the proxy in front send a Host that the server accepts.',
+  },
   'endpoint.html': {
     expected: 'JSON or an event stream',
     fix: 'A web page responds in place of the MCP server: route the path to the server, past login pages and single-page applications.',

@@ -4,7 +4,7 @@
  *
  * Values of its secrets are not in the file: the Secret that is written has their keys, with empty values.
  */
-import { apiVersion, type Fields } from '../../../schemas/index.ts'
+import { apiVersion, exactJson, type Fields } from '../../../schemas/index.ts'
 import { objectName } from '../../clients/index.ts'
 import type { ObjectContext } from '../objects/context.ts'
 import { MigrationDraft } from '../objects/draft.ts'
@@ -116,7 +116,7 @@ function template({ reader, draft }: RunConfigParts): Fields {
   const text = reader.text('k8s_pod_template_patch')
   if (text === undefined) return {}
   try {
-    return { podTemplateSpec: JSON.parse(text) as unknown }
+    return { podTemplateSpec: exactJson(text) }
   } catch {
     draft.note('k8s_pod_template_patch', 'lost', 'is not valid JSON')
     return {}

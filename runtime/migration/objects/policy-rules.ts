@@ -1,5 +1,5 @@
 /** Entities of policies: short forms that another reader of Cedar's JSON accepts, written out. */
-import { type Fields, isFields } from '../../../schemas/index.ts'
+import { exactJson, type Fields, isFields } from '../../../schemas/index.ts'
 import type { MigrationDraft } from './draft.ts'
 
 /** `pattern` leads to a text that holds a JSON list of entities. */
@@ -15,7 +15,7 @@ export function convertPolicies(draft: MigrationDraft, pattern: string): void {
 function entitiesIn(value: unknown): readonly unknown[] | undefined {
   if (typeof value !== 'string') return undefined
   try {
-    const parsed: unknown = JSON.parse(value)
+    const parsed = exactJson(value)
     return Array.isArray(parsed) ? parsed : undefined
   } catch {
     // The check of policies reports it.

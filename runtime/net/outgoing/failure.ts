@@ -85,3 +85,16 @@ const words: Readonly<Record<FailureKind, string>> = {
 export function networkFailureText({ failure, detail }: NetworkFailure): string {
   return `${words[failure]} (${detail})`
 }
+
+/**
+ * True when a response rejects the host name that the request was sent to: status 421, or a text of the protection against DNS
+ * rebinding in SDKs and web frameworks.
+ */
+export function rejectsHost(status: number, text: string | undefined): boolean {
+  return (
+    status === 421 || ((status === 400 || status === 403) && text !== undefined && hostRejection.test(text))
+  )
+}
+
+const hostRejection =
+  /\b(?:invalid|disallowed|blocked|unknown|untrusted) host\b|\bhost (?:(?:header|name) )?(?:is )?not allowed\b/i

@@ -2,8 +2,7 @@
  * What an audit line says of the decision of policies: which ones determined it, which failed, what was missing, and,
  * where the configuration asks for it, what they were told.
  */
-import { isFields } from '../../../schemas/index.ts'
-import { exactJson, isRawJson } from '../exact-json.ts'
+import { exactJson, isFields, isRawJson } from '../../../schemas/index.ts'
 import type { MaskText } from '../record-mask.ts'
 import { recordedPayload } from './payload.ts'
 

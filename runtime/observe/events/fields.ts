@@ -15,6 +15,8 @@ export interface EventFields extends AttachEventFields {
     readonly after: string
     /** Why, as a category of words.ts; undefined when it is healthy. */
     readonly reason?: string | undefined
+    /** The backend's own explanation: short, without credentials. */
+    readonly detail?: string | undefined
     readonly err?: unknown
   }
   readonly backend_circuit: {
@@ -51,6 +53,8 @@ export interface EventFields extends AttachEventFields {
     readonly backend: string
     /** RFC 3339 time. */
     readonly stale_since?: string | undefined
+    /** The backend's own explanation: short, without credentials. */
+    readonly detail?: string | undefined
     readonly err?: unknown
   }
   /** The lists of a backend can be read again. */
@@ -65,6 +69,8 @@ export interface EventFields extends AttachEventFields {
     readonly problem: string
     readonly fix: string
     readonly resolved: boolean
+    /** The backend's own explanation: short, without credentials. */
+    readonly detail?: string | undefined
     readonly err?: unknown
   }
   /**

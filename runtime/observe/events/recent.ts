@@ -10,6 +10,8 @@ export interface RecentFailure {
   /** Why, as one of few words. */
   readonly reason?: string | undefined
   readonly message: string
+  /** The backend's own explanation: short, without credentials. */
+  readonly detail?: string | undefined
   readonly fix: string
   readonly count: number
   /** Milliseconds since the epoch. */

@@ -8,7 +8,7 @@ export interface EventCondition {
   /** Equal for everything that is about the same condition. */
   readonly id: string
   readonly backend?: string | undefined
-  /** Undefined: the condition is over. Holds no address and no text of a backend. */
+  /** Undefined: the condition is over. Contains no address. Texts of backends are short and masked. */
   readonly open: { readonly message: string; readonly fix: string } | undefined
 }
 

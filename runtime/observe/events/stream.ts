@@ -55,11 +55,15 @@ export function makeEvents(now: () => number = Date.now): Events {
     const step = nextSteps[type] as NextStep<typeof fields> | undefined
     const fix = step?.fix(fields)
     if (step === undefined || fix === undefined) return undefined
-    const { backend, reason } = fields as { readonly backend?: string; readonly reason?: string }
+    const { backend, reason, detail } = fields as {
+      readonly backend?: string
+      readonly reason?: string
+      readonly detail?: string
+    }
     const cause = step.cause ? step.cause(fields) : reason
     recent.note(
       keyOf(type, fields),
-      { type, backend, reason: cause?.slice(0, maxReason), message: messageOf(type, fields), fix },
+      { type, backend, reason: cause?.slice(0, maxReason), message: messageOf(type, fields), detail, fix },
       at,
     )
     return fix

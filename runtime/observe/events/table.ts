@@ -12,7 +12,7 @@ import { deviationText } from './deviations.ts'
 import type { EventFields } from './fields.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
-import { checkRedis, failureFix, failureText } from './words.ts'
+import { checkRedis, failureFix, failureText, withDetail } from './words.ts'
 
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)
@@ -34,14 +34,14 @@ export const eventTable: EventTable = {
   backend_health: {
     message: 'the health of a backend changed',
     level: ({ after }) => (after === 'healthy' ? 'info' : 'warn'),
-    condition: ({ backend, after, reason = '' }) => ({
+    condition: ({ backend, after, reason = '', detail }) => ({
       id: `backend_health/${backend}`,
       backend,
       open:
         after === 'healthy'
           ? undefined
           : {
-              message: `backend ${backend} is ${after}: ${failureText(reason)}`,
+              message: withDetail(`backend ${backend} is ${after}: ${failureText(reason)}`, detail),
               fix: failureFix(reason, backend),
             },
     }),
@@ -123,14 +123,17 @@ export const eventTable: EventTable = {
         ? 'the lists of the backend cannot be read'
         : 'the lists of the backend cannot be read; the last ones stay in use',
     level: 'warn',
-    condition: ({ backend, stale_since }) =>
+    condition: ({ backend, stale_since, detail }) =>
       stale_since === undefined
         ? undefined
         : {
             id: `lists_failed/${backend}`,
             backend,
             open: {
-              message: `backend ${backend}: its lists could not be read again since ${stale_since}; the last ones stay in use`,
+              message: withDetail(
+                `backend ${backend}: its lists could not be read again since ${stale_since}; the last ones stay in use`,
+                detail,
+              ),
               fix: `see the health of ${backend} and the error in the log of this server; clients miss what is new`,
             },
           },
@@ -146,10 +149,10 @@ export const eventTable: EventTable = {
         ? 'the problem with a list of the backend is resolved'
         : 'a list of the backend has a problem; its other lists remain in use',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
-    condition: ({ backend, problem, fix, resolved }) => ({
+    condition: ({ backend, problem, fix, resolved, detail }) => ({
       id: `list_problem/${problem}`,
       backend,
-      open: resolved ? undefined : { message: problem, fix },
+      open: resolved ? undefined : { message: withDetail(problem, detail), fix },
     }),
   },
   changes_paced: {

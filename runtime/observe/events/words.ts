@@ -1,6 +1,6 @@
 /**
- * Categories of what goes wrong with a backend, in words for everybody who may read `/status`: no addresses, no texts of
- * backends. And what to do about each.
+ * Categories of what goes wrong with a backend, in words for everybody who may read `/status`, and what to do about each. They
+ * contain no addresses. The backend's own explanation may follow (`withDetail`).
  */
 interface Words {
   readonly text: string
@@ -35,6 +35,24 @@ const wordTable: Readonly<Record<string, Words>> = {
     text: 'Health check failed',
     fix: (backend) => `check that ${backend} is an MCP server at this url: its responses are not valid MCP`,
   },
+  host_rejected: {
+    text: 'The backend does not accept the host name',
+    fix: (backend) =>
+      `allow the host name of its url in the settings of ${backend} (allowed hosts, protection against DNS rebinding)`,
+  },
+  wrong_path: {
+    text: 'No MCP server at the path of the url',
+    fix: (backend) => `check the path of the url of ${backend}: most servers use /mcp, older ones /sse`,
+  },
+  web_page: {
+    text: 'The backend answers with a web page',
+    fix: (backend) =>
+      `correct the url of ${backend}: it leads to a web page, not an MCP server; a login page of a proxy in front also looks like this`,
+  },
+  request_rejected: {
+    text: 'The backend rejects the requests of this server',
+    fix: (backend) => `correct what the error of ${backend} names, in its own settings or in this server's`,
+  },
   credential_unavailable: {
     text: 'No credential for the backend',
     fix: (backend) =>
@@ -63,6 +81,11 @@ export function checkWebhook(webhook: string): string {
 /** A category in words. */
 export function failureText(category: string): string {
   return (wordTable[category] ?? otherWords).text
+}
+
+/** A text with the backend's own explanation, when there is one. */
+export function withDetail(text: string, detail: string | undefined): string {
+  return detail === undefined ? text : `${text}: ${detail}`
 }
 
 /** What to do about a category. */

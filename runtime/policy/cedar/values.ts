@@ -5,6 +5,7 @@
  * answered with undefined, and whoever asked must then not decide as if the value had not been there.
  * Source: docs/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
  */
+import { isRawJson } from '../../../schemas/index.ts'
 import type { CedarValue } from '../../../schemas/cedar/index.ts'
 
 /** Objects and lists nested deeper are not converted. */
@@ -56,6 +57,7 @@ export function toCedar(value: unknown, budget: Budget, depth = 0): CedarValue |
     case 'number':
       return numberToCedar(value)
     case 'object':
+      if (isRawJson(value)) return numberTextToCedar(value.rawJSON)
       if (value === null || depth >= maxDepth) return undefined
       return Array.isArray(value) ? listToCedar(value, budget, depth) : objectToCedar(value, budget, depth)
     default:

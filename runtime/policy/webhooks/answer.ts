@@ -4,8 +4,9 @@
  * Version and uid must be those of the request. What cannot be read is a failure, never a decision.
  * Source: docs/guides/webhooks.md.
  */
+import { exactJson } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, JsonObject, readMembers, workOn } from '../../mcp/index.ts'
-import { exactJson, redactText, visibleText } from '../../observe/index.ts'
+import { redactText, visibleText } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import { webhookVersion } from './question.ts'
 import type { WebhookKind } from './subject.ts'

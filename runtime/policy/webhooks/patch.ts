@@ -7,9 +7,9 @@
  * Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
-import { type Fields, fieldsOf, isFields, own } from '../../../schemas/index.ts'
+import { exactJson, type Fields, fieldsOf, isFields, isRawJson, own } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, JsonObject, reservedMetaPrefix, workOn } from '../../mcp/index.ts'
-import { exactJson, isRawJson, visibleText } from '../../observe/index.ts'
+import { visibleText } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import { maxWebhookBytes } from './question.ts'
 import { type Misfits, webhookMethods, type WebhookResponse } from './subject.ts'

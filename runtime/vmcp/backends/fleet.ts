@@ -10,6 +10,7 @@ import { type Dispatcher, type Log, makeDispatcher, type TlsMaterial } from '../
 import type { Events } from '../../observe/index.ts'
 import { Backend, type BackendLinks } from './backend.ts'
 import { Deviations } from './deviations.ts'
+import { SentHeaders } from './transport/backend-answer.ts'
 import type { BackendObservation } from './transport/measure.ts'
 import type { BackendSettings } from './settings.ts'
 import type { Configured, DeclaredBackend } from './backend-settings.ts'
@@ -133,6 +134,7 @@ export class Fleet {
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
+        sent: new SentHeaders(),
         deviations: new Deviations(backend.name, this.#options.events),
         trace: this.#options.observation?.calls.carrier,
       },

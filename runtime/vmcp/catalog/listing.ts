@@ -20,7 +20,7 @@ import { type ListReadOptions, readList } from './lists/list-pages.ts'
 import { digestsOf } from './pinning/digest.ts'
 import type { PinDigests, PinReason } from './pinning/parts.ts'
 import { maxInstructions } from './instructions.ts'
-import { asError, isClosed, isRefusal } from './read-failure.ts'
+import { asError, isClosed, isRefusal, shownDetail } from './read-failure.ts'
 import type { CatalogItem, ItemKind, ToolItem } from './types.ts'
 
 export interface Listing {
@@ -53,6 +53,8 @@ let serial = 0
 export interface ListingOptions extends ListReadOptions {
   readonly backend: string
   readonly server: ServerInfo
+  /** True when responses may depend on the caller. */
+  readonly perCaller: boolean
   /** The last listing. Its lists stay in use when they cannot be read again. */
   readonly before?: Listing | undefined
   /** Undeclared lists that the backend was found not to have. Reading a listing adds to this set. */
@@ -228,12 +230,13 @@ async function readOne(
  * Returns a list that could not be read. The last items stay in use unless the caller is no longer allowed to see
  * them.
  */
-function unread({ backend, before }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
+function unread({ backend, before, perCaller }: ListingOptions, kind: ItemKind, failure: Error): UsedList {
+  const detail = shownDetail(failure, perCaller)
   const kept = usableItems(before, kind, failure, 'any')
   return {
     kind,
     items: kept ?? [],
-    defects: [unreadList(backend, kind, failure, kept !== undefined)],
+    defects: [unreadList(backend, kind, failure, { isKept: kept !== undefined, detail })],
     failure,
   }
 }

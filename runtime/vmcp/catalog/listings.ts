@@ -81,7 +81,7 @@ export class Listings {
     this.#backend = backend
     this.#keys = new ListingKeys(backend.settings)
     this.#options = options
-    this.#told = new ListsTold(backend.name, options.events)
+    this.#told = new ListsTold(backend.settings, options.events)
     this.#defects = new ListDefectReports(backend.name, options.events)
     this.changes = new AnnouncedChanges(backend, this, options)
   }
@@ -347,6 +347,8 @@ export class Listings {
     const { connection, server } = await backend.listing(key, own, capabilities, sender, signal)
     const listing = await readListing({
       backend: name,
+      perCaller: backend.settings.perCaller,
+      sent: backend.settings.target.sent,
       connection,
       server,
       capabilities,

@@ -1,5 +1,6 @@
 /** What a failed read of a backend's lists means for the lists that are known. */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { answerBehind } from '../backends/transport/backend-answer.ts'
 import { ConnectionClosed } from '../backends/session-era/channel.ts'
 
 export function asError(error: unknown): Error {
@@ -20,6 +21,14 @@ const refusals: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',
   'UPSTREAM_TOKEN_MISSING',
 ])
+
+/**
+ * The backend's own explanation of a failure, for readers of the status. Undefined when it may be about one caller; the log
+ * contains it in any case.
+ */
+export function shownDetail(error: unknown, perCaller: boolean): string | undefined {
+  return perCaller ? undefined : answerBehind(error)?.text
+}
 
 /** The connection was closed from this side meanwhile. */
 export function isClosed(error: unknown): boolean {

@@ -1,5 +1,6 @@
 /** Classifies failed requests for the health of a backend. */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { answerBehind, type AnswerKind } from '../backends/transport/backend-answer.ts'
 
 /** True when the error is a response of the backend. */
 export function isResponse(error: Error): boolean {
@@ -40,6 +41,20 @@ const categories: Readonly<Record<string, string>> = {
   ENTERPRISE_REQUIRED: 'credential_unavailable',
 }
 
+/** Causes that the backend's own response tells more precisely than the code of the error. */
+const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
+  host: 'host_rejected',
+  path: 'wrong_path',
+  page: 'web_page',
+  rejected: 'request_rejected',
+  other: undefined,
+}
+
 export function categoryOf(error: unknown): string {
+  if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL') {
+    const answer = answerBehind(error)
+    const category = answer && answerCategories[answer.kind]
+    if (category !== undefined) return category
+  }
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }

@@ -9,6 +9,7 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
+import { answerBehind } from '../backends/transport/backend-answer.ts'
 import type { Clock } from '../clock.ts'
 import {
   categoryOf,
@@ -22,6 +23,13 @@ import { unavailable } from './unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
+export interface LastError {
+  readonly category: string
+  /** The backend's own explanation: short, without credentials. */
+  readonly detail?: string | undefined
+  readonly at: number
+}
+
 export interface BackendHealth {
   readonly status: HealthStatus
   readonly consecutiveFailures: number
@@ -31,7 +39,7 @@ export interface BackendHealth {
   readonly lastErrorCategory: string | undefined
   readonly lastTransitionAt: number | undefined
   /** What went wrong the last time, however long ago; undefined when nothing has. */
-  readonly lastError: { readonly category: string; readonly at: number } | undefined
+  readonly lastError: LastError | undefined
   /** Undefined when the breaker is off. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
 }
@@ -295,14 +303,16 @@ export class HealthMonitor {
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
-    watch.lastError = { category: watch.lastErrorCategory, at: this.#options.clock.now() }
+    // A check is sent in the name of no caller, so every reader of the status may see its explanation.
+    const detail = answerBehind(error)?.text
+    watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
-      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error)
+      this.#become(watch, refused ? 'unauthenticated' : 'unhealthy', error, detail)
     if (refused) watch.breaker?.release()
     else watch.breaker?.failure()
   }
 
-  #become(watch: Watch, status: HealthStatus, error?: Error): void {
+  #become(watch: Watch, status: HealthStatus, error?: Error, detail?: string): void {
     if (watch.status === status) return
     const before = watch.status
     watch.status = status
@@ -312,6 +322,7 @@ export class HealthMonitor {
       before,
       after: status,
       reason: status === 'healthy' ? undefined : (watch.lastErrorCategory ?? slowReason),
+      detail,
       err: error,
     })
   }

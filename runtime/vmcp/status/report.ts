@@ -12,7 +12,7 @@ import { excludedPrefix, fieldsOf } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
 import { type ClusterApi, clusterApi, corePath, mergeInto } from '../../kube/index.ts'
 import type { Log } from '../../net/index.ts'
-import { type Events, failureText, type OpenProblem, visibleText } from '../../observe/index.ts'
+import { type Events, failureText, type OpenProblem, visibleText, withDetail } from '../../observe/index.ts'
 import type { Clock } from '../clock.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import type { PinReport } from '../catalog/pinning/report.ts'
@@ -236,8 +236,11 @@ function statusOf({ status, circuit }: BackendHealth): string {
   return status === 'unhealthy' ? 'unavailable' : status
 }
 
-function messageOf({ status, consecutiveFailures, lastErrorCategory, circuit }: BackendHealth): string {
-  const failure = lastErrorCategory === undefined ? undefined : failureText(lastErrorCategory)
+function messageOf(health: BackendHealth): string {
+  const { status, consecutiveFailures, lastErrorCategory, lastError, circuit } = health
+  const detail = lastError?.category === lastErrorCategory ? lastError?.detail : undefined
+  const failure =
+    lastErrorCategory === undefined ? undefined : withDetail(failureText(lastErrorCategory), detail)
   const text =
     failure === undefined
       ? status === 'healthy'

@@ -1,6 +1,6 @@
 /**
- * What `/status`, `/readyz` and the health endpoints say. Names, states and causes in words of our own: no addresses, no
- * error texts of others.
+ * What `/status`, `/readyz` and the health endpoints return: names, states and causes, without addresses. The explanation of
+ * a backend is short, masked, and in members of its own (`detail`) or at the end of a message.
  * Source: docs/specification/virtual-server.md#status (status.discoveredBackends); names in snake case, backends sorted.
  */
 import { byText } from '../../../schemas/index.ts'
@@ -44,6 +44,8 @@ export interface FailureStatus {
   readonly backend?: string
   readonly reason?: string
   readonly message: string
+  /** The backend's own explanation; absent when it gave none. */
+  readonly detail?: string
   readonly fix: string
   readonly count: number
   readonly first: string
@@ -68,7 +70,13 @@ export interface BackendStatus {
   readonly since?: string
   readonly consecutive_failures: number
   /** What went wrong the last time, however long ago. */
-  readonly last_error?: { readonly category: string; readonly message: string; readonly at: string }
+  readonly last_error?: {
+    readonly category: string
+    readonly message: string
+    /** The backend's own explanation; absent when it gave none. */
+    readonly detail?: string
+    readonly at: string
+  }
   /** Absent when the circuit breaker is off. */
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly era: string
@@ -176,6 +184,7 @@ function failureStatus({
   backend,
   reason,
   message,
+  detail,
   fix,
   count,
   first,
@@ -186,6 +195,7 @@ function failureStatus({
     ...(backend === undefined ? {} : { backend }),
     ...(reason === undefined ? {} : { reason: visibleText(reason) }),
     message,
+    ...(detail === undefined ? {} : { detail }),
     fix,
     count,
     first: time(first),
@@ -218,6 +228,7 @@ function healthStatus(health: BackendState['health']) {
           last_error: {
             category: lastError.category,
             message: failureText(lastError.category),
+            ...(lastError.detail === undefined ? {} : { detail: lastError.detail }),
             at: time(lastError.at),
           },
         }

@@ -4,7 +4,7 @@
  */
 import { prefixedName, reservedTools } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
-import { failureText } from '../../observe/index.ts'
+import { failureText, withDetail } from '../../observe/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../policy/index.ts'
 import type { BackendState } from '../backends/backend-state.ts'
 import { Catalog } from '../catalog/catalog.ts'
@@ -46,7 +46,9 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
       since:
         health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
       error:
-        health.status === 'healthy' || !health.lastError ? undefined : failureText(health.lastError.category),
+        health.status === 'healthy' || !health.lastError
+          ? undefined
+          : withDetail(failureText(health.lastError.category), health.lastError.detail),
       circuit: health.circuit?.state,
       authType,
       excluded,

@@ -15,8 +15,6 @@ export type Reaction = 'abort' | 'continue' | 'skip_remaining'
 export interface ToolCall {
   /** As the definition names it. */
   readonly tool: string
-  /** Names of the arguments that are templates. */
-  readonly templates: readonly string[]
   readonly retry: Retry
   /** How long one call may take; undefined: as long as the backend has. */
   readonly timeoutMs: number | undefined
@@ -132,14 +130,11 @@ function compileWork(step: WorkflowStep, continues: boolean): StepWork {
   }
 }
 
-function compileCall(step: Pick<WorkflowStep, 'tool' | 'arguments' | 'onError' | 'timeout'>): ToolCall {
+function compileCall(step: Pick<WorkflowStep, 'tool' | 'onError' | 'timeout'>): ToolCall {
   const { onError } = step
   const retries = onError?.action === 'retry' ? (onError.retryCount ?? 0) : 0
   return {
     tool: step.tool ?? '',
-    templates: Object.entries(fieldsOf(step.arguments)).flatMap(([name, value]) =>
-      typeof value === 'string' ? [name] : [],
-    ),
     retry: { count: Math.min(retries, maxRetries), delayMs: durationOf(onError?.retryDelay) ?? retryMs },
     timeoutMs: durationOf(step.timeout),
   }

@@ -208,7 +208,7 @@ export class Execution {
 
   #plan(step: CompiledStep, signal: AbortSignal): Promise<StepPlan> {
     const { work } = step
-    const types = work.type === 'tool' ? typesFor(this.#context, work) : {}
+    const types = work.type === 'tool' ? typesFor(this.#context, step.id, work) : {}
     return compute(this.#context, this.state, { kind: 'plan', step: step.id, types }, signal)
   }
 

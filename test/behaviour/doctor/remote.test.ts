@@ -30,8 +30,37 @@ const endpoint: readonly Case[] = [
     name: 'a web page in place of the server',
     bend: { server: (req, res) => isMcp(req) && sendText(res, 200, '<html>app</html>', 'text/html') },
     code: 'endpoint.html',
+    observed: /^status 200, a web page: app$/,
     hop: 'MCP endpoint',
     fix: /route the path to the server/,
+  },
+  {
+    name: 'a host name that the server does not accept',
+    bend: { server: (req, res) => isMcp(req) && sendText(res, 421, 'Invalid Host header') },
+    code: 'endpoint.host',
+    hop: 'MCP endpoint',
+    observed: /^status 421: Invalid Host header$/,
+    fix: /Allow this host name/,
+  },
+  {
+    name: 'a host name that the SDK of the server rejects with 403',
+    bend: {
+      server: (req, res) =>
+        isMcp(req) &&
+        sendJson(
+          res,
+          {
+            jsonrpc: '2.0',
+            id: null,
+            error: { code: -32_000, message: 'Invalid Host: x' },
+          },
+          403,
+        ),
+    },
+    code: 'endpoint.host',
+    hop: 'MCP endpoint',
+    observed: /^status 403: Invalid Host: x$/,
+    fix: /Allow this host name/,
   },
   {
     name: 'a proxy that cannot reach its upstream',
@@ -44,6 +73,7 @@ const endpoint: readonly Case[] = [
     name: 'a firewall',
     bend: { server: (req, res) => isMcp(req) && sendText(res, 403, 'denied') },
     code: 'endpoint.forbidden',
+    observed: /: denied$/,
     hop: 'MCP endpoint',
     fix: /firewall/,
   },

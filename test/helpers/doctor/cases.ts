@@ -9,6 +9,8 @@ export interface Case {
   readonly code: string
   readonly hop: string
   readonly fix: RegExp
+  /** What was seen. */
+  readonly observed?: RegExp
   readonly result?: 'failed' | 'warning'
   /** Replaces the path of the URL. */
   readonly path?: string
@@ -41,14 +43,14 @@ export function without(name: string): Bend {
 /** Runs each case in a test of its own. */
 export async function runCases(t: Test, group: string, cases: readonly Case[]): Promise<void> {
   await t.test(group, async (t) => {
-    for (const { name, bend, code, hop, fix, result = 'failed', path, options } of cases) {
+    for (const { name, bend, code, hop, fix, observed, result = 'failed', path, options } of cases) {
       await t.test(name, async (t) => {
         const stage = await startStage(bend)
         t.teardown(() => stage.close())
         const target = new URL(path ?? '/mcp', stage.url)
         const { findings } = await examineRemote({ target, ...options?.(stage) })
         const found = findings.find((finding) => finding.result === result)
-        t.match(found, { code, hop, fix: { text: fix } }, shown(findings))
+        t.match(found, { code, hop, fix: { text: fix }, ...(observed && { observed }) }, shown(findings))
         t.ok((found?.expected?.length ?? 0) > 5, 'says what was expected')
         if (result === 'warning') t.equal(firstFailure(findings), undefined, 'nothing fails')
       })

@@ -105,7 +105,7 @@ export const backendFailures: readonly Failure[] = [
     ...unhealthy,
     name: 'a backend whose responses are errors',
     drive: answering((res) => res.writeHead(503).end('overloaded')),
-    message: /^backend b is unhealthy: Backend unavailable$/,
+    message: /^backend b is unhealthy: Backend unavailable: overloaded$/,
     fix: /look at the log of b/,
     logged: { reason: 'backend_unavailable' },
   },

@@ -21,8 +21,10 @@ const schema = {
     },
     size: { type: 'string', enum: ['s', 'm'], enumNames: ['Small', 'Medium'] },
     tags: { type: 'array', maxItems: 2, items: { type: 'string', enum: ['a', 'b', 'c'] } },
+    limit: { anyOf: [{ $ref: '#/$defs/Limit' }, { type: 'null' }] },
     broken: 7,
   },
+  $defs: { Limit: { type: 'integer' } },
 }
 
 await t.test('a form: values by kind, bounds and choices', async (t) => {
@@ -32,7 +34,7 @@ await t.test('a form: values by kind, bounds and choices', async (t) => {
     if (!found) throw new Error(name)
     return found
   }
-  t.equal(fields.length, 6, 'what is no schema is no field')
+  t.equal(fields.length, 7, 'what is no schema is no field')
   t.strictSame(
     field('colour').options.map(({ title }) => title),
     ['Red', 'Green'],
@@ -56,6 +58,8 @@ await t.test('a form: values by kind, bounds and choices', async (t) => {
     ['colour', 'g', { value: 'g' }],
     ['colour', 'Green', { problem: /one of the values above/ }],
     ['colour', '', {}],
+    ['limit', '5', { value: 5 }],
+    ['limit', '', {}],
     ['tags', 'a, c', { value: ['a', 'c'] }],
     ['tags', 'a,x', { problem: /one of the values above/ }],
     ['tags', 'a,b,c', { problem: 'at most 2 values' }],

@@ -11,11 +11,6 @@ function read(client: ClientId | 'plain', servers: unknown) {
 }
 
 const one = (client: ClientId | 'plain', entry: unknown) => read(client, { s: entry })[0]
-const run = (...words: string[]) => {
-  const [command, ...args] = words
-  return one('plain', { command, args })?.target
-}
-
 t.test('entries: a URL without a type means what that client makes of it', async (t) => {
   const transportOf = (client: ClientId, entry: unknown) => {
     const target = one(client, entry)?.target
@@ -25,7 +20,10 @@ t.test('entries: a URL without a type means what that client makes of it', async
   t.equal(transportOf('cursor', { url: 'https://a.example/sse?x=1' }), 'sse')
   t.equal(transportOf('cline', { url: 'https://a.example/mcp' }), 'sse')
   t.equal(transportOf('cline', { url: 'https://a.example/mcp', type: 'streamableHttp' }), 'streamable-http')
-  t.equal(transportOf('gemini', { url: 'https://a.example/mcp' }), 'sse')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp' }), 'streamable-http')
+  t.equal(transportOf('gemini', { url: 'https://a.example/sse' }), 'sse')
+  t.equal(transportOf('gemini', { url: 'https://a.example/mcp', type: 'sse' }), 'sse')
+  t.equal(transportOf('gemini', { httpUrl: 'https://a.example/mcp', type: 'sse' }), 'streamable-http')
   t.equal(transportOf('gemini', { httpUrl: 'https://a.example/sse' }), 'streamable-http')
   t.equal(transportOf('gemini', { url: 'https://a.example/mcp', type: 'http' }), 'streamable-http')
   t.equal(transportOf('windsurf', { serverUrl: 'https://a.example/mcp' }), 'streamable-http')
@@ -40,6 +38,63 @@ t.test('entries: commands in every form', async (t) => {
   t.strictSame(words('cursor', { command: 'a', args: ['b', 3, true] }), ['a', 'b', '3', 'true'])
   t.strictSame(words('opencode', { type: 'local', command: ['a', 'b'] }), ['a', 'b'])
   t.strictSame(words('zed', { command: { path: 'a', args: ['b'] } }), ['a', 'b'])
+})
+
+t.test('entries: a command line in place of a command is split and reported', async (t) => {
+  const entry = one('cursor', { command: 'npx -y "a b" ${env:V}' })
+  t.match(entry?.target, {
+    command: ['npx'],
+    args: [['-y'], ['a b'], [{ kind: 'env', name: 'V' }]],
+  })
+  t.match(entry?.notes, [{ field: 'command', loses: false }])
+  t.match(one('cursor', { command: 'My App' })?.target, { command: ['My App'], args: [] })
+  t.match(one('cursor', { command: 'node', args: [] })?.notes, [])
+})
+
+t.test('entries: variables in the command of Zed, numbers and null', async (t) => {
+  const entry = one('zed', {
+    command: { path: 'a', args: ['b'], env: { URL: 'u', PORT: 8080 }, mystery: 1, timeout: 5 },
+    env: { NONE: null, ON: true, RATE: 1.5 },
+    settings: {},
+  })
+  t.match(entry?.target, {
+    kind: 'program',
+    command: ['a'],
+    env: new Map([
+      ['ON', ['true']],
+      ['RATE', ['1.5']],
+      ['URL', ['u']],
+      ['PORT', ['8080']],
+    ]),
+  })
+  t.strictSame(
+    entry?.notes.map(({ field, loses }) => [field, loses]),
+    [
+      ['timeout', false],
+      ['mystery', true],
+    ],
+  )
+  t.match(one('zed', { command: { path: 'a', args: 'b' } })?.target, {
+    kind: 'unusable',
+    why: 'has a member "args" that is not a list of texts',
+  })
+  const id = '-1001234567890123456'
+  for (const [file, text] of [
+    ['x.json', `{"mcpServers":{"s":{"command":"a","args":[${id}],"env":{"ID":${id}}}}}`],
+    ['x.yaml', `mcpServers: {s: {command: a, args: [${id}], env: {ID: ${id}}}}`],
+    ['x.toml', `[mcp_servers.s]\ncommand = "a"\nargs = [${id}]\nenv = {ID = ${id}}`],
+  ] as const) {
+    const [read] = readEntries({ file, text }).entries
+    t.match(read?.target, { args: [[id]], env: new Map([['ID', [id]]]) }, file)
+  }
+})
+
+t.test('entries: a URL that the client ignores is named', async (t) => {
+  const entry = one('gemini', { httpUrl: 'https://a.example/mcp', url: 'https://a.example/sse' })
+  t.match(entry?.target, { url: ['https://a.example/mcp'], transport: 'streamable-http' })
+  t.match(entry?.notes, [
+    { field: 'url', text: 'is ignored next to httpUrl, as in the client', loses: false },
+  ])
 })
 
 t.test('entries: every reference to a variable is told from text, in the syntax of its client', async (t) => {
@@ -138,128 +193,6 @@ t.test('entries: what is no server says why', async (t) => {
     [{ type: 'stdio' }, 'has no command'],
   ]
   for (const [entry, why] of cases) t.match(one('plain', entry)?.target, { kind: 'unusable', why })
-})
-
-t.test('wrappers: a Windows shell, and this gateway itself', async (t) => {
-  t.match(run('cmd', '/c', 'npx', '-y', 'x'), { kind: 'program', command: ['npx'] })
-  t.match(run('C:\\Windows\\System32\\CMD.EXE', '/C', 'npx'), { kind: 'program', command: ['npx'] })
-  t.match(run('/opt/gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
-  t.match(run('node', '/x/gatehouse.js', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
-  t.match(run('npx', 'gatehouse', 'proxy', 'stdio', 'https://a'), { kind: 'unusable', harmless: true })
-  t.match(run('other', 'proxy', 'stdio', 'https://a'), { kind: 'program' })
-})
-
-t.test('wrappers: a container is its image, with variables and volumes', async (t) => {
-  const target = run(
-    'docker',
-    'run',
-    '-i',
-    '--rm',
-    '-e',
-    'A',
-    '-e',
-    'B=1=2',
-    '--env=C=3',
-    '-v',
-    '/h:/m:ro',
-    '--mount',
-    'type=bind,src=/s,dst=/d',
-    '--network',
-    'host',
-    '--name=x',
-    'img:1',
-    'serve',
-    '-e',
-    'mine',
-  )
-  t.match(target, {
-    kind: 'program',
-    container: {
-      image: 'img:1',
-      args: [['serve'], ['-e'], ['mine']],
-      volumes: [
-        { host: '/h', mount: '/m', readOnly: true },
-        { host: '/s', mount: '/d', readOnly: false },
-      ],
-    },
-  })
-  if (target?.kind !== 'program') return t.fail('no program')
-  t.strictSame(
-    [...target.env],
-    [
-      ['A', [{ kind: 'env', name: 'A' }]],
-      ['B', ['1=2']],
-      ['C', ['3']],
-    ],
-  )
-  t.strictSame(
-    target.args.flat(),
-    [
-      'run',
-      '-i',
-      '--rm',
-      '-e',
-      'A',
-      '-e',
-      'B',
-      '--env=C',
-      '-v',
-      '/h:/m:ro',
-      '--mount',
-      'type=bind,src=/s,dst=/d',
-      '--network',
-      'host',
-      '--name=x',
-      'img:1',
-      'serve',
-      '-e',
-      'mine',
-    ],
-    'values are left to the environment',
-  )
-  t.match(one('plain', { command: 'docker', args: ['run', '--network', 'host', 'img'] })?.notes, [
-    { field: '--network' },
-  ])
-  t.match(
-    run('docker', 'run', '--unknown', 'x', 'img'),
-    { kind: 'program', container: undefined },
-    'an unknown flag',
-  )
-  t.match(run('docker', 'compose', 'up'), { kind: 'program', container: undefined })
-})
-
-t.test('wrappers: bridges are the remote server behind them', async (t) => {
-  const target = one('claude-desktop', {
-    command: 'npx',
-    args: [
-      '-y',
-      'mcp-remote@0.1.2',
-      'https://a.example/mcp',
-      '3334',
-      '--header',
-      'X-Key: ${KEY}',
-      '--transport',
-      'sse-only',
-      '--allow-http',
-    ],
-    env: { KEY: 'canary' },
-  })?.target
-  t.match(target, { kind: 'remote', url: ['https://a.example/mcp'], transport: 'sse' })
-  t.strictSame(target?.kind === 'remote' && [...target.headers], [['X-Key', ['canary']]])
-  t.match(
-    run('npx', '-y', 'supergateway', '--streamableHttp', 'https://a.example/x', '--oauth2Bearer', 't'),
-    {
-      kind: 'remote',
-      transport: 'streamable-http',
-      headers: new Map([['Authorization', ['Bearer t']]]),
-    },
-  )
-  t.match(run('uvx', 'mcp-proxy', '-H', 'X-A', 'b', '--transport', 'streamablehttp', 'https://a.example/x'), {
-    kind: 'remote',
-    transport: 'streamable-http',
-  })
-  t.match(run('npx', 'mcp-remote', 'https://a.example', '--unknown-flag', 'x'), { kind: 'program' })
-  t.match(run('npx', 'mcp-remote-other', 'https://a.example'), { kind: 'program' })
 })
 
 t.test('files: whose file it is follows from its path, else from its contents', async (t) => {

@@ -36,6 +36,7 @@ const modules: readonly string[] = [
   'runtime/net/outgoing/connector.ts AddressRefusedError',
   'runtime/net/outgoing/fetch.ts FetchRefusedError',
   'runtime/policy/remote/json-post.ts DecisionFailure',
+  'runtime/vmcp/backends/transport/backend-answer.ts BackendAnswer',
   'runtime/vmcp/guardrails/look/matches.ts ScanLimit',
   'runtime/oauth/jwt.ts TokenRefused',
   'runtime/policy/limits/outage.ts Timeout',

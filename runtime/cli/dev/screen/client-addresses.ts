@@ -5,6 +5,7 @@
  * An address is open once everything behind it answers: who connects a moment earlier misses tools. What does not come up
  * holds it for ten seconds after the last workload has started.
  */
+import { withDetail } from '../../../observe/index.ts'
 import type { LocalCluster } from '../../local/cluster.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 
@@ -35,7 +36,7 @@ interface Status {
 interface BackendReport {
   readonly name: string
   readonly health: string
-  readonly last_error?: { readonly message: string }
+  readonly last_error?: { readonly message: string; readonly detail?: string }
 }
 
 /** `startedAt` is when the last workload ceased to be starting, milliseconds; undefined while one is. */
@@ -59,7 +60,7 @@ export async function clientAddressesOf(
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
           health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
-          ...(error && { error: error.message }),
+          ...(error && { error: withDetail(error.message, error.detail) }),
         })),
         message: status ? `waiting for ${missing(status).join(', ')}` : messageOf(parent.status, view),
       }

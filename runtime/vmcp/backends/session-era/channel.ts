@@ -11,6 +11,7 @@ import type { AnySignal, Caller, Dispatcher } from '../../../net/index.ts'
 import type { Deviation } from '../../../observe/index.ts'
 import type { CredentialStrategy } from '../../../outgoing/index.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
+import type { SentHeaders } from '../transport/backend-answer.ts'
 import type { BackendRequest, Delivery, ResponseLimit } from '../transport/http.ts'
 
 /** What adds credentials to requests; an outgoing strategy. */
@@ -34,6 +35,8 @@ export interface ChannelTarget {
   readonly headers: Readonly<Record<string, string>>
   /** Limits of each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
+  /** Headers of recent requests, to mask them in texts of the backend. */
+  readonly sent?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined
   /** Trace context headers of what is going on. */
@@ -103,8 +106,8 @@ export interface ChannelEvents {
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined
 
-  constructor(why: string, outcome?: Outcome) {
-    super('BACKEND_PROTOCOL', { cause: new Error(why) })
+  constructor(why: string, outcome?: Outcome, cause?: Error) {
+    super('BACKEND_PROTOCOL', { cause: new Error(why, { cause }) })
     this.name = 'WrongEra'
     this.outcome = outcome
   }

@@ -36,6 +36,7 @@ import {
   type ServerInfo,
   splitterOf,
 } from '../connection.ts'
+import { rejectionOf, type SentHeaders } from '../transport/backend-answer.ts'
 import { Deadline } from '../transport/deadline.ts'
 import { isCredentialError } from '../backend-errors.ts'
 import { type Assignment, Inbound } from './inbound.ts'
@@ -45,6 +46,8 @@ import { RoundTrip } from './round-trip.ts'
 
 export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
+  /** Headers of recent requests to the backend. */
+  readonly sent?: SentHeaders | undefined
   /** A session to go on with instead of opening one: the latest that is known. */
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Told when the backend has opened a session. */
@@ -227,7 +230,11 @@ export class SessionConnection implements BackendConnection {
       sender,
       deadline,
     )
-    if (outcome.kind !== 'result') throw new WrongEra('initialize was refused')
+    if (outcome.kind !== 'result') {
+      const error = outcome.kind === 'error' ? outcome.error : undefined
+      const request = { sent: this.#options.sent, isQuoted: true }
+      throw new WrongEra('initialize was refused', undefined, rejectionOf(error, request, channel.sessionId))
+    }
     const server = readServerInfo(outcome.result)
     if (!sessionVersions.includes(server.protocolVersion)) {
       throw new GatehouseError('BACKEND_PROTOCOL', {

@@ -180,6 +180,7 @@ export class Connections {
     const connection = new SessionConnection({
       makeChannel: (events, resume) =>
         transport === 'sse' ? new SseChannel(target, events) : new StreamableChannel(target, events, resume),
+      sent: target.sent,
       resume: () =>
         scope.kind === 'session' && transport !== 'sse' ? scope.session.resume?.(name, binding) : undefined,
       onOpened: (opened) => {

@@ -18,7 +18,7 @@ import {
   BackendSessionLost,
 } from './channel.ts'
 import { receiveEvent } from '../transport/read-message.ts'
-import { isRepeatable, sendToBackend } from '../transport/send.ts'
+import { answered, isRepeatable, sendToBackend } from '../transport/send.ts'
 import { errorOf } from '../transport/status-error.ts'
 
 const maxEndpointBytes = 64 * 1024
@@ -59,7 +59,7 @@ export class SseChannel implements BackendChannel {
     const refusal = sessionRefusal(status, { headers, requestId: options.requestId }, body)
     if (mayResend(refusal, { isRepeatable: isRepeatable(options.method) || options.repeatable === true }))
       throw new BackendSessionLost()
-    const failure = errorOf(response)
+    const failure = errorOf(response, answered(this.#target, options.method))
     if (failure) throw failure
   }
 
@@ -91,7 +91,8 @@ export class SseChannel implements BackendChannel {
       signal: this.#closed.signal,
       onEvent: (event) => this.#onEvent(event, onEndpoint),
     })
-    if (!response.stream) throw errorOf(response) ?? protocolError('no event stream')
+    if (!response.stream)
+      throw errorOf(response, answered(this.#target, undefined)) ?? protocolError('no event stream')
   }
 
   #onEvent(event: SseEvent, onEndpoint: (url: URL) => void): void | Promise<void> {

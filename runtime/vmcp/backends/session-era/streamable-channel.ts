@@ -42,7 +42,14 @@ import {
 } from './channel.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage, receiveEvent, streamReports } from '../transport/read-message.ts'
-import { type AuthorizedRequest, isOwnRequest, isRepeatable, sendToBackend } from '../transport/send.ts'
+import {
+  answered,
+  type AuthorizedRequest,
+  isOwnRequest,
+  isRepeatable,
+  sendToBackend,
+  unreadableResponse,
+} from '../transport/send.ts'
 import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-error.ts'
 import { Gaps } from './gaps.ts'
 import { Sending, type StreamPosition } from './sending.ts'
@@ -90,7 +97,8 @@ export class StreamableChannel implements BackendChannel {
         if (sending.awaitsResponse) await this.#resume(options, sending)
         return
       }
-      const read = options.requestId === undefined ? undefined : readMessage(response, this.#target)
+      const read =
+        options.requestId === undefined ? undefined : readMessage(response, this.#target, options.method)
       this.#receive(read instanceof Promise ? await read : read, response, options, sending)
       if (sending.awaitsResponse) throw protocolError('the response belongs to no request')
     } catch (error) {
@@ -146,13 +154,14 @@ export class StreamableChannel implements BackendChannel {
         throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
       }
       // The status decides the outcome of Gatehouse's own requests. Clients get the backend's error text.
-      if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status)) throw errorOf(response)
+      if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
+        throw errorOf(response, answered(this.#target, method))
       // Some backends leave the id out of errors about requests they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
       sending.onMessage(isOurs ? { ...message, id: requestId } : message)
       return
     }
-    const failure = errorOf(response)
+    const failure = errorOf(response, answered(this.#target, method))
     if (failure) throw failure
     if (requestId !== undefined) throw protocolError(`no response in HTTP ${response.status}`)
   }
@@ -187,7 +196,9 @@ export class StreamableChannel implements BackendChannel {
           ? new BackendSessionLost()
           : protocolError('the session ended before the response')
       }
-      throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL')
+      throw (
+        errorOf(response, answered(this.#target, options.method)) ?? new GatehouseError('BACKEND_PROTOCOL')
+      )
     }
   }
 
@@ -329,6 +340,7 @@ function isStatelessError(error: Buffer): boolean {
 function readMessage(
   response: BackendResponse,
   target: ChannelTarget,
+  method: string | undefined,
 ): Message | undefined | Promise<Message | undefined> {
   if (response.message) return response.message
   if (response.body.length === 0) return undefined
@@ -336,7 +348,7 @@ function readMessage(
   const isJson = typeof type === 'string' && (type === 'application/json' || jsonType.test(type))
   if (!isJson && response.status >= 300) return undefined
   const failed = (cause: unknown): undefined => {
-    if (response.status < 300) throw new GatehouseError('BACKEND_PROTOCOL', { cause })
+    if (response.status < 300) throw unreadableResponse(response, target, method, cause)
   }
   try {
     const read = readBackendMessage(response.body, target)

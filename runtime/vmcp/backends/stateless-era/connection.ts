@@ -5,7 +5,7 @@
  * session-era client (`relay.bridges`) the questions are asked here and the request is sent again with the responses.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
-import { GatehouseError, own } from '../../../../schemas/index.ts'
+import { own } from '../../../../schemas/index.ts'
 import {
   type Ask,
   type Changes,
@@ -27,10 +27,11 @@ import {
 import type { Outcome } from '../../pipeline/operation.ts'
 import { type ChannelTarget, type Sender, WrongEra } from '../session-era/channel.ts'
 import { type BackendConnection, outgoing, type Request, type ServerInfo, splitterOf } from '../connection.ts'
+import { answerOf, rejectionOf } from '../transport/backend-answer.ts'
 import { Deadline } from '../transport/deadline.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import { messageIn, readBackendMessage } from '../transport/read-message.ts'
-import { isOwnRequest, sendToBackend } from '../transport/send.ts'
+import { answered, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
@@ -74,7 +75,14 @@ export class StatelessConnection implements BackendConnection {
       signal,
       timeoutMs: this.#options.openTimeoutMs,
     })
-    if (outcome.kind !== 'result') throw new WrongEra('no discovery')
+    if (outcome.kind !== 'result') {
+      const error = outcome.kind === 'error' ? outcome.error : undefined
+      throw new WrongEra(
+        'no discovery',
+        undefined,
+        rejectionOf(error, answered(this.#options.target, undefined)),
+      )
+    }
     this.#server = readServerInfo(outcome.result, statelessVersion)
     return this.#server
   }
@@ -205,14 +213,20 @@ async function responseOf(
   try {
     message = response.message ?? (await readBackendMessage(response.body, target))
   } catch (cause) {
-    if (foreign.has(response.status)) throw new WrongEra(`HTTP ${response.status} without a message`)
-    throw errorOf(response) ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
+    if (foreign.has(response.status))
+      throw new WrongEra(
+        `HTTP ${response.status} without a message`,
+        undefined,
+        answerOf(response, answered(target, method)),
+      )
+    throw errorOf(response, answered(target, method)) ?? unreadableResponse(response, target, method, cause)
   }
-  if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status)) throw errorOf(response)
+  if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
+    throw errorOf(response, answered(target, method))
   const outcome = outcomeOf(message, id)
   if (outcome?.kind === 'error' && isForeign(response.status, outcome.error))
     throw new WrongEra('an error that this era does not know', outcome)
-  if (!outcome) throw errorOf(response) ?? protocolError('no response')
+  if (!outcome) throw errorOf(response, answered(target, method)) ?? protocolError('no response')
   return outcome
 }
 

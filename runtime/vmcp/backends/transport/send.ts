@@ -11,6 +11,7 @@ import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
 import { type Outcome, sizeOf } from '../../pipeline/operation.ts'
 import type { ChannelTarget, RequestLimits, Sender } from '../session-era/channel.ts'
+import { type AnsweredRequest, answerOf } from './backend-answer.ts'
 import {
   type BackendResponse,
   type BackendRequest,
@@ -118,12 +119,29 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
+/** Describes a request for the explanation of its failure. Requests without a JSON-RPC method are Gatehouse's own. */
+export function answered(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
+  return { sent: target.sent, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
+}
+
 /** True for Gatehouse's own requests. No client sees the backend's error. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
   return (
     rpcMethod === 'ping' ||
     (rpcMethod !== undefined && (openings.has(rpcMethod) || listMethods.has(rpcMethod)))
   )
+}
+
+/** The error for a successful response that is not a message. */
+export function unreadableResponse(
+  response: BackendResponse,
+  target: ChannelTarget,
+  rpcMethod: string | undefined,
+  cause: unknown,
+): GatehouseError {
+  return new GatehouseError('BACKEND_PROTOCOL', {
+    cause: answerOf(response, answered(target, rpcMethod), cause),
+  })
 }
 
 export interface AuthorizedRequest
@@ -158,6 +176,7 @@ export async function sendToBackend(
     const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
     const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
     if (pending) await pending
+    target.sent?.note(outgoing.headers)
     const response = await exchangeWithBackend(dispatcher, outgoing)
     if (response.status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
   }

@@ -1,24 +1,27 @@
 /**
- * What an HTTP status of a backend means when its body says nothing in MCP. Clients are told the status; the body is
- * never shown to them.
+ * What an HTTP status of a backend means when its body contains no decisive MCP message. Clients get the status. The text of
+ * the body is the cause of the error, for operators.
  */
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
+import { type AnsweredRequest, answerOf, type BackendAnswer } from './backend-answer.ts'
 import type { BackendResponse } from './http.ts'
 
 /** An unsuccessful HTTP response without a decisive JSON-RPC error. */
 export class HttpStatusError extends GatehouseError {
   readonly httpStatus: number
 
-  constructor(status: number) {
-    const { code, what } = meaningOf(status)
-    super(code, { detail: `${what} (HTTP ${status})` })
+  constructor(status: number, cause?: BackendAnswer) {
+    const { code, what } = meaningOf(status, cause)
+    super(code, { detail: `${what} (HTTP ${status})`, cause })
     this.httpStatus = status
   }
 }
 
 /** Returns the error for an unsuccessful response, or undefined for a successful one. */
-export function errorOf({ status }: Pick<BackendResponse, 'status'>): HttpStatusError | undefined {
-  return status >= 200 && status < 300 ? undefined : new HttpStatusError(status)
+export function errorOf(response: BackendResponse, request: AnsweredRequest): HttpStatusError | undefined {
+  const { status } = response
+  if (status >= 200 && status < 300) return undefined
+  return new HttpStatusError(status, answerOf(response, request))
 }
 
 /** True for statuses that decide the outcome of Gatehouse's own requests, regardless of the body. */
@@ -31,7 +34,12 @@ export function isTemporary(status: number): boolean {
   return status === 401 || status === 408 || status === 425 || status === 429 || status >= 500
 }
 
-function meaningOf(status: number): { readonly code: ErrorCode; readonly what: string } {
+function meaningOf(
+  status: number,
+  answer: BackendAnswer | undefined,
+): { readonly code: ErrorCode; readonly what: string } {
+  if (answer?.kind === 'host')
+    return { code: 'BACKEND_PROTOCOL', what: 'the backend does not accept the host name of its address' }
   if (status === 401 || status === 403)
     return { code: 'BACKEND_AUTH_FAILED', what: 'authentication to the backend failed' }
   if (status === 408)

@@ -24,6 +24,8 @@ export interface ListDefect {
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
   /** Text for operators. Contains no text from the backend. */
   readonly problem: string
+  /** The backend's own explanation, when every caller may read it. */
+  readonly detail?: string | undefined
   readonly error?: Error | undefined
   /** True when the next read may succeed. */
   readonly isTransient: boolean
@@ -61,10 +63,15 @@ export function errorOfLists(failures: readonly { readonly kind: ItemKind; reado
 }
 
 /** Describes a list that could not be read. With `isKept`, the last items stay in use. */
-export function unreadList(backend: string, kind: ItemKind, error: Error, isKept: boolean): ListDefect {
+export function unreadList(
+  backend: string,
+  kind: ItemKind,
+  error: Error,
+  { isKept, detail }: { readonly isKept: boolean; readonly detail: string | undefined },
+): ListDefect {
   const consequence = isKept ? 'its last items stay in use' : 'its items are missing'
   const problem = `${listMethod[kind]} of backend ${backend} failed: ${failureReason(error)}; ${consequence}`
-  return { kind, state: isKept ? 'stale' : 'failed', problem, error, isTransient: true }
+  return { kind, state: isKept ? 'stale' : 'failed', problem, detail, error, isTransient: true }
 }
 
 /** Describes a list of which only the first pages could be read. */
@@ -125,7 +132,7 @@ export class ListDefectReports {
     for (const [problem, defect] of before) if (!this.#open.has(problem)) this.#emit(defect, 'resolved')
   }
 
-  #emit({ kind, state, problem, error }: ListDefect, change: 'open' | 'resolved'): void {
+  #emit({ kind, state, problem, detail, error }: ListDefect, change: 'open' | 'resolved'): void {
     const resolved = change === 'resolved'
     this.#events.emit('list_problem', {
       backend: this.#backend,
@@ -133,6 +140,7 @@ export class ListDefectReports {
       problem,
       fix: fixes[state](this.#backend),
       resolved,
+      ...(detail !== undefined && !resolved ? { detail } : {}),
       ...(error && !resolved ? { err: error } : {}),
     })
   }

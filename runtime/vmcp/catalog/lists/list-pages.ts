@@ -6,7 +6,7 @@
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
-import { type Fields, isFields } from '../../../../schemas/index.ts'
+import { type Fields, GatehouseError, isFields } from '../../../../schemas/index.ts'
 import {
   emptyObject,
   inTurns,
@@ -18,6 +18,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { BackendConnection, Request } from '../../backends/connection.ts'
 import type { Sender } from '../../backends/session-era/channel.ts'
+import { rejectionOf, type SentHeaders } from '../../backends/transport/backend-answer.ts'
 import { withinLimit } from '../../backends/transport/send.ts'
 import type { Outcome } from '../../pipeline/operation.ts'
 import { checkItem, plainItem, type UnusableItem, type UsableItem } from '../items/check.ts'
@@ -44,6 +45,8 @@ export interface ListReadOptions {
   readonly sender: Sender
   readonly signal: AbortSignal
   readonly timeoutMs: number
+  /** Headers of recent requests to the backend. */
+  readonly sent?: SentHeaders | undefined
   /** Rules for pinning digests; undefined when items are not digested. */
   readonly pins?: PinRules | undefined
   /** Wraps each request. */
@@ -139,9 +142,10 @@ async function readPage(
   if (outcome.kind === 'result') return outcome.result
   const code = outcome.kind === 'error' ? new JsonObject(outcome.error).value('code') : undefined
   if (code === rpcCode.methodNotFound) return undefined
-  throw protocolError(
-    `the backend rejected the request${typeof code === 'number' ? ` with error ${code}` : ''}`,
-  )
+  const error = outcome.kind === 'error' ? outcome.error : undefined
+  const what = `the backend rejected the request${typeof code === 'number' ? ` with error ${code}` : ''}`
+  const cause = rejectionOf(error, { sent: options.sent, isQuoted: true })
+  throw new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what, { cause }) })
 }
 
 interface Page {

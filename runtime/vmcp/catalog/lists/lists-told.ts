@@ -1,6 +1,8 @@
 /** Tells the event stream how reading the lists of one backend went, whatever kind of client they were read for. */
 import type { Events } from '../../../observe/index.ts'
+import type { BackendSettings } from '../../backends/settings.ts'
 import { type ListErrors, maxExamples } from '../items/errors.ts'
+import { shownDetail } from '../read-failure.ts'
 
 /** How the lists of a backend are, for reports. */
 export interface ListsState {
@@ -13,13 +15,15 @@ export interface ListsState {
 
 export class ListsTold {
   readonly #backend: string
+  readonly #perCaller: boolean
   readonly #events: Events
   /** What was told and not taken back. */
   #malformed = false
   #stale = false
 
-  constructor(backend: string, events: Events) {
-    this.#backend = backend
+  constructor({ name, perCaller }: Pick<BackendSettings, 'name' | 'perCaller'>, events: Events) {
+    this.#backend = name
+    this.#perCaller = perCaller
     this.#events = events
   }
 
@@ -46,6 +50,7 @@ export class ListsTold {
     this.#events.emit('lists_failed', {
       backend: this.#backend,
       stale_since: staleSince === undefined ? undefined : new Date(staleSince).toISOString(),
+      detail: shownDetail(err, this.#perCaller),
       err,
     })
   }

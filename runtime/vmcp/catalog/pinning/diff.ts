@@ -2,9 +2,9 @@
  * What changed between two definitions, for people: a unified diff for each part, with characters that a terminal or a
  * browser would hide written out. Bounded for texts of any size.
  */
-import { byText } from '../../../../schemas/index.ts'
+import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
-import { exactJson, isRawJson, visibleText } from '../../../observe/index.ts'
+import { visibleText } from '../../../observe/index.ts'
 import { partsOf } from './digest.ts'
 import { type PinnedPart, type PinKind, parts } from './parts.ts'
 

@@ -16,7 +16,7 @@ import {
   WorkLimitError,
 } from '../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import { type ArgumentTemplate, type ArgumentTypes, expandArguments } from './arguments.ts'
+import { type ArgumentTemplates, type ArgumentTypes, expandArguments } from './arguments.ts'
 import { type SharedBytes, shared, textOf } from './bytes.ts'
 import { expandText, guarded, isWanted, type ExpansionScope, singleValue } from './expansion.ts'
 import { buildOutput } from './output.ts'
@@ -141,11 +141,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
 /** Values of the arguments of one call: they are read again on their way to the backend. */
 const maxArgumentValues = 200_000
 
-function callArguments(
-  args: readonly ArgumentTemplate[],
-  scope: ExpansionScope,
-  types: ArgumentTypes,
-): SharedBytes {
+function callArguments(args: ArgumentTemplates, scope: ExpansionScope, types: ArgumentTypes): SharedBytes {
   const text = json(expandArguments(args, scope, types), scope.meter, 'arguments')
   if (structureOf(text) > maxArgumentValues)
     throw new StepError(`the arguments have more than ${maxArgumentValues} values`)

@@ -4,7 +4,13 @@
  * Without an output block the output of the step that finished last is returned (execution.ts).
  * Source: docs/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
-import { fieldsOf, isFields, type OutputProperty, type WorkflowOutput } from '../../../../schemas/index.ts'
+import {
+  fieldsOf,
+  isFields,
+  isOfType,
+  type OutputProperty,
+  type WorkflowOutput,
+} from '../../../../schemas/index.ts'
 import {
   type JsonType,
   parseTemplate,
@@ -20,7 +26,7 @@ import {
   valueText,
 } from '../../../expr/template/index.ts'
 import { StepError, WorkflowError } from '../errors.ts'
-import { fromText, isOfType } from './convert.ts'
+import { fromText } from './convert.ts'
 import { expandText, guarded, type ExpansionScope, singleValue } from './expansion.ts'
 
 export interface OutputField {

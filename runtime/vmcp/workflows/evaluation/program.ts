@@ -12,14 +12,14 @@ import {
   type Template,
 } from '../../../../schemas/workflow/index.ts'
 import type { TemplateValue } from '../../../expr/template/index.ts'
-import { type ArgumentTemplate, compileArguments } from './arguments.ts'
+import { type ArgumentTemplates, compileArguments } from './arguments.ts'
 import { compileOutput, type OutputField } from './output.ts'
 
 export type StepProgram = {
   readonly condition: Template | undefined
   readonly defaultResults: TemplateValue
 } & (
-  | { readonly type: 'tool'; readonly arguments: readonly ArgumentTemplate[] }
+  | { readonly type: 'tool'; readonly arguments: ArgumentTemplates }
   | { readonly type: 'elicitation'; readonly message: Template; readonly schema: SchemaCheck }
   | {
       readonly type: 'forEach'
@@ -28,7 +28,7 @@ export type StepProgram = {
       readonly maxIterations: number
       /** Of each iteration. */
       readonly innerCondition: Template | undefined
-      readonly arguments: readonly ArgumentTemplate[]
+      readonly arguments: ArgumentTemplates
     }
 )
 

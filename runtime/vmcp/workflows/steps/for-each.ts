@@ -89,7 +89,7 @@ class IterationPlans {
 
   async #planNext(signal: AbortSignal): Promise<void> {
     const { step, work, plan, state } = this.#run
-    const types = typesFor(this.#context, work.call)
+    const types = typesFor(this.#context, step.id, work.call)
     const task = { kind: 'iterations', step: step.id, items: plan.items, from: this.#end, types } as const
     for (const made of await compute(this.#context, state, task, signal)) this.#planned.set(this.#end++, made)
   }

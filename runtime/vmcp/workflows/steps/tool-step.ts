@@ -51,9 +51,11 @@ export interface ReadyCall {
   readonly onRetry: () => void
 }
 
-/** The types that a tool wants for those of its arguments that are templates. Throws StepError. */
-export function typesFor(context: WorkflowContext, { tool, templates }: ToolCall): ArgumentTypes {
-  return argumentTypes(boundTool(context, tool).inputSchema(), templates)
+/** The types that the tool of a step accepts for the templates in its arguments. Throws StepError. */
+export function typesFor(context: WorkflowContext, step: string, { tool }: ToolCall): ArgumentTypes {
+  const program = context.workflow.program.steps.get(step)
+  if (!program || !('arguments' in program)) throw new TypeError('the step calls no tool')
+  return argumentTypes(boundTool(context, tool).inputSchema(), program.arguments)
 }
 
 function boundTool({ tools }: WorkflowContext, name: string): WorkflowTool {

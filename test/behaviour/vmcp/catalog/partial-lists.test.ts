@@ -71,11 +71,18 @@ const failures: Readonly<Record<string, RawAnswer>> = {
   'a refusal': ({ id, res }) =>
     void res
       .writeHead(200, { 'content-type': 'application/json' })
-      .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"secret text"}}`),
+      .end(`{"jsonrpc":"2.0","id":${id},"error":{"code":-32603,"message":"reason of the list"}}`),
   'a closed connection': ({ res }) => void res.destroy(),
   'a result that is no list': () => '{"tools":5,"resources":5,"resourceTemplates":5,"prompts":5}',
   'text instead of JSON': ({ res }) =>
     void res.writeHead(200, { 'content-type': 'application/json' }).end('hello'),
+}
+
+/** The text of the backend ends the problem. */
+const texts: Readonly<Record<string, RegExp>> = {
+  'HTTP 500': /: oops$/,
+  'a refusal': /: reason of the list$/,
+  'text instead of JSON': /: hello$/,
 }
 
 for (const [what, failure] of Object.entries(failures)) {
@@ -96,7 +103,8 @@ for (const [what, failure] of Object.entries(failures)) {
       const { problem_details: problems } = await status()
       const found = problems.find(({ message }) => message.startsWith(`${method} of backend bad failed: `))
       t.match(found, { type: 'list_problem', backend: 'bad', fix: /read again/ })
-      t.notMatch(found?.message, /secret|oops|hello/)
+      t.match(found?.message, texts[what] ?? /in use$|missing$/)
+      t.notMatch(called.text, /reason of the list|oops|hello/, 'clients do not see the text of the backend')
       t.equal(lines.filter((line) => line.includes('"list_problem"')).length, 1, 'one line')
       const metrics = await (await fetch(`${vmcp.origin}/metrics`)).text()
       t.match(metrics, /gatehouse_vmcp_list_read_failures_total\{target_workload_name="bad"\} [1-9]/)

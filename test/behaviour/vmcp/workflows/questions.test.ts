@@ -51,7 +51,7 @@ t.test('the user is asked, whichever client they use', async (t) => {
     const client = await connect(kind, url)
     t.teardown(() => client.close())
     const result = await client.call('confirm', { what: 'everything' })
-    t.strictSame(result['structuredContent'], { did: '{"by":"ada","sure":"true"}' }, kind)
+    t.strictSame(result['structuredContent'], { did: '{"by":"ada","sure":true}' }, kind)
     t.strictSame(client.asked, ['elicitation/create'])
   }
 })
@@ -68,7 +68,7 @@ t.test('session era: the question comes on the stream of the call; no other stre
     return (await call.next(({ result }) => result !== undefined)).result
   }
   t.match(await ask({ action: 'accept', content: { name: 'Eve', ok: true } }), {
-    structuredContent: { did: '{"by":"Eve","sure":"true"}' },
+    structuredContent: { did: '{"by":"Eve","sure":true}' },
   })
   t.match(await ask({ action: 'decline' }), { structuredContent: { did: 'nothing was deleted' } })
   t.match(await ask({ action: 'cancel' }), {
@@ -106,7 +106,7 @@ t.test('stateless era: the question ends the request, the response goes on with 
   )
   t.match(done.response?.result, {
     resultType: 'complete',
-    structuredContent: { did: '{"by":"Ada","sure":"true"}' },
+    structuredContent: { did: '{"by":"Ada","sure":true}' },
   })
 })
 

@@ -47,7 +47,7 @@ t.test('arguments: strings of the first level are templates, all else goes as it
   })
 })
 
-t.test('arguments: with nestedTemplates, strings at any depth are templates, and give text', async (t) => {
+t.test('arguments: with nestedTemplates, strings at any depth are templates', async (t) => {
   const given = {
     list: ['{{.params.name}}', 1, '{{.params.none}}'],
     object: {
@@ -61,7 +61,7 @@ t.test('arguments: with nestedTemplates, strings at any depth are templates, and
   await r.run({ name: 'Ann', n: 5 })
   t.strictSame(r.calls[0]?.args, {
     list: ['Ann', 1, null],
-    object: { deep: 'Hi Ann!', more: { '{{x': 'plain', n: '5' } },
+    object: { deep: 'Hi Ann!', more: { '{{x': 'plain', n: 5 } },
     top: 'Ann',
   })
   const failing = await rig(one({ list: [{ deep: '{{index .params.list 3}}' }] }, { nestedTemplates: true }))
@@ -98,9 +98,9 @@ t.test('arguments: become what the schema of the tool asks for; hidden tools too
     [
       { m: '{{.params.m}}', u: '{{.params.n}}' },
       { m: null, n: 4 },
-      { m: null, u: '4' },
+      { m: null, u: 4 },
     ],
-    [{ m: '3', any: '{{.params.n}}', gone: '{{.params.n}}' }, { n: 4 }, { m: 3, any: '4', gone: '4' }],
+    [{ m: '3', any: '{{.params.n}}', gone: '{{.params.n}}' }, { n: 4 }, { m: 3, any: 4, gone: 4 }],
     [{ n: '{{.params.none}}', s: '{{.params.none}}' }, {}, {}],
     [{ s: 'a{{.params.none}}' }, {}, { s: 'a<no value>' }],
     [{ s: '{{.params.x}}', n: '{{.params.x}}', m: '{{.params.x}}' }, { x: null }, { m: null }],

@@ -1,0 +1,159 @@
+/**
+ * The backend's own explanation of a failed request, for operators: the log and `/status`. Clients never receive it.
+ *
+ * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may repeat data
+ * of a caller. The text is short and on one line. Credentials and session ids that were sent to the backend are masked.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { jsonFields, ModuleError } from '../../../../schemas/index.ts'
+import { headerName } from '../../../mcp/index.ts'
+import { peerWords, wordsOf } from '../../../oauth/index.ts'
+import { rejectsHost } from '../../../net/index.ts'
+import { redactText } from '../../../observe/index.ts'
+
+/**
+ * `host`: the backend does not accept the Host header. `path`: no MCP server at this path. `page`: a web page. `rejected`: an
+ * error about the request. `other`: anything else, such as a failure of the backend itself.
+ */
+export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
+
+export class BackendAnswer extends ModuleError {
+  readonly kind: AnswerKind
+  /** The explanation; undefined when there is none, or when it must not be shown. */
+  readonly text: string | undefined
+
+  constructor(what: string, kind: AnswerKind, text: string | undefined, cause?: unknown) {
+    super(text === undefined ? what : `${what}: ${text}`, { cause })
+    this.kind = kind
+    this.text = text
+  }
+}
+
+/** The explanation behind an error; undefined when the backend gave none. */
+export function answerBehind(error: unknown): BackendAnswer | undefined {
+  let cause = error
+  for (let depth = 0; depth < 8 && cause instanceof Error; depth++) {
+    if (cause instanceof BackendAnswer) return cause
+    cause = cause.cause
+  }
+  return undefined
+}
+
+/** Headers without a secret. */
+const openHeaders: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-encoding',
+  'content-type',
+  'traceparent',
+  'tracestate',
+  headerName.protocolVersion,
+  headerName.method,
+  headerName.name,
+  headerName.lastEventId,
+])
+const rememberedRequests = 64
+const minSecret = 4
+
+/** The headers of recent requests to one backend, whose values are masked in its texts. */
+export class SentHeaders {
+  readonly #recent: Readonly<Record<string, string>>[] = []
+  #next = 0
+
+  note(headers: Readonly<Record<string, string>>): void {
+    this.#recent[this.#next] = headers
+    this.#next = (this.#next + 1) % rememberedRequests
+  }
+
+  mask(text: string, more: readonly string[] = []): string {
+    const secrets = new Set(more)
+    for (const headers of this.#recent)
+      for (const name of Object.keys(headers))
+        if (!openHeaders.has(name.toLowerCase()))
+          for (const part of partsOf(headers[name] ?? '')) secrets.add(part)
+    let masked = text
+    // A secret may contain another one.
+    for (const secret of [...secrets].sort((a, b) => b.length - a.length))
+      if (secret.length >= minSecret) masked = masked.replaceAll(secret, '[redacted]')
+    return masked
+  }
+}
+
+/** A header value, its credential without the scheme, and the password of Basic credentials. */
+function partsOf(value: string): string[] {
+  const [, scheme = '', credential = ''] = /^(\S+) +(\S.*)$/.exec(value) ?? []
+  if (credential === '') return [value]
+  if (scheme.toLowerCase() !== 'basic') return [value, credential]
+  const plain = Buffer.from(credential, 'base64').toString()
+  return [value, credential, plain, plain.slice(plain.indexOf(':') + 1)]
+}
+
+export interface AnsweredRequest {
+  readonly sent: SentHeaders | undefined
+  /** True when the text may be shown. */
+  readonly isQuoted: boolean
+}
+
+export interface ReceivedResponse {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** Larger bodies are read up to here. */
+const maxRead = 16 * 1024
+
+/** Explains an HTTP response that is not the expected message. */
+export function answerOf(
+  response: ReceivedResponse,
+  request: AnsweredRequest,
+  cause?: unknown,
+): BackendAnswer {
+  const { status, headers, body } = response
+  const session = headers[headerName.sessionId]
+  const secrets = typeof session === 'string' ? [session] : []
+  const raw = masked(body.toString('utf8', 0, Math.min(body.length, maxRead)), request, secrets)
+  const isPage =
+    /^\s*text\/html\b/i.test(headers['content-type'] ?? '') || /^\s*<(?:!doctype html|html)\b/i.test(raw)
+  const text = wordsOf(raw, jsonFields(raw))
+  return new BackendAnswer(
+    `HTTP ${status}`,
+    kindOf(status, text, isPage),
+    request.isQuoted ? text : undefined,
+    cause,
+  )
+}
+
+/** Explains a JSON-RPC error. `sessionId` is the session that it belongs to. */
+export function rejectionOf(
+  error: Buffer | undefined,
+  request: AnsweredRequest,
+  sessionId?: string,
+): BackendAnswer {
+  const raw = masked(
+    error?.toString('utf8', 0, maxRead) ?? '',
+    request,
+    sessionId === undefined ? [] : [sessionId],
+  )
+  const { code, message } = jsonFields(raw) ?? {}
+  const text = typeof message === 'string' ? peerWords(message) : undefined
+  const what = typeof code === 'number' ? `error ${code}` : 'an error'
+  return new BackendAnswer(
+    what,
+    rejectsHost(400, text) ? 'host' : 'rejected',
+    request.isQuoted ? text : undefined,
+  )
+}
+
+const uuid = /\b[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/gi
+
+function masked(text: string, { sent }: AnsweredRequest, secrets: readonly string[]): string {
+  return redactText((sent?.mask(text, secrets) ?? text).slice(0, maxRead)).replaceAll(uuid, '…')
+}
+
+function kindOf(status: number, text: string | undefined, isPage: boolean): AnswerKind {
+  if (rejectsHost(status, text)) return 'host'
+  if (status === 404 || status === 405 || status === 410) return 'path'
+  if (status >= 500) return 'other'
+  if (isPage) return 'page'
+  return status >= 400 ? 'rejected' : 'other'
+}

@@ -1,0 +1,149 @@
+/**
+ * The JSON types that a JSON Schema accepts for a value or for a part of it. Follows `$ref`, `allOf`, `anyOf` and `oneOf`,
+ * because generators such as Pydantic seldom write `type` next to the name of an argument.
+ * Source: JSON Schema 2020-12, core, "Applying Subschemas".
+ */
+import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fields.ts'
+
+const schemaTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const
+export type SchemaType = (typeof schemaTypes)[number]
+
+/** Names of members and indexes of list items. */
+export type ValuePath = readonly (string | number)[]
+
+/** The schema comes from a server and may refer to itself. */
+const maxVisited = 1_000
+
+/**
+ * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type there, or
+ * when more than 1,000 schemas would have to be read.
+ */
+export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
+  const search = new TypeSearch(root)
+  const found = search.types(root, path)
+  return search.isExhausted ? [] : (found ?? [])
+}
+
+/** True when a value has the type. An integer may be a bigint. */
+export function isOfType(value: unknown, type: SchemaType): boolean {
+  switch (type) {
+    case 'integer':
+      return typeof value === 'bigint' || Number.isInteger(value)
+    case 'number':
+      return typeof value === 'bigint' || typeof value === 'number'
+    case 'object':
+      return isFields(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'null':
+      return value === null
+    default:
+      return typeof value === type
+  }
+}
+
+/** The part of a schema that a reference such as `#/$defs/Name` names; undefined when there is none. */
+export function pointedSchema(root: unknown, reference: string): unknown {
+  if (reference === '#') return root
+  if (!reference.startsWith('#/')) return undefined
+  let part: unknown = root
+  for (const escaped of reference.slice(2).split('/')) {
+    const key = decoded(escaped).replaceAll('~1', '/').replaceAll('~0', '~')
+    part = Array.isArray(part) ? part[Number(key)] : own(fieldsOf(part), key)
+    if (part === undefined) return undefined
+  }
+  return part
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Undefined: any type. */
+type Types = readonly SchemaType[] | undefined
+
+class TypeSearch {
+  readonly #root: unknown
+  #visited = 0
+
+  constructor(root: unknown) {
+    this.#root = root
+  }
+
+  get isExhausted(): boolean {
+    return this.#visited > maxVisited
+  }
+
+  types(schema: unknown, path: ValuePath): Types {
+    this.#visited += 1
+    if (this.isExhausted || !isFields(schema)) return undefined
+    const reference = schema['$ref']
+    const referenced =
+      typeof reference === 'string' ? this.types(pointedSchema(this.#root, reference), path) : undefined
+    const parts = [
+      this.#own(schema, path),
+      referenced,
+      ...listOf(schema['allOf']).map((inner) => this.types(inner, path)),
+      this.#alternatives(schema['anyOf'], path),
+      this.#alternatives(schema['oneOf'], path),
+    ]
+    return parts.reduce(intersection, undefined)
+  }
+
+  /** The types that a schema names itself. A value that cannot contain the path has no types there. */
+  #own(schema: Fields, path: ValuePath): Types {
+    const named = namedTypes(schema)
+    const [step, ...rest] = path
+    if (step === undefined) return named
+    if (named && !named.includes(typeof step === 'string' ? 'object' : 'array')) return []
+    const inner = typeof step === 'string' ? memberSchema(schema, step) : itemSchema(schema, step)
+    return inner === undefined ? undefined : this.types(inner, rest)
+  }
+
+  /** An alternative that does not mention the part of a value is left out when another one does. */
+  #alternatives(list: unknown, path: ValuePath): Types {
+    const all = listOf(list).map((inner) => this.types(inner, path))
+    const known = all.filter((types) => types !== undefined)
+    if (known.length === 0 || (path.length === 0 && known.length < all.length)) return undefined
+    return [...new Set(known.flat())]
+  }
+}
+
+function namedTypes(schema: Fields): Types {
+  const { type } = schema
+  const listed = (Array.isArray(type) ? type : [type]).filter(isSchemaType)
+  if (listed.length > 0) return listed
+  if (Object.hasOwn(schema, 'const')) return [typeOf(schema['const'])]
+  const values = schema['enum']
+  return Array.isArray(values) && values.length > 0 ? [...new Set(values.map(typeOf))] : undefined
+}
+
+function isSchemaType(type: unknown): type is SchemaType {
+  return (schemaTypes as readonly unknown[]).includes(type)
+}
+
+function typeOf(value: unknown): SchemaType {
+  return schemaTypes.find((type) => isOfType(value, type)) ?? 'null'
+}
+
+function memberSchema(schema: Fields, name: string): unknown {
+  return own(fieldsOf(schema['properties']), name) ?? schema['additionalProperties']
+}
+
+/** In JSON Schema before 2020-12, `items` can be a list of schemas by position. */
+function itemSchema({ prefixItems, items, additionalItems }: Fields, index: number): unknown {
+  const byPosition = Array.isArray(items) ? items : listOf(prefixItems)
+  return byPosition[index] ?? (Array.isArray(items) ? additionalItems : items)
+}
+
+/** Every integer is a number. */
+function intersection(a: Types, b: Types): Types {
+  if (!a || !b) return a ?? b
+  const accepts = (types: readonly SchemaType[], type: SchemaType): boolean =>
+    types.includes(type) || (type === 'integer' && types.includes('number'))
+  return [...new Set([...a, ...b])].filter((type) => accepts(a, type) && accepts(b, type))
+}
