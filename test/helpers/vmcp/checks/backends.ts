@@ -1,7 +1,7 @@
 /** Backends whose tools, prompts and resources are named after the reasons to reject a call of them. */
 import type { ServerResponse } from 'node:http'
 import { json, type RawBackend, type RawRequest, startRawBackend } from '../../mcp/raw-backend.ts'
-import { type BackendName, backendOf, has, refusedWord } from './reasons.ts'
+import { type BackendName, backendOf, has, refusedWord, uriFor } from './reasons.ts'
 
 /** Text of a result that guardrails refuse. */
 const refusedText = `found ${refusedWord}`
@@ -73,7 +73,7 @@ export async function startChecksBackend(backend: BackendName, items: NamedItems
       'resources/list': () =>
         list(
           'resources',
-          own(items.resources).map((name) => ({ uri: `test://${name}`, name })),
+          own(items.resources).map((name) => ({ uri: uriFor(name), name })),
         ),
       'resources/templates/list': () => list('resourceTemplates', own(items.prompts).map(approvedTemplate)),
       'tools/call': (request) => respond(request, (said) => ({ content: [{ type: 'text', text: said }] })),

@@ -3,7 +3,7 @@ import type { TokenIssuer } from '../../authserver/token-issuer.ts'
 import { hook } from '../webhook-rig.ts'
 import type { TestWebhook } from '../webhook.ts'
 import { approvedPrompt, approvedTemplate, approvedTool, type NamedItems } from './backends.ts'
-import { argumentsFor, type BackendName, backendOf, has, refusedWord } from './reasons.ts'
+import { argumentsFor, type BackendName, backendOf, has, refusedWord, uriFor } from './reasons.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
@@ -45,7 +45,10 @@ export function checksConfig({ issuer, gate, lenient, redis, logFile, items }: C
     rateLimiting: rateLimits(items),
     quotas: quotas(items),
     webhooks: {
-      validating: [hook('gate', gate, neverOpen), hook('lenient', lenient, { ...neverOpen, failurePolicy: 'ignore' })],
+      validating: [
+        hook('gate', gate, neverOpen),
+        hook('lenient', lenient, { ...neverOpen, failurePolicy: 'ignore' }),
+      ],
     },
     guardrails: {
       redact: [{ name: 'words', expressions: [refusedWord], action: 'refuse', direction: 'both' }],
@@ -68,7 +71,7 @@ function policies({ tools, prompts, resources, workflows, steps }: CheckedItems)
     ...workflows.map((name) => [name, `Tool::"${workflowName(name)}"`]),
     ...steps.map((name) => ['', `Tool::"${stepWorkflowName(name)}"`]),
     ...prompts.map((name) => [name, `Prompt::"${advertised(name)}"`]),
-    ...resources.map((name) => [name, `Resource::"test://${name}"`]),
+    ...resources.map((name) => [name, `Resource::"${uriFor(name)}"`]),
   ]
   const forbidden = uids.flatMap(([name = '', uid]) => (has(name, 'unauthorized') ? [uid] : []))
   return [

@@ -48,7 +48,7 @@ export class AuditReader {
   }
 }
 
-type Members = Readonly<Record<string, unknown>>
+type Members = Readonly<Record<string, string | number | boolean | undefined>>
 
 export interface AuditLine {
   readonly type: string
@@ -70,16 +70,19 @@ export function isOfRequest({ metadata }: AuditLine): boolean {
 export function auditText(line: AuditLine): string {
   const { type, outcome, target, policy, webhooks = [], quotas = [], guardrails = [], metadata } = line
   const { extra } = metadata
-  const words = (members: Members, ...names: readonly string[]) => names.map((name) => String(members[name])).join(' ')
+  const words = (members: Members, ...names: readonly string[]) =>
+    names.map((name) => String(members[name])).join(' ')
   const facts = [
-    `${type} ${outcome} ${String(target['name'] ?? target['step_id'] ?? target['workflow_name'] ?? '')}`.trim(),
-    ...(extra['backend'] === undefined ? [] : [`backend ${String(extra['backend'])}`]),
-    ...(policy ? [`policy ${String(policy['decision'])}`] : []),
-    ...webhooks.map((one) => `webhook ${words(one, 'name', 'outcome')}${one['enforced'] === false ? ' not enforced' : ''}`),
+    `${type} ${outcome} ${target['name'] ?? target['step_id'] ?? target['workflow_name'] ?? ''}`.trim(),
+    ...(extra['backend'] === undefined ? [] : [`backend ${extra['backend']}`]),
+    ...(policy ? [`policy ${policy['decision']}`] : []),
+    ...webhooks.map(
+      (one) => `webhook ${words(one, 'name', 'outcome')}${one['enforced'] === false ? ' not enforced' : ''}`,
+    ),
     ...quotas.map((one) => `quota ${words(one, 'name')}${one['enforced'] === false ? ' not enforced' : ''}`),
     ...guardrails.map((one) => `guardrail ${words(one, 'rule', 'direction', 'outcome')}`),
     ...['denial_reason', 'jsonrpc_error_code', 'tool_error'].flatMap((name) =>
-      extra[name] === undefined ? [] : [`${name} ${String(extra[name])}`],
+      extra[name] === undefined ? [] : [`${name} ${extra[name]}`],
     ),
   ]
   return facts.join(', ')
@@ -88,21 +91,27 @@ export function auditText(line: AuditLine): string {
 export type Figures = ReadonlyMap<string, number>
 
 /** Methods by which a virtual server prepares itself. How often they are called depends on the time. */
-const preparing = /mcp_method_name="(initialize|ping|logging\/[^"]*|notifications\/[^"]*|server\/discover|[^"]*\/list)"/
+const preparing =
+  /mcp_method_name="(initialize|ping|logging\/[^"]*|notifications\/[^"]*|server\/discover|[^"]*\/list)"/
 /** Labels that are the same in every cell, repeat another label, or differ from run to run. */
 const dropped =
   /^(server|namespace|transport|network_.*|server_.*|.*_protocol_(version|revision)|target_workload_id|target_transport_type|auth_authenticated|tool_name|prompt_name|action|gen_ai_operation_name)$/
 
 /** As `{method=tools/call,status=error}`. */
 function labelsIn(text: string): string {
-  const labels = [...text.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, name = '', value]) => ({ name, value }))
+  const labels = [...text.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g)].map(([, name = '', value]) => ({
+    name,
+    value,
+  }))
   const kept = labels.filter(({ name }) => !dropped.test(name)).map(({ name, value }) => `${name}=${value}`)
   return kept.length === 0 ? '' : `{${kept.join(',')}}`
 }
 
 /** Counters, and the counts of histograms, of `/metrics`. */
 export function countersIn(metrics: string): Figures {
-  const kinds = new Map([...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind]) => [name, kind]))
+  const kinds = new Map(
+    [...metrics.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind]) => [name, kind]),
+  )
   const figures = new Map<string, number>()
   for (const [, name = '', labels = '', value] of metrics.matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)) {
     const isCount = kinds.get(name) === 'counter' || name.endsWith('_count')
@@ -124,11 +133,17 @@ return all`
 /** Tokens that were taken and quotas that were counted, by their names in Redis without users and periods. */
 export async function spendingIn(redis: RedisReader): Promise<Figures> {
   const figures = new Map<string, number>()
-  const lines = (await redis.sendCommand(['EVAL', levels, '0', 'checks:*:{*}:*'])) as unknown as readonly string[]
+  const lines = (await redis.sendCommand([
+    'EVAL',
+    levels,
+    '0',
+    'checks:*:{*}:*',
+  ])) as unknown as readonly string[]
   for (const line of lines) {
     const [, kind, rest = ''] = /^checks:(rl|quota):\{[^}]*\}:(.*)$/.exec(line) ?? []
     const [key = '', value = ''] = rest.split(' ')
-    if (kind === 'rl') figures.set(`rate limit ${key}`, (key === 'shared' ? sharedTokens : 1) - Math.round(Number(value)))
+    if (kind === 'rl')
+      figures.set(`rate limit ${key}`, (key === 'shared' ? sharedTokens : 1) - Math.round(Number(value)))
     if (kind === 'quota') figures.set(`quota ${key.split(':')[0]}`, Number(value))
   }
   return figures

@@ -47,31 +47,32 @@ export function backendOf(name: string): BackendName {
   return has(name, 'backend-left-out') ? 'out' : 'live'
 }
 
-/** These exclude each other, because both describe the same property of a tool or of a call. */
+/** These exclude each other, because they describe the same property of a tool or of a call. */
 const exclusive: readonly (readonly Reason[])[] = [
   ['webhook-denies', 'webhook-fails'],
   ['pinned', 'pinned-arguments'],
-  ['unknown', 'pinned', 'pinned-arguments', 'header-mismatch', 'quota-exceeded'],
-  [
-    'unknown',
-    'backend-down',
-    'backend-left-out',
-    'backend-header-mismatch',
-    'backend-error',
-    'backend-http-error',
-    'tool-error',
-    'guarded-result',
-  ],
-  ['backend-left-out', 'pinned', 'pinned-arguments', 'header-mismatch', 'quota-exceeded'],
+  ['unknown', 'tool-error', 'guarded-result', ...backendReasons()],
 ]
 
-/** All pairs of reasons that one call can have at the same time. */
+function backendReasons(): readonly Reason[] {
+  return reasons.filter((reason) => reason.startsWith('backend-'))
+}
+
+const isUnlisted = (reason: Reason): boolean => reason === 'unknown' || reason === 'backend-left-out'
+const needsListing = (reason: Reason): boolean =>
+  /^(header-mismatch|pinned|pinned-arguments|quota-exceeded)$/.test(reason)
+
+function canMeet(first: Reason, second: Reason): boolean {
+  const both = [first, second]
+  if (exclusive.some((group) => both.every((reason) => group.includes(reason)))) return false
+  return !(both.some(isUnlisted) && both.some(needsListing))
+}
+
+/** All pairs of reasons that one call can have at the same time. An ignored webhook rejects nothing. */
 export const pairs: readonly (readonly [Reason, Reason])[] = reasons.flatMap((first, i) =>
   reasons
     .slice(i + 1)
-    .filter((second) => !exclusive.some((group) => group.includes(first) && group.includes(second)))
-    .filter((second) => first !== 'webhook-ignored' && second !== 'webhook-ignored')
-    .filter((second) => !first.startsWith('backend-') || !second.startsWith('backend-'))
+    .filter((second) => canMeet(first, second) && first !== 'webhook-ignored' && second !== 'webhook-ignored')
     .map((second) => [first, second] as const),
 )
 
@@ -90,4 +91,10 @@ export function argumentsFor(name: string): Readonly<Record<string, unknown>> {
 /** Headers of a stateless call of something with this name. */
 export function headersFor(name: string): Readonly<Record<string, string>> {
   return has(name, 'header-mismatch') ? { 'mcp-param-region': 'south' } : {}
+}
+
+/** URI of a resource; of a template where templates are pinned and resources are not. */
+export function uriFor(name: string): string {
+  if (has(name, 'pinned')) return `test://${name}/1`
+  return has(name, 'guarded-arguments') ? `test://${name}/${refusedWord}` : `test://${name}`
 }

@@ -4,7 +4,7 @@ import type { Era } from '../../decisions/decision-rig.ts'
 import { stateless, type WireAnswer } from '../../mcp/wire.ts'
 import { advertised, stepWorkflowName, workflowName } from './config.ts'
 import { isOfRequest } from './ledger.ts'
-import { argumentsFor, has, headersFor, reasons, type Reason } from './reasons.ts'
+import { argumentsFor, headersFor, reasons, type Reason, uriFor } from './reasons.ts'
 import { type ChecksRig, consoleCall, type Work } from './rig.ts'
 
 export interface Surface {
@@ -40,8 +40,10 @@ function searchedCall(name: string) {
 }
 
 function scriptCall(name: string) {
-  const args = JSON.stringify(argumentsFor(name))
-  return call('execute_tool_script', { script: `return call_tool("${advertised(name)}", ${args})` })
+  const args = Object.entries(argumentsFor(name)).map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+  return call('execute_tool_script', {
+    script: `return call_tool("${advertised(name)}", ${args.join(', ')})`,
+  })
 }
 
 function tryTool(era: Era) {
@@ -63,9 +65,22 @@ function tryTool(era: Era) {
   }
 }
 
-/** The URI of a resource; of a template where templates are pinned and resources are not. */
-function uriOf(name: string): string {
-  return has(name, 'pinned') ? `test://${name}/1` : `test://${name}`
+/** Lists are not rejected as a whole: they leave out what the client cannot use. */
+const isList: Surface['without'] = only('a list leaves out what is rejected', ...reasons)
+
+function list(method: string, member: string): Surface {
+  return {
+    without: isList,
+    work: ({ session }) => ({
+      isLast: isOfRequest,
+      async perform() {
+        const answer = await session.request(method)
+        const items = answer.response?.result?.[member] as readonly Record<string, string>[] | undefined
+        if (!items) return answerText(answer)
+        return `${answer.status}: ${items.map((item) => item['uri'] ?? item['uriTemplate'] ?? item['name']).join(' ')}`
+      },
+    }),
+  }
 }
 
 const noHeaders = { 'header-mismatch': 'only stateless clients send headers that mirror arguments' } as const
@@ -77,6 +92,11 @@ const notOfTools = {
 const ofItsStep = 'a workflow has no backend; see its step'
 
 export const surfaces: Readonly<Record<string, Surface>> = {
+  'tools/list': list('tools/list', 'tools'),
+  'tools/list with tool search': list('tools/list', 'tools'),
+  'prompts/list': list('prompts/list', 'prompts'),
+  'resources/list': list('resources/list', 'resources'),
+  'resources/templates/list': list('resources/templates/list', 'resourceTemplates'),
   'direct call, session era': { without: noHeaders, work: request('session', directCall) },
   'direct call, stateless era': { without: {}, work: request('stateless', directCall) },
   'call_tool, session era': { without: noHeaders, work: request('session', searchedCall) },
@@ -110,12 +130,19 @@ export const surfaces: Readonly<Record<string, Surface>> = {
     work: tryTool('stateless'),
   },
   read: {
-    without: { ...notOfTools, 'pinned-arguments': 'a read has no arguments', 'tool-error': 'only tools have such results' },
-    work: request('session', (name) => ['resources/read', { uri: uriOf(name) }]),
+    without: {
+      ...notOfTools,
+      'pinned-arguments': 'a read has no arguments',
+      'tool-error': 'only tools have such results',
+    },
+    work: request('session', (name) => ['resources/read', { uri: uriFor(name) }]),
   },
   prompt: {
     without: { ...notOfTools, 'tool-error': 'only tools have such results' },
-    work: request('session', (name) => ['prompts/get', { name: advertised(name), arguments: stringsFor(name) }]),
+    work: request('session', (name) => [
+      'prompts/get',
+      { name: advertised(name), arguments: stringsFor(name) },
+    ]),
   },
   completion: {
     without: { ...notOfTools, 'tool-error': 'only tools have such results' },
@@ -123,7 +150,10 @@ export const surfaces: Readonly<Record<string, Surface>> = {
       const { text, ...others } = stringsFor(name)
       const argument = { name: 'text', value: text }
       const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {}
-      return ['completion/complete', { ref: { type: 'ref/prompt', name: advertised(name) }, argument, ...context }]
+      return [
+        'completion/complete',
+        { ref: { type: 'ref/prompt', name: advertised(name) }, argument, ...context },
+      ]
     }),
   },
 }
@@ -149,7 +179,7 @@ export function answerText({ status, response, text }: WireAnswer): string {
 function messageText(message: { readonly result?: unknown; readonly error?: unknown }): string {
   const [kind, body] = message.error === undefined ? ['result', message.result] : ['error', message.error]
   const { _meta, ...shown } = body as Record<string, unknown>
-  const meta = _meta === undefined ? '' : `, _meta ${Object.keys(_meta).join(' ')}`
+  const meta = typeof _meta !== 'object' || _meta === null ? '' : `, _meta ${Object.keys(_meta).join(' ')}`
   return steady(`${kind} ${JSON.stringify(shown)}${meta}`)
 }
 
