@@ -172,7 +172,7 @@ export function reasonsAt({ without }: Surface): readonly Reason[] {
 }
 
 /** Status and message of a response. */
-export function answerText({ status, response, text }: WireAnswer): string {
+function answerText({ status, response, text }: WireAnswer): string {
   return `${status}: ${response ? messageText(response) : text}`
 }
 
