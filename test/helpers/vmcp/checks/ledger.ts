@@ -9,6 +9,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { RedisClientType } from '@redis/client'
 import { sharedTokens } from './config.ts'
 
+/** A missing line fails its cell, and not the whole table. */
+const maxWaitMs = 5_000
+
 /** Reads the audit log, always from where the last read ended. */
 export class AuditReader {
   readonly #file: number
@@ -19,10 +22,11 @@ export class AuditReader {
     this.#file = openSync(path, 'r')
   }
 
-  /** The lines that were written since the last call, once one of them ends the operation. */
+  /** The lines that were written since the last call, once one of them ends the operation, or none came for too long. */
   async until(isLast: (line: AuditLine) => boolean): Promise<readonly AuditLine[]> {
     const lines: AuditLine[] = []
-    while (!lines.some(isLast)) {
+    const giveUpAt = performance.now() + maxWaitMs
+    while (!lines.some(isLast) && performance.now() < giveUpAt) {
       await setImmediate()
       lines.push(...this.#next())
     }
