@@ -3,7 +3,7 @@
  * a policy, and its rate limit is used up. All other parts of the rig derive their settings from these names.
  */
 
-/** In the order of the checks. */
+/** In the order of the tables, which is not the order of the checks. */
 export const reasons = [
   'unknown',
   'header-mismatch',
