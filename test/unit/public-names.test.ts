@@ -1,0 +1,31 @@
+/**
+ * Names that users, dashboards and scripts rely on change on purpose only: error codes, reasons, metrics, events, flags and
+ * environment variables are those of test/fixtures/public-names.txt.
+ *
+ *   node test/unit/public-names.test.ts --update    writes the file again; commit it with the change that it records
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import t from 'tap'
+import { publicNames } from '../helpers/source/public-names.ts'
+
+const file = resolve(import.meta.dirname, '../fixtures/public-names.txt')
+const howToUpdate = 'if this is intended, run: node test/unit/public-names.test.ts --update'
+
+t.test('public names: the code declares those of the checked-in file', async (t) => {
+  const declared = await publicNames()
+  if (process.argv.includes('--update')) writeFileSync(file, `${declared.join('\n')}\n`)
+  const recorded = readFileSync(file, 'utf8').trimEnd().split('\n')
+  t.same(without(declared, recorded), [], `no name is added; ${howToUpdate}`)
+  t.same(without(recorded, declared), [], `no name is removed; ${howToUpdate}`)
+  for (const kind of ['error', 'reason', 'condition', 'metric', 'event', 'audit event', 'flag', 'variable'])
+    t.ok(
+      recorded.filter((line) => line.startsWith(`${kind} `)).length > 10,
+      `the file has names of kind ${kind}`,
+    )
+})
+
+function without(lines: readonly string[], others: readonly string[]): readonly string[] {
+  const known = new Set(others)
+  return lines.filter((line) => !known.has(line))
+}
