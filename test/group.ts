@@ -72,12 +72,12 @@ function changes(
   )
 }
 
-/** Waits until at most `count` handles keep the process alive. Returns the types of all handles when that does not happen. */
+/** Waits until at most `count` handles keep the process alive. Returns a message when that does not happen. */
 async function openHandles(count: number): Promise<string[]> {
   const endsAt = performance.now() + closingLimitMs
   while (performance.now() < endsAt) {
     if (process.getActiveResourcesInfo().length <= count) return []
     await delay(5)
   }
-  return process.getActiveResourcesInfo()
+  return [`open handles: ${process.getActiveResourcesInfo().join(', ')}`]
 }
