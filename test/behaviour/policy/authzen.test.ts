@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { makeCertificates } from '../../helpers/redis.ts'
+import { makeCertificates, until } from '../../helpers/redis.ts'
 import { startAuthzenPoint, type TestAuthzenPoint } from '../../helpers/decisions/authzen-point.ts'
 import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/decisions/decision-rig.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
@@ -70,6 +70,8 @@ for (const era of eras) {
       const { response, text } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
       t.match(response?.error, { code: 403, message: denied })
       t.notMatch(text, 'secret reason')
+      // Lines are written after the response.
+      await until(() => server.audit().length > 0)
       t.match(server.audit().at(-1), { policy: { decision: 'deny', reason: ['authzenv1'], errors: [] } })
       t.notMatch((await echo(ask)).text, 'secret reason')
     })

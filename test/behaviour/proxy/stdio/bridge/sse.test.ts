@@ -20,7 +20,7 @@ const everything = 'node_modules/@modelcontextprotocol/server-everything/dist/in
 async function bridgeTo(t: TapTest, more = {}): Promise<StdioBridge> {
   const bridge = await startStdioBridge({
     command: [process.execPath, everything, 'stdio'],
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' },
     cwd: process.cwd(),
     host: '127.0.0.1',
     port: 0,
