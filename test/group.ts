@@ -18,6 +18,8 @@ import { formatResult } from './report.ts'
 const fileTimeoutMs = 120_000
 /** Time in which the sockets and timers of a finished file have to close. */
 const closingLimitMs = 30_000
+/** Time in which the process has to end after its last file. */
+const exitLimitMs = 120_000
 
 const currentTestModule = `export { currentTest as default } from ${JSON.stringify(import.meta.resolve('./current-test.ts'))}`
 const currentTestUrl = `data:text/javascript,${encodeURIComponent(currentTestModule)}`
@@ -29,13 +31,16 @@ registerHooks({
 t.pipe(process.stdout)
 // A test that waits with nothing pending runs into its timeout. Without this, the process would end and skip the other files.
 const keepAlive = setInterval(() => {}, 60_000)
-for (const file of process.argv.splice(2)) await runFile(file)
+const files = process.argv.splice(2)
+for (const [at, file] of files.entries()) await runFile(file, files.length - at - 1)
 clearInterval(keepAlive)
 t.end()
-// The process is still alive by then only because of a handle that a file left open, for which the file has failed.
-setTimeout(() => process.exit(1), 1000).unref()
+setTimeout(() => {
+  process.stderr.write(`still open at the end: ${process.getActiveResourcesInfo().join(', ')}\n`)
+  process.exit(1)
+}, exitLimitMs).unref()
 
-async function runFile(file: string): Promise<void> {
+async function runFile(file: string, filesBehind: number): Promise<void> {
   const startedAt = performance.now()
   const before = processState()
   const handles = process.getActiveResourcesInfo().length
@@ -45,7 +50,7 @@ async function runFile(file: string): Promise<void> {
     useTest(t)
     await import(pathToFileURL(file).href)
   })
-  const left = [...(await openHandles(handles)), ...changes(before, processState())]
+  const left = filesBehind > 0 ? [...(await openHandles(handles)), ...changes(before, processState())] : []
   for (const what of left) t.fail(`${file} leaves behind: ${what}`)
   const { pass = 0, fail = 1, skip = 0, todo = 0 } = currentTest?.counts ?? {}
   const seconds = (performance.now() - startedAt) / 1000

@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 /** Folders whose files share processes, with the number of files per process. Processes start in this order. */
 const sharedFolders: readonly (readonly [folder: string, filesPerProcess: number])[] = [
   ['test/behaviour/', 8],
+  ['test/security/', 8],
   ['test/hooks/', 8],
   ['test/property/', 8],
   ['test/unit/', 24],

@@ -58,7 +58,8 @@ t.test('group: a file fails when it leaves changes or open handles to the next o
   const { results, failures, status } = runGroup(t, [
     "process.env.LEFT = 'x'\nt.test('sets', async (t) => { t.pass() })",
     "process.on('SIGUSR2', () => {})\nt.test('listens', async (t) => { t.pass() })",
-    "process.chdir('..')\nt.test('moves', async (t) => { t.pass() })",
+    "process.chdir('runtime')\nt.test('moves', async (t) => { t.pass() })",
+    "process.env.LAST = 'x'\nt.test('ends', async (t) => { t.pass() })",
   ])
   t.same(
     results.map(({ passed, failed }) => [passed, failed > 0]),
@@ -66,7 +67,9 @@ t.test('group: a file fails when it leaves changes or open handles to the next o
       [1, true],
       [1, true],
       [1, true],
+      [0, true],
     ],
+    'the last one is not found from there',
   )
   t.match(failures.join('\n'), /variable LEFT[^]*listeners of SIGUSR2[^]*cwd/)
   t.equal(status, 1)
