@@ -6,7 +6,7 @@ export npm_config_update_notifier := false
 
 INSTALLED := node_modules/.package-lock.json
 
-.PHONY: help run test build package binary images lint schemas format fuzz bench scale migration soak recording pictures unit clean
+.PHONY: help run test check build package binary images lint schemas format fuzz bench scale migration soak recording pictures unit clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -22,6 +22,8 @@ run: build ## Run the quickstart: three MCP servers behind one address
 
 test: lint build ## Everything that guards main: lint, types, generated files, all tests
 	@node test/run.ts
+
+check: lint unit ## Lint, types, generated files and unit tests, in less than two minutes
 
 build: $(INSTALLED) ## Make dist/: the two programs, with licences and lists of what is inside
 	@node manifests/bundle/main.ts
@@ -59,7 +61,7 @@ schemas: $(INSTALLED) ## Write everything generated: validators, types, CRDs, ma
 format: $(INSTALLED) ## Format the sources
 	@biome format --write .
 
-unit: $(INSTALLED) ## The fast tests only
+unit: $(INSTALLED) ## The unit tests only
 	@node test/run.ts 'test/unit/**/*.test.ts'
 
 fuzz: $(INSTALLED) ## The generators of hostile input, with ten times as many cases as in the tests

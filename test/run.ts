@@ -1,61 +1,73 @@
 /**
- * Runs tap and ends with the plain line `N passed, N failed, N skipped`.
+ * Runs test files and ends with the plain line `N passed, N failed, N skipped`.
  *
- * Failures are printed as they come, progress every few files; what a failed file wrote to stderr comes at the end, what
- * the others wrote is dropped; what was skipped is named with what it misses, the slowest files with their time. Arguments
- * are handed to tap (globs, --jobs); without any, all tests run on the built programs, those that need a Kubernetes control
- * plane or Helm last, and a few files that failed once more (unsteady.ts). With GATEHOUSE_TEST_KUBE=build both are built
- * meanwhile, at low priority, where this machine has Go and none yet.
- * Exit code 1 when anything failed, or when nothing ran.
+ * `node test/run.ts [--jobs=N] [FILE or GLOB...]`. Without files, all tests run on the built programs; those that need a
+ * Kubernetes control plane or Helm run last while these are being built (GATEHOUSE_TEST_KUBE=build, on a machine with Go).
+ * `schedule.ts` distributes the files over processes, `group.ts` runs in each process, `report.ts` reads its output.
+ *
+ * Failures are printed when their process ends, with what it wrote to stderr. The last lines list skipped tests and the
+ * slowest files. The exit code is 1 when a test failed or when no test ran.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, globSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { stripVTControlCharacters } from 'node:util'
+import { parseArgs } from 'node:util'
 import { findKubeAssets, isEverythingBuilt } from './helpers/kube/assets.ts'
-import { type FailedFile, readFailedFile, runAgain, type Counts, type Run } from './unsteady.ts'
+import { type FileResult, readReport } from './report.ts'
+import { scheduleFiles } from './schedule.ts'
+import { type Counts, type Run, runAgain } from './unsteady.ts'
 
 /** Files between two lines of progress. */
 const step = 10
 /** Files whose time is shown at the end. */
 const slowest = 15
-/** Since the start: the control plane that is not built by then is not waited for. */
+/** Largest part of stderr that is shown for a process, in bytes. */
+const maxStderr = 65_536
+/** The run does not wait longer than this, from its start, for the control plane. */
 const buildLimitMs = 24 * 60_000
 
-const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
-/** What test/quiet.ts leaves: a folder for what failed files wrote to stderr, one for what was skipped, one for times. */
-const notes = join(folder, 'notes')
-/** The tests' temporary folder: whatever they leave goes with it. */
-const temporary = join(folder, 'tmp')
-for (const name of ['notes/stderr', 'notes/skipped', 'notes/seconds', 'tmp'])
-  mkdirSync(join(folder, name), { recursive: true })
+const { values, positionals } = parseArgs({ options: { jobs: { type: 'string' } }, allowPositionals: true })
+/** Many tests wait for processes and timers: one process more than there are cores keeps the cores busy. */
+const jobs = Number(values.jobs ?? availableParallelism() + 1)
 
-/** Sources are stripped of types and compiled once for all files: about a third of the CPU of a run. */
-const compiled = join(folder, 'compiled')
+const folder = mkdtempSync(join(tmpdir(), 'gatehouse-test-'))
+/** Temporary folder of the tests, deleted with everything that they leave. */
+const temporary = join(folder, 'tmp')
+mkdirSync(temporary)
+const groupProgram = join(import.meta.dirname, 'group.ts')
+const environment = {
+  ...(positionals.length === 0 && { GATEHOUSE_TEST_DIST: 'dist' }),
+  ...process.env,
+  TMPDIR: temporary,
+  // Types are stripped and sources are compiled once for all processes.
+  NODE_COMPILE_CACHE: join(folder, 'compiled'),
+  // Each file has its own timeout.
+  TAP_TIMEOUT: '0',
+}
 
 const started = Date.now()
-const given = process.argv.slice(2)
-const counts = given.length > 0 ? [await runTap(given)] : await runAll()
-for (const [name, text] of read('stderr')) process.stdout.write(`\nstderr of ${name}:\n${text}`)
-for (const [name, text] of read('skipped'))
-  process.stdout.write(`skipped in ${name.replace(/\.\d+$/, '')}:\n${text.replace(/^/gm, '  ').trimEnd()}\n`)
+const finished: FileResult[] = []
+const skippedTests: string[] = []
+const counts = positionals.length > 0 ? [await runSteady(globSync(positionals))] : await runAll()
+for (const text of skippedTests.toSorted()) process.stdout.write(`skipped: ${text}\n`)
 showSlowest()
 // A process that is about to end may still write there.
 rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 })
 const sum = (key: keyof Counts) => counts.reduce((all, one) => all + one[key], 0)
-process.stdout.write(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped\n`)
-process.exitCode = sum('failed') === 0 ? 0 : 1
+const failed = sum('passed') + sum('skipped') === 0 ? Math.max(sum('failed'), 1) : sum('failed')
+process.stdout.write(`\n${sum('passed')} passed, ${failed} failed, ${sum('skipped')} skipped\n`)
+process.exitCode = failed === 0 ? 0 : 1
 
 async function runAll(): Promise<Counts[]> {
+  const files = globSync('test/**/*.test.ts', { exclude: ['**/fixtures/**'] })
   const build = buildControlPlane()
-  const files = execFileSync('tap', ['list'], { encoding: 'utf8' }).trim().split('\n')
+  if (!build) return [await runSteady(files)]
   const needsBuilt = (file: string) => /helpers\/kube\/(?:apiserver|helm)\b/.test(readFileSync(file, 'utf8'))
   const first = await runSteady(files.filter((file) => !needsBuilt(file)))
-  await build?.end()
+  await build.end()
   return [first, await runSteady(files.filter(needsBuilt))]
 }
 
@@ -87,68 +99,86 @@ function stopGroup({ pid }: ChildProcess): void {
 }
 
 async function runSteady(files: readonly string[]): Promise<Counts> {
-  const first = await runTap(files)
-  return runAgain(
-    first,
-    (again) => runTap(['--jobs=1', ...again]),
-    (line) => process.stdout.write(`${line}\n`),
-  )
+  const first = await runProcesses(scheduleFiles(files), jobs)
+  const alone = (again: readonly string[]) =>
+    runProcesses(
+      again.map((file) => [file]),
+      1,
+    )
+  return runAgain(first, alone, (line) => process.stdout.write(`${line}\n`))
 }
 
-async function runTap(args: readonly string[]): Promise<Run> {
-  const quiet = new URL('quiet.ts', import.meta.url).href
-  const tap = spawn('tap', ['--reporter=terse', `--node-arg=--import=${quiet}`, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...(given.length === 0 && { GATEHOUSE_TEST_DIST: 'dist' }),
-      ...process.env,
-      ...{ TEST_NOTES: notes, TMPDIR: temporary, NODE_COMPILE_CACHE: compiled },
-    },
-  })
-  const closed = once(tap, 'close')
-  const failedFiles: FailedFile[] = []
-  let asserts = ''
-  let progress = 0
-  let blank = true
-  for await (const raw of createInterface({ input: tap.stdout })) {
-    const line = stripVTControlCharacters(raw)
-    const suites = /^Suites:.* (\d+) of (\d+) complete/.exec(line)
-    const failedFile = readFailedFile(line)
-    if (failedFile) failedFiles.push(failedFile)
-    if (line.startsWith('Asserts:')) asserts = line
-    else if (suites) progress = showProgress(progress, Number(suites[1]), Number(suites[2]))
-    else if (!/^# (?:No coverage|\{ total|time=)/.test(line) && (line.trim() !== '' || !blank)) {
-      blank = line.trim() === ''
-      process.stdout.write(`${line}\n`)
+/** Runs one process per list of files, at most `limit` at the same time. */
+async function runProcesses(lists: readonly (readonly string[])[], limit: number): Promise<Run> {
+  const runs: Run[] = []
+  const all = lists.flat().length
+  let done = 0
+  const waiting = lists.values()
+  const work = async () => {
+    for (const files of waiting) {
+      runs.push(await runProcess(files))
+      const before = done
+      done += files.length
+      if (Math.floor(done / step) > Math.floor(before / step))
+        process.stdout.write(`${done} of ${all} files\n`)
     }
   }
-  const [code] = await closed
-  const count = (word: string) => Number(new RegExp(`(\\d+) ${word}`).exec(asserts)?.[1] ?? 0)
-  const [passed, skipped] = [count('pass'), count('skip') + count('todo')]
-  // A run that counted nothing, or that tap calls failed without a failed assertion, has failed.
-  const failed = Math.max(count('fail'), passed + skipped === 0 || code !== 0 ? 1 : 0)
-  return { passed, failed, skipped, failedFiles }
+  await Promise.all(Array.from({ length: limit }, work))
+  const sum = (key: keyof Counts) => runs.reduce((total, run) => total + run[key], 0)
+  return {
+    ...{ passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') },
+    failedFiles: runs.flatMap(({ failedFiles }) => failedFiles),
+    notRun: runs.flatMap(({ notRun }) => notRun),
+  }
 }
 
-/** Where the time of a long run goes. */
+async function runProcess(files: readonly string[]): Promise<Run> {
+  const [stdout, stderr] = [
+    join(folder, `${files[0]?.replaceAll('/', '-')}.out`),
+    join(folder, `${files[0]?.replaceAll('/', '-')}.err`),
+  ]
+  const descriptors = [openSync(stdout, 'w'), openSync(stderr, 'w')]
+  const child = spawn(process.execPath, [groupProgram, ...files], {
+    stdio: ['ignore', ...descriptors],
+    env: environment,
+  })
+  for (const descriptor of descriptors) closeSync(descriptor)
+  const [code, signal] = await once(child, 'exit')
+  const { results, failures, skipped } = readReport(readFileSync(stdout, 'utf8'))
+  finished.push(...results)
+  skippedTests.push(...skipped)
+  const failedFiles = results.filter(({ failed }) => failed > 0).map(({ file, passed }) => ({ file, passed }))
+  const [broken, ...notRun] = files.slice(results.length)
+  // The process ended in this file, or after its last file.
+  const culprit = broken ?? (code !== 0 && failedFiles.length === 0 ? files.at(-1) : undefined)
+  if (culprit !== undefined)
+    failedFiles.push({ file: culprit, passed: results.find(({ file }) => file === culprit)?.passed ?? 0 })
+  const run = {
+    passed: sumOf(results, 'passed'),
+    failed: sumOf(results, 'failed') + (culprit === undefined ? 0 : 1),
+    skipped: sumOf(results, 'skipped'),
+  }
+  if (failedFiles.length > 0) {
+    for (const failure of failures) process.stdout.write(`\nFAILED ${failure}\n`)
+    if (culprit !== undefined)
+      process.stdout.write(`\nFAILED ${culprit}: the process ended with ${signal ?? code}\n`)
+    const text = readFileSync(stderr).subarray(-maxStderr).toString()
+    if (text !== '')
+      process.stdout.write(
+        `\nstderr of ${files.length === 1 ? files[0] : `the process of ${files[0]}`}:\n${text}\n`,
+      )
+  }
+  return { ...run, failedFiles, notRun }
+}
+
+function sumOf(results: readonly FileResult[], key: keyof Counts): number {
+  return results.reduce((total, result) => total + result[key], 0)
+}
+
+/** Prints the files that took the most time. */
 function showSlowest(): void {
-  const times = read('seconds').map(([, text]) => text.trim().split(' ') as [seconds: string, file: string])
-  if (times.length <= slowest) return
-  const sorted = times.toSorted(([a], [b]) => Number(b) - Number(a)).slice(0, slowest)
-  process.stdout.write(
-    `slowest files, in seconds:\n${sorted.map((time) => `  ${time.join(' ')}\n`).join('')}`,
-  )
-}
-
-/** The number of steps that were shown so far. */
-function showProgress(before: number, done: number, all: number): number {
-  const steps = Math.floor(done / step)
-  if (steps > before) process.stdout.write(`${done} of ${all} files\n`)
-  return Math.max(steps, before)
-}
-
-function read(kind: string): [string, string][] {
-  return readdirSync(join(notes, kind))
-    .sort()
-    .map((name) => [name, readFileSync(join(notes, kind, name), 'utf8')])
+  if (finished.length <= slowest) return
+  const longest = finished.toSorted((a, b) => b.seconds - a.seconds).slice(0, slowest)
+  const lines = longest.map(({ seconds, file }) => `  ${seconds.toFixed(1)} ${file}\n`)
+  process.stdout.write(`slowest files, in seconds:\n${lines.join('')}`)
 }

@@ -1,10 +1,10 @@
 /**
- * A full run takes half an hour; one test that lost a race on a busy machine must not hide what the other thousands say.
- * A few files that failed are run again, alone. What fails again has failed; what passes is named as unsteady, with the
- * first failure above it, so that somebody mends it. Many failed files are no accident and are not run again.
+ * Runs a few failed files once more, each in a process of its own, so that one test that lost a race on a busy machine does
+ * not hide the results of the others. A file that passes then is reported as unsteady, which is a defect of the test. Many
+ * failed files have a common cause and do not run again.
  */
 
-/** Files that are run again at most. */
+/** Largest number of failed files that run again. */
 export const mostFiles = 3
 
 export interface Counts {
@@ -13,7 +13,7 @@ export interface Counts {
   readonly skipped: number
 }
 
-/** What a line of the reporter says of a file that failed; `passed` assertions count again when it is run again. */
+/** A failed file. Its passed assertions count again when it runs again. */
 export interface FailedFile {
   readonly file: string
   readonly passed: number
@@ -21,16 +21,11 @@ export interface FailedFile {
 
 export interface Run extends Counts {
   readonly failedFiles: readonly FailedFile[]
+  /** Files that did not start because their process ended before. */
+  readonly notRun: readonly string[]
 }
 
-/** ` FAIL  test/x.test.ts 1 failed of 4 121ms`, or without the counts where the process ended before it told them. */
-export function readFailedFile(line: string): FailedFile | undefined {
-  const [, file, failed, all] = /^ FAIL {2}(\S+) (\d+)(?: failed of (\d+))? /.exec(line) ?? []
-  if (file === undefined) return undefined
-  return { file, passed: all === undefined ? 0 : Number(all) - Number(failed) }
-}
-
-/** The counts of a run, in which those of files that failed are replaced by those of their second run. */
+/** Returns the counts of a run, after the second run of files that failed or did not start. */
 export async function runAgain(
   first: Run,
   run: (files: readonly string[]) => Promise<Run>,
@@ -43,8 +38,8 @@ export async function runAgain(
     return first
   }
   const files = failedFiles.map(({ file }) => file)
-  say(`run again, alone: ${files.join(', ')}`)
-  const second = await run(files)
+  say(`run again, alone: ${[...files, ...first.notRun].join(', ')}`)
+  const second = await run([...files, ...first.notRun])
   const still = new Set(second.failedFiles.map(({ file }) => file))
   const unsteady = second.failed > 0 && still.size === 0 ? [] : files.filter((file) => !still.has(file))
   if (unsteady.length > 0) say(`unsteady, passed only when run again: ${unsteady.join(', ')}`)

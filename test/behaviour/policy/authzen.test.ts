@@ -70,6 +70,7 @@ for (const era of eras) {
       const { response, text } = await ask('tools/call', { name: 'test_simple_text', arguments: {} })
       t.match(response?.error, { code: 403, message: denied })
       t.notMatch(text, 'secret reason')
+      // Lines are written after the response.
       await until(() => server.audit().some(({ policy }) => policy))
       t.match(server.audit().at(-1), { policy: { decision: 'deny', reason: ['authzenv1'], errors: [] } })
       t.notMatch((await echo(ask)).text, 'secret reason')

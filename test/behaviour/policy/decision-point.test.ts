@@ -4,6 +4,7 @@
  */
 import t from 'tap'
 import { startDecisionPoint } from '../../helpers/decisions/decision-point.ts'
+import { until } from '../../helpers/redis.ts'
 import { sendJson } from '../../helpers/vmcp/json-server.ts'
 import { type Ask, eras, startDecisionRig, toolsIn } from '../../helpers/decisions/decision-rig.ts'
 
@@ -96,6 +97,8 @@ for (const era of eras) {
       )
       t.match(await rig.status(), /decision_point.*gives no decisions/, 'a lasting problem')
       t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="unreachable"[^}]*\} [1-9]/)
+      // Lines are written after the response.
+      await until(() => rig.audit().length > 0)
       t.match(rig.audit()[0], {
         policy: { decision: 'deny', reason: [], errors: ['httpv1: unreachable'] },
       })

@@ -1,5 +1,5 @@
 /**
- * Ten thousand calls of a real server, its audit log, and `gatehouse policy replay`, `test` and `explain` on it: what other
+ * Thousands of calls of a real server, its audit log, and `gatehouse policy replay`, `test` and `explain` on it: what other
  * policies would change is what rules written by hand say of every single line.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,8 @@ import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 t.setTimeout(300_000)
 
-const calls = 10_000
+/** The period of `callOf`: every combination of user, tool, backend and `days` occurs. */
+const calls = 3_720
 const atOnce = 16
 
 interface Person {
@@ -122,112 +123,129 @@ async function record(logFile: string): Promise<void> {
   await Promise.all([vmcp.close(), backend.close(), issuer.close()])
 }
 
-t.test('a recorded run of 10,000 calls: replay, test and explain say what rules by hand say', async (t) => {
-  const folder = t.testdir({})
-  const logFile = join(folder, 'audit.log')
-  await record(logFile)
-  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
-  const recorded = lines.map((line) => JSON.parse(line) as AuditLine)
-  const decided = recorded.flatMap(({ policy, ...rest }, index) =>
-    policy ? [{ ...rest, policy, line: index + 1, call: callOf(policy.inputs.attributes.arg_serial) }] : [],
-  )
-  t.equal(decided.length, calls, 'every call has a line with its decision')
-  const told = decided.filter(
-    ({ call, subjects, target, policy }) =>
-      subjects.user_id === call.user &&
-      target.backend === call.backend &&
-      target.original === call.original &&
-      policy.decision === word(wasAllowed(call)),
-  )
-  t.equal(told.length, calls, 'and each tells who called what, and the decision that the rules give')
-
-  const file = join(folder, 'after.yaml')
-  writeFileSync(file, JSON.stringify({ policies: after }))
-  const { code, stdout, stderr } = await runGatehouse([
-    'policy',
-    'replay',
-    ...['--audit', logFile, '--new', file, '-o', 'json'],
-  ])
-  t.equal(code, 1, stderr)
-  const replay = JSON.parse(stdout) as {
-    flips: { line: number; principal: string; target: string; from: string; to: string; policies: string[] }[]
-  }
-  const expected = decided.flatMap(({ line, call }) => {
-    const [from, to] = [word(wasAllowed(call)), word(willBeAllowed(call))]
-    const target = `${call.backend}_${call.original}`
-    return from === to ? [] : [{ line, principal: call.user, target, from, to }]
-  })
-  t.same(
-    replay.flips.map(({ line, principal, target, from, to }) => ({ line, principal, target, from, to })),
-    expected,
-    `the ${expected.length} changes, line by line`,
-  )
-  t.ok(expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2, 'of both kinds')
-  t.match(replay, {
-    decisions: calls,
-    unchanged: calls - expected.length,
-    inconclusive: 0,
-    skipped: lines.length - calls,
-    idle: ['policies[6]'],
-  })
-  const same = join(folder, 'before.yaml')
-  writeFileSync(same, JSON.stringify({ policies: before }))
-  const unchanged = await runGatehouse(['policy', 'replay', '--audit', logFile, '--new', same])
-  t.match(unchanged, { code: 0, stdout: /^10000 decisions: 10000 unchanged, 0 changed, 0 inconclusive/ })
-
-  await t.test('test: one for each combination that occurred', async (t) => {
-    const tests = join(folder, 'tests.json')
-    const distinct = new Map(
-      decided.map(({ call: { serial: _, ...call } }) => [JSON.stringify(call), call] as const),
+t.test(
+  'a recorded run of thousands of calls: replay, test and explain say what rules by hand say',
+  async (t) => {
+    const folder = t.testdir({})
+    const logFile = join(folder, 'audit.log')
+    await record(logFile)
+    const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
+    const recorded = lines.map((line) => JSON.parse(line) as AuditLine)
+    const decided = recorded.flatMap(({ policy, ...rest }, index) =>
+      policy ? [{ ...rest, policy, line: index + 1, call: callOf(policy.inputs.attributes.arg_serial) }] : [],
     )
-    writeFileSync(
-      tests,
-      JSON.stringify({
-        tests: [...distinct].map(([name, call]) => ({
-          name,
-          expect: word(willBeAllowed(asCall(call))),
-          ...asked(call),
-        })),
-      }),
+    t.equal(decided.length, calls, 'every call has a line with its decision')
+    const told = decided.filter(
+      ({ call, subjects, target, policy }) =>
+        subjects.user_id === call.user &&
+        target.backend === call.backend &&
+        target.original === call.original &&
+        policy.decision === word(wasAllowed(call)),
     )
-    const run = await runGatehouse(['policy', 'test', '-f', tests, '-p', file])
-    t.equal(run.code, 0, run.stderr)
-    t.equal(run.stdout, `no test depends on: policies[6]\n${distinct.size} passed, 0 failed\n`)
-    t.ok(distinct.size > 500)
-  })
+    t.equal(told.length, calls, 'and each tells who called what, and the decision that the rules give')
 
-  await t.test('explain: each kind of change names the policies that replay names', async (t) => {
-    const kinds = new Map(replay.flips.map((flip) => [`${flip.to} ${flip.policies.join()}`, flip]))
-    t.ok(kinds.size >= 5, 'there are several')
-    const set = {
-      serverName: 'gatehouse',
-      entitiesJson: '[]',
-      groupEntityType: 'ServiceGroup',
-      policies: after,
-    }
-    for (const [kind, { line, to, policies }] of kinds) {
-      const call = decided.find((one) => one.line === line)?.call
-      if (!call) return t.fail(`no line ${line}`)
-      const { claims, call: about } = asked(call)
-      const { tool, backend, original } = about
-      const question = { action: 'call_tool', id: tool, origin: { backend, original } } as const
-      const explained = await explainDecision(set, { ...question, claims, arguments: about.arguments })
-      t.equal(explained.decision === 'permitted', to === 'allow', kind)
-      t.same(explained.determining, policies, kind)
-    }
-    const [, { line, to, policies } = { line: 0, to: '', policies: [] }] = [...kinds].at(-1) ?? []
-    const last = decided.find((one) => one.line === line)?.call
-    if (!last) return t.fail(`no line ${line}`)
-    const { claims, call } = asked(last)
-    const command = await runGatehouse([
-      ...['policy', 'explain', '-p', file, '-o', 'json', '--claims', JSON.stringify(claims)],
-      ...['--tool', call.tool, '--backend', call.backend, '--original', call.original],
-      ...['--args', JSON.stringify(call.arguments)],
+    const file = join(folder, 'after.yaml')
+    writeFileSync(file, JSON.stringify({ policies: after }))
+    const { code, stdout, stderr } = await runGatehouse([
+      'policy',
+      'replay',
+      ...['--audit', logFile, '--new', file, '-o', 'json'],
     ])
-    t.equal(command.code, to === 'allow' ? 0 : 1)
-    t.same((JSON.parse(command.stdout) as { determining: string[] }).determining, policies, 'the command too')
-  })
-})
+    t.equal(code, 1, stderr)
+    const replay = JSON.parse(stdout) as {
+      flips: {
+        line: number
+        principal: string
+        target: string
+        from: string
+        to: string
+        policies: string[]
+      }[]
+    }
+    const expected = decided.flatMap(({ line, call }) => {
+      const [from, to] = [word(wasAllowed(call)), word(willBeAllowed(call))]
+      const target = `${call.backend}_${call.original}`
+      return from === to ? [] : [{ line, principal: call.user, target, from, to }]
+    })
+    t.same(
+      replay.flips.map(({ line, principal, target, from, to }) => ({ line, principal, target, from, to })),
+      expected,
+      `the ${expected.length} changes, line by line`,
+    )
+    t.ok(expected.length > 1000 && new Set(expected.map(({ to }) => to).values()).size === 2, 'of both kinds')
+    t.match(replay, {
+      decisions: calls,
+      unchanged: calls - expected.length,
+      inconclusive: 0,
+      skipped: lines.length - calls,
+      idle: ['policies[6]'],
+    })
+    const same = join(folder, 'before.yaml')
+    writeFileSync(same, JSON.stringify({ policies: before }))
+    const unchanged = await runGatehouse(['policy', 'replay', '--audit', logFile, '--new', same])
+    t.match(unchanged, {
+      code: 0,
+      stdout: new RegExp(`^${calls} decisions: ${calls} unchanged, 0 changed, 0 inconclusive`),
+    })
+
+    await t.test('test: one for each combination that occurred', async (t) => {
+      const tests = join(folder, 'tests.json')
+      const distinct = new Map(
+        decided.map(({ call: { serial: _, ...call } }) => [JSON.stringify(call), call] as const),
+      )
+      writeFileSync(
+        tests,
+        JSON.stringify({
+          tests: [...distinct].map(([name, call]) => ({
+            name,
+            expect: word(willBeAllowed(asCall(call))),
+            ...asked(call),
+          })),
+        }),
+      )
+      const run = await runGatehouse(['policy', 'test', '-f', tests, '-p', file])
+      t.equal(run.code, 0, run.stderr)
+      t.equal(run.stdout, `no test depends on: policies[6]\n${distinct.size} passed, 0 failed\n`)
+      t.ok(distinct.size > 500)
+    })
+
+    await t.test('explain: each kind of change names the policies that replay names', async (t) => {
+      const kinds = new Map(replay.flips.map((flip) => [`${flip.to} ${flip.policies.join()}`, flip]))
+      t.ok(kinds.size >= 5, 'there are several')
+      const set = {
+        serverName: 'gatehouse',
+        entitiesJson: '[]',
+        groupEntityType: 'ServiceGroup',
+        policies: after,
+      }
+      for (const [kind, { line, to, policies }] of kinds) {
+        const call = decided.find((one) => one.line === line)?.call
+        if (!call) return t.fail(`no line ${line}`)
+        const { claims, call: about } = asked(call)
+        const { tool, backend, original } = about
+        const question = { action: 'call_tool', id: tool, origin: { backend, original } } as const
+        const explained = await explainDecision(set, { ...question, claims, arguments: about.arguments })
+        t.equal(explained.decision === 'permitted', to === 'allow', kind)
+        t.same(explained.determining, policies, kind)
+      }
+      const [, { line, to, policies } = { line: 0, to: '', policies: [] }] = [...kinds].at(-1) ?? []
+      const last = decided.find((one) => one.line === line)?.call
+      if (!last) return t.fail(`no line ${line}`)
+      const { claims, call } = asked(last)
+      const command = await runGatehouse([
+        ...['policy', 'explain', '-p', file, '-o', 'json', '--claims', JSON.stringify(claims)],
+        ...['--tool', call.tool, '--backend', call.backend, '--original', call.original],
+        ...['--args', JSON.stringify(call.arguments)],
+      ])
+      t.equal(command.code, to === 'allow' ? 0 : 1)
+      t.same(
+        (JSON.parse(command.stdout) as { determining: string[] }).determining,
+        policies,
+        'the command too',
+      )
+    })
+  },
+)
 
 function asCall(call: Omit<Call, 'serial'>): Call {
   return { ...call, serial: 0 }

@@ -32,7 +32,7 @@ const unhealthy = {
 } as const
 
 async function silentServer(t: Test): Promise<Rig> {
-  const server = createServer(() => {}).listen(0, '127.0.0.1')
+  const server = createServer((socket) => t.teardown(() => socket.destroy())).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
   const { port } = server.address() as { port: number }

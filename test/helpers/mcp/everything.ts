@@ -23,7 +23,11 @@ export async function startEverything(t: Test, transport: 'streamableHttp' | 'ss
   let child: ChildProcess | undefined
   async function start(): Promise<void> {
     const started = spawn(process.execPath, [everythingProgram, transport], {
-      env: { PATH: process.env['PATH'], PORT: String(port) },
+      env: {
+        PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+        PORT: String(port),
+      },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
     child = started

@@ -18,7 +18,12 @@ t.test('items that nobody decided about in time are left out, and that is told',
         type: 'anonymous',
         authz: {
           type: 'httpv1',
-          httpv1: { http: { url: point.url, timeout: '500ms' }, claimMapping: 'standard' },
+          httpv1: {
+            http: { url: point.url, timeout: '500ms' },
+            // On a slow machine single responses come too late as well. An open circuit would end the list early.
+            circuitBreaker: { failureThreshold: 1000 },
+            claimMapping: 'standard',
+          },
         },
       },
     },
@@ -44,11 +49,8 @@ t.test('items that nobody decided about in time are left out, and that is told',
   )
   const reasons = events.flatMap((event) => (event.kind === 'failure' ? [event.reason] : []))
   if (outcome instanceof Error) {
-    // On a slow machine every single response may come too late: the circuit opens, and the list is refused.
+    // On a slow machine every single response may come too late, and the list is refused.
     t.match(outcome, { code: 'DECISION_UNAVAILABLE' })
-    t.ok(reasons.includes('timeout') || reasons.includes('list_timeout'), reasons.join(' '))
-    return
-  }
-  t.ok(outcome.tools.length < tools.length)
+  } else t.ok(outcome.tools.length < tools.length)
   t.ok(reasons.includes('list_timeout'), reasons.join(' '))
 })

@@ -42,7 +42,7 @@ function open(command: readonly string[], { env = {}, input = {}, ...more }: Opt
   return runTunnel({
     config: resolveProxyConfig('demo', { targetUri: target.url, ...input }, {}),
     provider: makeTunnelProvider('exec', JSON.stringify({ command, 'url-pattern': 'url=(\\S+)' }), {
-      env: { PATH: process.env['PATH'], ...env },
+      env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
       ca: undefined,
       proxy: undefined,
     }),

@@ -28,7 +28,7 @@ interface Running {
 
 async function start(t: Test, args: string[], env: Record<string, string> = {}): Promise<Running> {
   const child = spawn(process.execPath, [hooksProgram, '--port', '0', ...args], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   t.teardown(() => child.kill('SIGKILL'))
@@ -71,7 +71,7 @@ async function run(
   env: Record<string, string> = {},
 ): Promise<{ code: number | null; text: string }> {
   const child = spawn(process.execPath, [hooksProgram, ...args], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let text = ''

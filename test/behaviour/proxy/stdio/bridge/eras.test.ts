@@ -17,6 +17,8 @@ import { bareNames, startTestVmcp } from '../../../../helpers/vmcp/vmcp.ts'
 import { askable, bridgeTo, program } from './rig.ts'
 
 t.setTimeout(120_000)
+// Each test has its own processes.
+t.jobs = 4
 
 /** The tool comes and goes with the state of one process. */
 async function hasExtraTool(response: Promise<{ text: string }>): Promise<boolean> {

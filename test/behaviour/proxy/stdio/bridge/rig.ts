@@ -19,7 +19,7 @@ export async function bridgeTo(
 ): Promise<StdioBridge> {
   const bridge = await startStdioBridge({
     command: [process.execPath, ...command],
-    env: { PATH: process.env['PATH'] ?? '' },
+    env: { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' },
     cwd: process.cwd(),
     host: '127.0.0.1',
     port: 0,

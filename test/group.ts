@@ -1,0 +1,88 @@
+/**
+ * Runs test files one after the other in one process: `node test/group.ts FILE...`. Each file is a subtest with the name of
+ * the file, and a comment with its result follows for `report.ts`.
+ *
+ * `tap` resolves to the subtest of the running file, so the tests, the timeout and the teardown of a file end with it. A
+ * file fails when it leaves something behind that could disturb the next one: a changed environment, working directory or
+ * exit code, a listener on `process`, or a handle that keeps the process alive.
+ */
+import { registerHooks } from 'node:module'
+import { resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { currentTest, useTest } from './current-test.ts'
+import { formatResult } from './report.ts'
+
+/** Timeout of a file that does not set its own. */
+const fileTimeoutMs = 120_000
+/** Time in which the sockets and timers of a finished file have to close. */
+const closingLimitMs = 30_000
+/** Time in which the process has to end after its last file. */
+const exitLimitMs = 120_000
+
+const currentTestModule = `export { currentTest as default } from ${JSON.stringify(import.meta.resolve('./current-test.ts'))}`
+const currentTestUrl = `data:text/javascript,${encodeURIComponent(currentTestModule)}`
+registerHooks({
+  resolve: (specifier, context, next) => next(specifier === 'tap' ? currentTestUrl : specifier, context),
+})
+
+// Otherwise the first line of output does this, in the middle of a file, and adds listeners to `process`.
+t.pipe(process.stdout)
+// A test that waits with nothing pending runs into its timeout. Without this, the process would end and skip the other files.
+const keepAlive = setInterval(() => {}, 60_000)
+const files = process.argv.splice(2)
+for (const [at, file] of files.entries()) await runFile(file, files.length - at - 1)
+clearInterval(keepAlive)
+t.end()
+setTimeout(() => {
+  process.stderr.write(`still open at the end: ${process.getActiveResourcesInfo().join(', ')}\n`)
+  process.exit(1)
+}, exitLimitMs).unref()
+
+async function runFile(file: string, filesBehind: number): Promise<void> {
+  const startedAt = performance.now()
+  const before = processState()
+  const handles = process.getActiveResourcesInfo().length
+  await t.test(file, { timeout: fileTimeoutMs }, async (t) => {
+    // The folder that the file has when it runs alone. The default contains the names of all files of the process.
+    t.testdirName = resolve('.tap/fixtures', file.replace(/[^\w.-]+/g, '-'))
+    useTest(t)
+    await import(pathToFileURL(file).href)
+  })
+  const left = filesBehind > 0 ? [...(await openHandles(handles)), ...changes(before, processState())] : []
+  for (const what of left) t.fail(`${file} leaves behind: ${what}`)
+  const { pass = 0, fail = 1, skip = 0, todo = 0 } = currentTest?.counts ?? {}
+  const seconds = (performance.now() - startedAt) / 1000
+  t.comment(formatResult({ file, passed: pass, failed: fail + left.length, skipped: skip + todo, seconds }))
+}
+
+/** State of the process that outlives a test file. Packages add listeners of its exit when they are loaded. */
+function processState(): Readonly<Record<string, unknown>> {
+  const listeners = process
+    .eventNames()
+    .filter((name) => name !== 'exit')
+    .map((name) => [`listeners of ${String(name)}`, process.listenerCount(name)])
+  const env = Object.entries(process.env).map(([name, value]) => [`variable ${name}`, value])
+  return { ...Object.fromEntries([...listeners, ...env]), cwd: process.cwd(), exitCode: process.exitCode }
+}
+
+/** Names what differs between two states of the process. */
+function changes(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): string[] {
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+    (key) => before[key] !== after[key],
+  )
+}
+
+/** Waits until at most `count` handles keep the process alive. Returns a message when that does not happen. */
+async function openHandles(count: number): Promise<string[]> {
+  const endsAt = performance.now() + closingLimitMs
+  while (performance.now() < endsAt) {
+    if (process.getActiveResourcesInfo().length <= count) return []
+    await delay(5)
+  }
+  return [`open handles: ${process.getActiveResourcesInfo().join(', ')}`]
+}

@@ -1,0 +1,55 @@
+/**
+ * Decides which test files share a process, and in which order the processes start.
+ *
+ * Most files take less CPU time than a start of Node with its imports. Neighbouring files therefore run one after the other
+ * in one process (`group.ts`). A file has its own process when its folder starts programs or measures time, when it asks
+ * for more time than most files, or when it changes something that the files after it could notice.
+ */
+import { readFileSync } from 'node:fs'
+
+/** Folders whose files share processes, with the number of files per process. Processes start in this order. */
+const sharedFolders: readonly (readonly [folder: string, filesPerProcess: number])[] = [
+  ['test/behaviour/', 8],
+  ['test/security/', 8],
+  ['test/hooks/', 8],
+  ['test/property/', 8],
+  ['test/unit/', 24],
+]
+
+/** A file that sets at least this timeout is a long one. */
+const longFileMs = 180_000
+
+/** Fake timers, measured CPU or memory, watched event loops, and changes of the environment, of globals or of the folder. */
+const needsOwnProcess =
+  /\bmock\.|[cC]puUsage|memoryUsage|EventLoopDelay|startWatched|process\.(?:chdir|umask)\(|(?:process\.env|globalThis)(?:\[[^\]]+\]|\.\w+) *(?:\?\?)?=[^=]|delete process\.env/
+
+/** Returns the files of each process. Long files start first, so that none of them runs on when all others have ended. */
+export function scheduleFiles(files: readonly string[]): string[][] {
+  const long: { readonly file: string; readonly timeoutMs: number }[] = []
+  const alone: string[][] = []
+  const shared = sharedFolders.map(([folder, filesPerProcess]) => ({
+    folder,
+    filesPerProcess,
+    files: [] as string[],
+  }))
+  for (const file of files.toSorted()) {
+    const text = readFileSync(file, 'utf8')
+    const timeoutMs = Number(/\bt\.setTimeout\(([\d_]+)\)/.exec(text)?.[1]?.replaceAll('_', '') ?? 0)
+    const sharing = shared.find(({ folder }) => file.startsWith(folder))
+    if (timeoutMs >= longFileMs) long.push({ file, timeoutMs })
+    else if (sharing && !needsOwnProcess.test(text)) sharing.files.push(file)
+    else alone.push([file])
+  }
+  const longest = long.toSorted((a, b) => b.timeoutMs - a.timeoutMs).map(({ file }) => [file])
+  return [
+    ...longest,
+    ...shared.flatMap(({ files, filesPerProcess }) => chunks(files, filesPerProcess)),
+    ...alone,
+  ]
+}
+
+function chunks(files: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(files.length / size) }, (_, at) =>
+    files.slice(at * size, (at + 1) * size),
+  )
+}

@@ -1,0 +1,76 @@
+/** Several test files in one process: each file keeps its name, its result and its timeout, and none disturbs the next. */
+import { spawnSync } from 'node:child_process'
+import { join, relative } from 'node:path'
+import t from 'tap'
+import { readReport } from '../report.ts'
+
+const header = "import t from 'tap'\n"
+
+/** Runs files with the given sources in one process. Results are in the order of the files. */
+function runGroup(t: { testdir(files: Record<string, string>): string }, sources: readonly string[]) {
+  const names = sources.map((_, at) => `${at}.test.js`)
+  const folder = t.testdir(Object.fromEntries(names.map((name, at) => [name, header + sources[at]])))
+  const files = names.map((name) => relative('', join(folder, name)))
+  const { stdout, status } = spawnSync(process.execPath, ['test/group.ts', ...files], {
+    encoding: 'utf8',
+    env: { ...process.env, TAP_TIMEOUT: '0' },
+  })
+  return { ...readReport(stdout), files, status }
+}
+
+t.test('group: files report their own counts, failures and skips', async (t) => {
+  const { results, failures, skipped, files, status } = runGroup(t, [
+    "t.test('one', async (t) => { t.pass('a'); t.pass('b') })",
+    "t.test('two', async (t) => { t.equal(1, 2, 'numbers') })\nt.test('three', { skip: 'no redis' }, () => {})",
+    "throw new Error('broken at import')",
+    "t.test('four', async (t) => { t.pass('c') })",
+  ])
+  t.same(
+    results.map(({ seconds: _, ...result }) => result),
+    [
+      { file: files[0], passed: 2, failed: 0, skipped: 0 },
+      { file: files[1], passed: 0, failed: 1, skipped: 1 },
+      { file: files[2], passed: 0, failed: 1, skipped: 0 },
+      { file: files[3], passed: 1, failed: 0, skipped: 0 },
+    ],
+  )
+  t.equal(failures[0]?.split('\n')[0], `${files[1]} > two > numbers`)
+  t.match(failures[0], /lineNumber: 2/, 'the place of the failure')
+  t.match(failures.join('\n'), 'broken at import')
+  t.same(skipped, [`${files[1]} > three: no redis`])
+  t.equal(status, 1)
+})
+
+t.test('group: teardown and timeout belong to the file', async (t) => {
+  const { results, failures, files } = runGroup(t, [
+    "t.setTimeout(50)\nt.test('waits', () => new Promise(() => {}))",
+    "globalThis.order = []\nt.teardown(() => order.push('ended'))\nt.test('runs', async (t) => { t.same(order, []) })",
+    "t.test('after', async (t) => { t.same(order, ['ended']) })",
+  ])
+  t.match(failures[0]?.split('\n')[0], `${files[0]} > waits > timeout!`)
+  t.same(
+    results.map(({ failed }) => failed > 0),
+    [true, false, false],
+  )
+})
+
+t.test('group: a file fails when it leaves changes or open handles to the next one', async (t) => {
+  const { results, failures, status } = runGroup(t, [
+    "process.env.LEFT = 'x'\nt.test('sets', async (t) => { t.pass() })",
+    "process.on('SIGUSR2', () => {})\nt.test('listens', async (t) => { t.pass() })",
+    "process.chdir('runtime')\nt.test('moves', async (t) => { t.pass() })",
+    "process.env.LAST = 'x'\nt.test('ends', async (t) => { t.pass() })",
+  ])
+  t.same(
+    results.map(({ passed, failed }) => [passed, failed > 0]),
+    [
+      [1, true],
+      [1, true],
+      [1, true],
+      [0, true],
+    ],
+    'the last one is not found from there',
+  )
+  t.match(failures.join('\n'), /variable LEFT[^]*listeners of SIGUSR2[^]*cwd/)
+  t.equal(status, 1)
+})
