@@ -123,7 +123,7 @@ t.test(
     })
     const tokens = await tokensOf(await redeem(rig, done, { redirect_uri: web }))
     const next = await tokensOf(await refresh(rig, clientId, tokens.refresh_token))
-    rig.pass(20_000)
+    rig.pass(61_000)
     await refresh(rig, clientId, tokens.refresh_token)
     await redeem(rig, done)
     await new Browser().open(`${rig.issuer}/oauth/callback?state=stolen-state-value&code=stolen-code-value`)
