@@ -50,6 +50,7 @@ export function authServerPart(
     insecureAllowHTTP: config.insecureAllowHTTP,
     allowedAudiences: [target.resource],
     scopesSupported: target.scopes.length > 0 ? target.scopes : undefined,
+    allowConfidentialClientRegistration: config.allowConfidentialClientRegistration,
     baselineClientScopes: config.baselineClientScopes,
     cimd: config.cimd,
     disableUpstreamTokenInjection: config.disableUpstreamTokenInjection,

@@ -45,7 +45,8 @@ export function oidcPart(
   }
   const { inline, kubernetesServiceAccount: account } = spec
   const own = inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
-  return definedFields({ ...own, ...common })
+  // The runtime requires a client id. The audience is the name that the issuer knows this server by.
+  return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
 }
 
 function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) {

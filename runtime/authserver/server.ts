@@ -122,7 +122,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     urls: makeUrls(config),
     state,
     keys,
-    clients: makeClientDirectory(state, documents, now),
+    clients: makeClientDirectory(state, documents, config, now),
     upstreams,
     grants,
     sessions,

@@ -29,7 +29,7 @@ export {
 export { peerWords, wordsOf } from './refusals/peer-words.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
-export { type Callback, openCallback, type Redirect } from './login/callback.ts'
+export { type Callback, openCallback, type Redirect, unavailablePort } from './login/callback.ts'
 export { isRefusedClient, refusesClientAtLogin } from './login/refusal.ts'
 export { withOffline } from './login/scopes.ts'
 export { accessTokenTypes, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'

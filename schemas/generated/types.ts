@@ -78,6 +78,8 @@ export type AuthServerFile = {
   readonly allowedAudiences: readonly string[]
   /** Scopes that clients may request. */
   readonly scopesSupported: readonly string[]
+  /** Registers clients that ask for a secret as confidential clients. When unset, the variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS of the process decides. */
+  readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
@@ -624,6 +626,8 @@ export type EmbeddedAuthServerConfig = {
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is announced below this URL instead of below the issuer; the other endpoints stay derived from the issuer. Same URL rules as issuer. */
   readonly authorizationEndpointBaseUrl?: string
+  /** Registers clients that ask for a secret as confidential clients. Otherwise they become public clients. When unset, the variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS of the process decides. */
+  readonly allowConfidentialClientRegistration?: boolean
   /** Scopes added to the scope set of every registered client, and of every client resolved through a metadata document. Each must be a supported scope. Keep narrow, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
@@ -866,7 +870,7 @@ export type InlineOidc = {
   readonly jwksUrl?: string
   /** Introspection endpoint, for opaque tokens. */
   readonly introspectionUrl?: string
-  /** Client id, for introspection. */
+  /** Client id of the server at the issuer, for introspection. When unset, the audience of the reference. */
   readonly clientId?: string
   /** Client secret, for introspection. */
   readonly clientSecretRef?: SecretRef
@@ -1912,7 +1916,7 @@ export type ProxyOidc = {
   readonly issuer?: string
   /** Audience that a token must contain. */
   readonly audience?: string
-  /** Client id, for introspection. */
+  /** Client id of this server at the issuer, sent with the secret to the introspection endpoint. */
   readonly clientId?: string
   /** Environment variable that holds the client secret, for introspection. */
   readonly clientSecretEnv?: string
@@ -2263,8 +2267,8 @@ export type RuntimeOidc = {
   readonly issuer: string
   /** Audience that a token must contain. */
   readonly audience: string
-  /** Client id, for introspection. */
-  readonly clientId?: string
+  /** Client id of this server at the issuer, sent with the secret to the introspection endpoint. */
+  readonly clientId: string
   /** Environment variable that holds the client secret, for introspection. */
   readonly clientSecretEnv?: string
   /** Permits an http issuer; development only. */

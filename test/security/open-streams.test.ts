@@ -132,7 +132,12 @@ t.test('a proxy: streams and WebSockets end when the token expires', async (t) =
 })
 
 async function replica(t: Test, rig: Rig, backend: RawBackend) {
-  const oidc = { issuer: rig.issuer, audience: rig.resource, jwksAllowPrivateIp: true }
+  const oidc = {
+    issuer: rig.issuer,
+    audience: rig.resource,
+    clientId: 'gateway',
+    jwksAllowPrivateIp: true,
+  }
   const vmcp = await startTestVmcp(
     { raw: backend.url },
     { incomingAuth: { type: 'oidc', oidc } },

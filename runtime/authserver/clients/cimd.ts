@@ -11,9 +11,10 @@ import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { AuthServerConfig, CimdSettings } from '../../config/index.ts'
 import { isLoopbackHost, type Log } from '../../net/index.ts'
-import { isClientDocumentUrl, isTransient, type JsonRecord } from '../../oauth/index.ts'
+import { isClientDocumentUrl, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import type { RegisteredClient } from '../storage/records.ts'
+import { requirePublicClient } from './auth-method.ts'
 import { readClientMetadata } from './metadata.ts'
 
 export interface CimdParts {
@@ -35,17 +36,26 @@ interface Cached {
   readonly fetchedAtMs: number
 }
 
+interface FailedFetch {
+  readonly atMs: number
+  /** The broken rule; undefined when the document could not be fetched, because addresses are an untrusted client's. */
+  readonly reason: string | undefined
+}
+
 export interface ClientDocuments {
   /** True for a client_id that only a document can describe. */
   accepts(clientId: string): boolean
-  /** The client; undefined when its document is missing or bad. Throws 503 when too many fetches are asked for. */
+  /**
+   * Returns the client, or undefined when its document cannot be fetched. Throws OAuthError invalid_client with the reason
+   * when the document breaks a rule, and 503 after too many fetches.
+   */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
 }
 
 export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   const { cimd, now } = parts
   const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
-  const failed = new LRUCache<string, number>({ max: Math.max(64, cimd.cacheMaxSize) })
+  const failed = new LRUCache<string, FailedFetch>({ max: Math.max(64, cimd.cacheMaxSize) })
   const running = new Map<string, Promise<RegisteredClient | undefined>>()
 
   function accepts(clientId: string): boolean {
@@ -77,20 +87,21 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
       failed.delete(clientId)
       return client
     } catch (error) {
-      failed.set(clientId, now())
+      const failure = { atMs: now(), reason: brokenRule(error) }
+      failed.set(clientId, failure)
       parts.log.info('a client metadata document could not be used', { host, reason: reasonOf(error) })
-      // Only silence of the host lets an old copy stand in; a bad document is the client's last word.
+      // Only a host that does not respond lets an old copy serve; a bad document replaces it.
       if (isTransient(error)) return stale
       cache.delete(clientId)
-      return undefined
+      return refuseDocument(failure)
     }
   }
 
   async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
     const known = cache.get(clientId)
     if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
-    const failedAtMs = failed.get(clientId)
-    if (failedAtMs !== undefined && now() - failedAtMs < failureMs) return oldCopy(clientId)
+    const failure = failed.get(clientId)
+    if (failure && now() - failure.atMs < failureMs) return oldCopy(clientId) ?? refuseDocument(failure)
     const pending = running.get(clientId)
     if (pending) return pending
     const mine = fetchOnce(clientId, caller).finally(() => running.delete(clientId))
@@ -101,17 +112,35 @@ export function makeClientDocuments(parts: CimdParts): ClientDocuments {
   return { accepts, find }
 }
 
+/** Throws invalid_client with the reason. Returns undefined, as for an unknown client, when there is none to show. */
+function refuseDocument({ reason }: FailedFetch): undefined {
+  if (reason !== undefined) throw new OAuthError('invalid_client', reason)
+}
+
+/** Returns the rule that a document breaks, in fixed wording; undefined for every failure to fetch it. */
+function brokenRule(error: unknown): string | undefined {
+  if (error instanceof OAuthError) return `the client metadata document is not accepted: ${error.message}`
+  return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined
+}
+
 function read(clientId: string, document: JsonRecord, parts: CimdParts): RegisteredClient {
   if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
     throw new OAuthError('invalid_client_metadata', 'client_name is required')
   }
-  for (const member of Object.keys(document)) {
-    if (member.startsWith('client_secret')) {
-      throw new OAuthError('invalid_client_metadata', 'a document must not hold a client secret')
-    }
+  if (Object.keys(document).some((member) => member.startsWith('client_secret'))) {
+    throw new OAuthError('invalid_client_metadata', 'it must not contain a client secret')
+  }
+  requirePublicClient(document)
+  const traits = readClientMetadata(document, parts.config, { isDocument: true, isConfidential: false })
+  const declared = document['redirect_uris']
+  if (Array.isArray(declared) && declared.length > traits.redirectUris.length) {
+    parts.log.info('ignored private-use redirect URIs of a client metadata document', {
+      host: new URL(clientId).host,
+      ignored: declared.length - traits.redirectUris.length,
+    })
   }
   return {
-    ...readClientMetadata(document, parts.config, { privateSchemes: false }),
+    ...traits,
     id: clientId,
     kind: 'cimd',
     authMethod: 'none',

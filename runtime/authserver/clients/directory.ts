@@ -6,6 +6,7 @@
  */
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import { basicCredentials, type Parameters } from '../endpoints/form.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
@@ -14,9 +15,14 @@ import type { RegisteredClient } from '../storage/records.ts'
 import type { State } from '../storage/state.ts'
 import { hashed } from '../tokens/opaque.ts'
 import type { ClientDocuments } from './cimd.ts'
+import { clientScopes } from './scopes.ts'
 
 export interface ClientDirectory {
-  /** The client, or undefined when nobody knows it. Throws 503 when it cannot be told. `caller`: whose limits count. */
+  /**
+   * Returns the client with the scopes that it may request now, or undefined when it is unknown. Throws OAuthError
+   * invalid_client when its document is refused, and 503 when it cannot be fetched now. `caller` is the one whose limits
+   * apply.
+   */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /** The client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
   authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient>
@@ -29,19 +35,25 @@ const renewEveryMs = 3_600_000
 export function makeClientDirectory(
   state: State,
   documents: ClientDocuments | undefined,
+  config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
   now: () => number,
 ): ClientDirectory {
   const renewed = new LRUCache<string, number>({ max: 10_000 })
 
   async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
     if (documents?.accepts(clientId)) return documents.find(clientId, caller)
-    return clientId.length > 128 ? undefined : state.clients.get(clientId)
+    const client = clientId.length > 128 ? undefined : await state.clients.get(clientId)
+    // The configuration may have changed since the registration.
+    return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
   async function authenticate(exchange: Exchange, parameters: Parameters): Promise<RegisteredClient> {
     const given = credentials(exchange, parameters)
-    // The grant holds what the document said; its host need not be up for every refresh.
-    if (given.method === 'none' && documents?.accepts(given.id)) return describedElsewhere(given.id)
+    if (documents?.accepts(given.id)) {
+      // The grant holds what the document said; its host need not be up for every refresh.
+      if (given.method === 'none') return describedElsewhere(given.id)
+      throw invalidClient({ basic: given.basic })
+    }
     const client = await find(given.id)
     // One response for an unknown client, a wrong secret and a wrong method: nothing to learn from it.
     if (!client || client.authMethod !== given.method || !secretFits(client, given.secret)) {

@@ -1,8 +1,9 @@
 /**
  * Turns client metadata, registered (RFC 7591) or fetched (client-id metadata document), into a client of this server.
  *
- * RFC 7591 section 2 lets a server replace what it does not support: grant types, scopes and authentication methods
- * are narrowed to what is offered, and refused only when nothing usable is left. Redirect URIs are never changed.
+ * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and refused when
+ * none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect URIs is
+ * native, whatever its application_type is. Redirect URIs are never changed; a document loses its private-use ones.
  * Display texts are the client's own claims; they are shown escaped and marked as such, and nothing they point to is
  * ever fetched.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02; docs/specification/external-auth.md.
@@ -11,7 +12,7 @@ import { hiddenAnywhere, hiddenInLine } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { OAuthError } from '../endpoints/oauth-error.ts'
 import type { RegisteredClient } from '../storage/records.ts'
-import { redirectUriViolation } from './redirect-uri.ts'
+import { isUnownedRedirect, redirectUriViolation, usesPrivateScheme } from './redirect-uri.ts'
 import { clientScopes, parseScope } from './scopes.ts'
 
 /** Members as they arrived, not yet believed. */
@@ -26,14 +27,23 @@ const grants = ['authorization_code', 'refresh_token'] as const
 const maxRedirects = 10
 const offlineAccess = 'offline_access'
 
+export interface MetadataRules {
+  /** Read from a metadata document: private-use redirect URIs are skipped, because a document cannot own a scheme. */
+  readonly isDocument: boolean
+  /** The client has a secret: a web client then keeps the redirect rules of its type. */
+  readonly isConfidential: boolean
+}
+
 /** Throws OAuthError invalid_client_metadata or invalid_redirect_uri. */
 export function readClientMetadata(
   metadata: ClientMetadataDocument,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
-  rules: { readonly privateSchemes: boolean },
+  rules: MetadataRules,
 ): ClientTraits {
-  const applicationType = readApplicationType(metadata)
-  const redirectUris = readRedirectUris(metadata, { applicationType, ...rules })
+  const declaredType = readApplicationType(metadata)
+  const redirectUris = readRedirectUris(metadata, declaredType, rules)
+  // Desktop clients register as web. Their redirect URIs show what they are.
+  const applicationType = redirectUris.some(isUnownedRedirect) ? 'native' : declaredType
   const grantTypes = narrowed(metadata, 'grant_types', grants, 'authorization_code')
   narrowed(metadata, 'response_types', ['code'], 'code')
   const name = shortText(metadata, 'client_name', 256, hiddenInLine)
@@ -57,28 +67,34 @@ function refuse(text: string): OAuthError {
   return new OAuthError('invalid_client_metadata', text)
 }
 
-/** Absent means native here: MCP clients are installed clients unless they say otherwise. */
+/** Absent or unknown means native: MCP clients are installed clients unless they declare `web`. */
 function readApplicationType(metadata: ClientMetadataDocument): 'native' | 'web' {
-  const value = metadata['application_type']
-  if (value === undefined || value === null || value === 'native') return 'native'
-  if (value === 'web') return 'web'
-  throw refuse('application_type must be native or web')
+  const value = metadata['application_type'] ?? 'native'
+  if (typeof value !== 'string') throw refuse('application_type must be native or web')
+  return value === 'web' ? 'web' : 'native'
 }
 
 function readRedirectUris(
   metadata: ClientMetadataDocument,
-  rules: { applicationType: 'native' | 'web'; privateSchemes: boolean },
+  declaredType: 'native' | 'web',
+  { isDocument, isConfidential }: MetadataRules,
 ): readonly string[] {
   const fail = (text: string): OAuthError => new OAuthError('invalid_redirect_uri', text)
   const uris = metadata['redirect_uris']
   if (!Array.isArray(uris) || uris.length === 0)
     throw fail('redirect_uris must be a list with at least one URI')
   if (uris.length > maxRedirects) throw fail(`redirect_uris must have at most ${maxRedirects} entries`)
-  return uris.map((uri: unknown, index) => {
-    const problem = typeof uri === 'string' ? redirectUriViolation(uri, rules) : 'must be a string'
-    if (problem !== undefined || typeof uri !== 'string') throw fail(`redirect_uris[${index}] ${problem}`)
-    return uri
+  const applicationType = isConfidential ? declaredType : 'native'
+  const accepted = uris.flatMap((uri: unknown, index) => {
+    if (typeof uri !== 'string') throw fail(`redirect_uris[${index}] must be a string`)
+    if (isDocument && usesPrivateScheme(uri)) return []
+    const problem = redirectUriViolation(uri, applicationType)
+    if (problem !== undefined) throw fail(`redirect_uris[${index}] ${problem}`)
+    return [uri]
   })
+  if (accepted.length === 0)
+    throw fail('redirect_uris must have a URI that is https, or http on a loopback address')
+  return accepted
 }
 
 /** The supported ones of a list; it is fine to ask for more, but the needed one must be there. */
@@ -116,7 +132,6 @@ function readScopes(
     requested = parseScope(value.join(' '))
   } else if (value !== undefined && value !== null) throw refuse('scope must be a string')
   const scopes = clientScopes(requested, config)
-  if (!scopes) throw refuse('none of the scopes in scope is supported')
   const addsOffline = refreshing && config.scopesSupported.includes(offlineAccess)
   return addsOffline && !scopes.includes(offlineAccess) ? [...scopes, offlineAccess] : scopes
 }

@@ -21,17 +21,13 @@ const forbiddenSchemes: ReadonlySet<string> = new Set([
   'ftp:',
 ])
 
-export interface RedirectRules {
-  /** `web` clients live on a server: no loopback, no private-use scheme (OpenID Connect Registration section 2). */
-  readonly applicationType: 'native' | 'web'
-  /** Metadata documents may not claim private-use schemes: nobody can own one. */
-  readonly privateSchemes: boolean
-}
-
 const maxLength = 2048
 
-/** Why the URI may not be registered, or undefined. */
-export function redirectUriViolation(uri: string, rules: RedirectRules): string | undefined {
+/**
+ * Returns why the URI cannot be registered, or undefined. A `web` client runs on a server: it has no loopback address and no
+ * private-use scheme (OpenID Connect Registration section 2).
+ */
+export function redirectUriViolation(uri: string, applicationType: 'native' | 'web'): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`
   // What the parser would strip or fold could make two readers disagree.
   if (!/^[\x21-\x7e]+$/.test(uri) || uri.includes('\\')) return 'must consist of visible ASCII characters'
@@ -41,12 +37,12 @@ export function redirectUriViolation(uri: string, rules: RedirectRules): string 
   if (forbiddenSchemes.has(url.protocol)) return 'must not use this scheme'
   if (url.username !== '' || url.password !== '') return 'must not carry user information'
   // Browsers take more for a host than the name system does; such a text would mean something in a policy header.
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriViolation(url, rules)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return privateUriViolation(url, applicationType)
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
   if (!beginsWithOrigin(uri, url)) return `must begin with its parsed origin, ${url.origin}`
   if (url.protocol === 'https:') return undefined
   if (!isLoopbackName(url.hostname)) return 'must be https unless it is a loopback address'
-  return rules.applicationType === 'web' ? 'must not be a loopback address for a web application' : undefined
+  return applicationType === 'web' ? 'must not be a loopback address for a web application' : undefined
 }
 
 /**
@@ -59,9 +55,15 @@ function beginsWithOrigin(uri: string, { origin }: URL): boolean {
   return uri.slice(0, origin.length).toLowerCase() === origin && /^(:80|:443)?([/?]|$)/.test(rest)
 }
 
-function privateUriViolation(url: URL, rules: RedirectRules): string | undefined {
-  if (!rules.privateSchemes) return 'must be https, or http on a loopback address'
-  if (rules.applicationType === 'web') return 'must be https for a web application'
+/** True for a scheme that only applications on the user's machine handle. */
+export function usesPrivateScheme(uri: string): boolean {
+  if (!URL.canParse(uri)) return false
+  const { protocol } = new URL(uri)
+  return protocol !== 'https:' && protocol !== 'http:' && !forbiddenSchemes.has(protocol)
+}
+
+function privateUriViolation(url: URL, applicationType: 'native' | 'web'): string | undefined {
+  if (applicationType === 'web') return 'must be https for a web application'
   return privateSchemeViolation(url.protocol)
 }
 

@@ -9,17 +9,24 @@ export function parseScope(scope: string): readonly string[] {
   return [...new Set(scope.split(' ').filter((token) => token !== ''))]
 }
 
+/** Returns the scopes that the server supports, in order. The others are ignored (RFC 6749 section 3.3). */
+export function supportedScopes(
+  scopes: readonly string[],
+  { scopesSupported }: Pick<AuthServerConfig, 'scopesSupported'>,
+): readonly string[] {
+  const supported = new Set(scopesSupported)
+  return scopes.filter((scope) => supported.has(scope))
+}
+
 /**
- * What a client is registered with: what it asked for as far as it is supported, else the defaults, and the baseline
- * in any case. Undefined when it asked for scopes and not one of them is supported.
+ * Returns the scopes of a client: the supported ones of those that it asked for, or all supported ones when none is left,
+ * and always the baseline.
  */
 export function clientScopes(
   requested: readonly string[] | undefined,
   config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>,
-): readonly string[] | undefined {
-  const supported = new Set(config.scopesSupported)
-  const usable = (requested ?? config.scopesSupported).filter((scope) => supported.has(scope))
-  if (requested !== undefined && requested.length > 0 && usable.length === 0) return undefined
+): readonly string[] {
+  const usable = supportedScopes(requested ?? [], config)
   const chosen = usable.length > 0 ? usable : config.scopesSupported
   return [...new Set([...chosen, ...config.baselineClientScopes])]
 }

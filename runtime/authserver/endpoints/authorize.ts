@@ -10,7 +10,7 @@
 import type { Exchange } from '../../net/index.ts'
 import { canonicalResource } from '../../oauth/index.ts'
 import { isUnownedRedirect, matchesRedirectUri, redirectHost } from '../clients/redirect-uri.ts'
-import { parseScope, within } from '../clients/scopes.ts'
+import { parseScope, supportedScopes, within } from '../clients/scopes.ts'
 import { leavingPage } from '../consent/pages.ts'
 import type { AuthServerContext } from '../context.ts'
 import { limit, loginMs } from '../limits.ts'
@@ -120,7 +120,7 @@ function matchRedirect(draft: Draft): void {
     return
   }
   if (!matchesRedirectUri(given, registered)) {
-    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client registered')
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that this server accepts for the client')
   }
   draft.redirectUri = given
 }
@@ -186,9 +186,10 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
-function checkScopes(draft: Draft): void {
+/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response names the granted ones. */
+function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
-  const requested = parseScope(draft.parameters.get('scope') ?? '')
+  const requested = supportedScopes(parseScope(draft.parameters.get('scope') ?? ''), config)
   if (!within(requested, registered)) {
     throw new OAuthError('invalid_scope', 'a requested scope is not one that the client is registered for')
   }

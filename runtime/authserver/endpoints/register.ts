@@ -3,16 +3,15 @@
  *
  * Open to untrusted clients, therefore limited per caller and in total, capped in size, and forgotten after a day without use,
  * whatever was updated meanwhile.
- * A client that asks for a secret is registered as a public one unless confidential clients are switched on: the response
- * says so, as RFC 7591 section 3.2.1 allows, and such clients get along without. One that asks for a method with keys or
- * certificates of its own (private_key_jwt, tls_client_auth) is refused: registered as a public client it would be turned
- * away at the token endpoint only. Secrets and management tokens are stored as hashes only.
+ * The response contains the metadata that this server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are
+ * stored as hashes only.
  * Source: RFC 7591, RFC 7592; docs/specification/external-auth.md (baselineClientScopes).
  */
 import { isFields } from '../../../schemas/index.ts'
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type Exchange, readBody } from '../../net/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
+import { selectAuthMethod } from '../clients/auth-method.ts'
 import { type ClientTraits, readClientMetadata } from '../clients/metadata.ts'
 import type { AuthServerContext } from '../context.ts'
 import { nowSec } from '../context.ts'
@@ -29,8 +28,9 @@ const maxRecord = 16_384
 export async function register(exchange: Exchange, context: AuthServerContext): Promise<void> {
   await limit(context.state.store, 'register', context.addressOf(exchange))
   const metadata = await readMetadata(exchange)
-  const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
-  const authMethod = readAuthMethod(metadata, context)
+  const authMethod = selectAuthMethod(metadata, context.config.registration)
+  const rules = { isDocument: false, isConfidential: authMethod !== 'none' }
+  const traits = readClientMetadata(metadata, context.config, rules)
   const secret = authMethod === 'none' ? undefined : randomId()
   const management = `gh_reg_${randomId()}`
   const client: RegisteredClient = {
@@ -82,8 +82,10 @@ export async function manage(
   if (metadata['client_id'] !== clientId) {
     throw new OAuthError('invalid_client_metadata', 'client_id must be that of the client')
   }
-  const traits = readClientMetadata(metadata, context.config, { privateSchemes: true })
-  readAuthMethod(metadata, context)
+  selectAuthMethod(metadata, context.config.registration)
+  // An update keeps the authentication of the client.
+  const rules = { isDocument: false, isConfidential: client.authMethod !== 'none' }
+  const traits = readClientMetadata(metadata, context.config, rules)
   const next = { ...fixedMembers(client), ...traits }
   checkSize(next)
   // Only use prolongs a registration: else an untrusted client could keep any number of them for ever.
@@ -129,25 +131,6 @@ async function readMetadata(exchange: Exchange): Promise<JsonRecord> {
     // Falls through to the one refusal.
   }
   throw refusal
-}
-
-function readAuthMethod(metadata: JsonRecord, context: AuthServerContext): RegisteredClient['authMethod'] {
-  const { confidentialClients } = context.config.registration
-  const wanted = metadata['token_endpoint_auth_method']
-  switch (wanted) {
-    case undefined:
-    case null:
-    case 'none':
-      return 'none'
-    case 'client_secret_basic':
-    case 'client_secret_post':
-      return confidentialClients ? wanted : 'none'
-    default:
-      throw new OAuthError(
-        'invalid_client_metadata',
-        'token_endpoint_auth_method must be none, client_secret_basic or client_secret_post',
-      )
-  }
 }
 
 function checkSize(client: RegisteredClient): void {

@@ -5,7 +5,7 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { parseScope } from '../clients/scopes.ts'
+import { parseScope, supportedScopes } from '../clients/scopes.ts'
 import { type AuthServerContext, nowSec } from '../context.ts'
 import { sessionHash } from '../../observe/index.ts'
 import { shownClient } from '../events.ts'
@@ -77,9 +77,10 @@ async function useRefreshToken(
   by: TokenRequester,
   context: AuthServerContext,
 ): Promise<Granted> {
-  const scope = form.get('scope')
+  // Clients repeat the scopes of their authorization request, which ignored the unsupported ones.
+  const scopes = supportedScopes(parseScope(form.get('scope') ?? ''), context.config)
   const wanted: Narrowing = {
-    scopes: scope === undefined ? undefined : parseScope(scope),
+    scopes: scopes.length === 0 ? undefined : scopes,
     resources: resourcesOf(form, context),
   }
   return context.grants.refresh(form.require('refresh_token'), by, wanted)

@@ -41,7 +41,7 @@ export const authServerEnvironment = {
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
   /** Switched off: no dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** Switched on: clients that ask for a secret are registered with one. */
+  /** Switched on: clients that ask for a secret are registered with one. Fallback of allowConfidentialClientRegistration. */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
   /** Comma-separated host names; only metadata documents from these are accepted. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
@@ -163,7 +163,9 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     baselineClientScopes: file.baselineClientScopes ?? [],
     registration: {
       enabled: reader.switch(authServerEnvironment.registration, { fallback: true }),
-      confidentialClients: reader.switch(authServerEnvironment.confidentialClients, { fallback: false }),
+      confidentialClients:
+        file.allowConfidentialClientRegistration ??
+        reader.switch(authServerEnvironment.confidentialClients, { fallback: false }),
     },
     consent: reader.switch(authServerEnvironment.consent, { fallback: true }),
     accessTokenMs: parseDuration(tokenLifespans.accessTokenLifespan),

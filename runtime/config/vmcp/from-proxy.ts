@@ -94,10 +94,12 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>): input.RuntimeOidc {
       detail: 'oidc.issuer: is required beside policies, filters and limits',
     })
   }
+  const audience = rest.audience ?? rest.resource ?? ''
   return {
     ...rest,
     issuer,
-    audience: rest.audience ?? rest.resource ?? '',
+    audience,
+    clientId: rest.clientId ?? audience,
     ...(clientSecretFile !== undefined && { clientSecretEnv: clientSecretVariable }),
   }
 }

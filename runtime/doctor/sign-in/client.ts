@@ -16,6 +16,7 @@ import {
   type Registration,
   type ServerMetadata,
   supportsS256,
+  unavailablePort,
   withOffline,
 } from '../../oauth/index.ts'
 import { redirectUriOf, type RemoteFacts, resourceOf, text } from '../remote/facts.ts'
@@ -33,10 +34,7 @@ export async function checkLoginClient(facts: RemoteFacts): Promise<CheckOutcome
   if (options.clientId === undefined && server.registration_endpoint === undefined)
     return unknown('login.no-client', 'clients register themselves by metadata documents only')
   const opened = await openPort(facts)
-  if (opened === undefined) {
-    const { port } = new URL(redirectUriOf(facts))
-    return unknown('login.port', `port ${port === '' ? '80' : port} is not available`)
-  }
+  if (typeof opened === 'string') return unknown('login.port', opened)
   const { callback, redirectUri } = opened
   const scopes = withOffline(wantedScopes(facts), server)
   try {
@@ -68,21 +66,26 @@ function isSilent(server: ServerMetadata, provider: string | undefined): boolean
   return server.code_challenge_methods_supported === undefined && hintFor(provider)?.silentPkce === true
 }
 
-/** Undefined when the port is taken. A client of our own may be called back anywhere, unless an address was given. */
+/** Returns the reason when no port is available. A client of our own can use any port, unless an address was given. */
 async function openPort(
   facts: RemoteFacts,
-): Promise<{ readonly callback: Callback; readonly redirectUri: string } | undefined> {
+): Promise<{ readonly callback: Callback; readonly redirectUri: string } | string> {
   const { options } = facts
   const wanted = redirectUriOf(facts)
   const { hostname: host, port: named, pathname: path } = new URL(wanted)
   const port = named === '' ? 80 : Number(named)
   const mayMove = options.redirectUri === undefined && options.clientId === undefined
+  let reason = ''
   for (const each of mayMove && port !== 0 ? [port, 0] : [port]) {
-    const callback = await openCallback(each, silentLog, { host, path }).catch(() => undefined)
-    // As it was written: servers compare it byte by byte.
-    if (callback) return { callback, redirectUri: each === 0 ? callback.redirectUri : wanted }
+    try {
+      const callback = await openCallback(each, silentLog, { host, path })
+      // As it was written: servers compare it byte by byte.
+      return { callback, redirectUri: each === 0 ? callback.redirectUri : wanted }
+    } catch (error) {
+      reason = unavailablePort(error, each)
+    }
   }
-  return undefined
+  return reason
 }
 
 async function clientFor(

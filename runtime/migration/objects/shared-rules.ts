@@ -134,15 +134,19 @@ export function convertVirtualServer(
     if (value === false) draft.note(path, 'differs', oneListener)
   }
   draft.revalue(`${at}operational.failureHandling.partialFailureMode`, { bestEffort: 'best_effort' })
+  for (const { parent, path } of draft.places(`${at}incomingAuth.oidc.audience`)) {
+    if (typeof parent['clientId'] === 'string' && parent['clientId'] !== '') continue
+    parent['clientId'] = parent['audience']
+    draft.note(path.replace(/audience$/, 'clientId'), 'differs', 'is required; set to the audience')
+  }
   convertWorkflow(draft, `${at}compositeTools[]`, tools)
 }
 
 /** Fields of the embedded authorization server that have no counterpart. None of them is a guard. */
 export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
-    allowConfidentialClientRegistration: 'clients register as public clients only',
-    forceConfidentialRedirectUris: 'clients register as public clients only',
-    insecureAllowConfidentialOverLoopbackHTTP: 'clients register as public clients only',
+    forceConfidentialRedirectUris: 'only clients that ask for a secret become confidential',
+    insecureAllowConfidentialOverLoopbackHTTP: 'confidential clients need no permission for loopback issuers',
     delegateClients: 'clients cannot be declared for delegation',
     trustedIssuers: 'tokens of other issuers are not exchanged',
     'upstreamProviders[].oauth2Config.allowPrivateIPs': 'private addresses are refused',

@@ -1,11 +1,21 @@
 /**
- * The local HTTP server that a login's redirect comes back to, on both loopback addresses.
+ * The local HTTP server that a login's redirect comes back to, on every address that the browser may use for it.
  *
+ * A browser resolves localhost to 127.0.0.1 or to ::1. If another program has the port on one of them, it could receive the
+ * code, so the port is then refused.
  * Open only while a login runs. A redirect whose state is not ours is answered and otherwise ignored: any web page can
  * send one, and it must not be able to end the login.
  * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/specification/proxy-command.md (--remote-auth-callback-port).
  */
-import { Exchange, isLoopbackHost, type Listener, listen, type Log, pipeline } from '../../net/index.ts'
+import {
+  Exchange,
+  isLoopbackHost,
+  listen,
+  type Listener,
+  type Log,
+  pipeline,
+  unbracket,
+} from '../../net/index.ts'
 import { isOurState } from '../authorization.ts'
 import { showPage } from './pages.ts'
 
@@ -30,7 +40,7 @@ export interface CallbackPlace {
   readonly path?: string | undefined
 }
 
-/** Rejects with the system's error when the port is taken. 0 takes a free one. */
+/** Rejects with the system's error, which names the address, when the port is taken on any address. 0 takes a free one. */
 export async function openCallback(
   port: number,
   log: Log,
@@ -64,14 +74,11 @@ export async function openCallback(
     { dispatch, recover: ({ res }) => res.destroy() },
     (req, res) => new Exchange(req, res),
   )
-  const four = await listen({ host: '127.0.0.1', port, handler, log })
-  // A browser may take localhost for ::1; a machine without IPv6 has only the other one.
-  const six: Listener | undefined = await listen({ host: '::1', port: four.port, handler, log }).catch(
-    () => undefined,
-  )
+  const listeners = await bindLoopback(host, port, { handler, log })
+  const bound = listeners[0]?.port ?? port
   return {
-    port: four.port,
-    redirectUri: `http://${host}:${four.port}${own}`,
+    port: bound,
+    redirectUri: `http://${host}:${bound}${own}`,
     wait(state, signal) {
       return new Promise((resolve, reject) => {
         signal.throwIfAborted()
@@ -90,9 +97,53 @@ export async function openCallback(
       })
     },
     async close() {
-      await Promise.all([four.close({ graceMs: 1_000 }), six?.close({ graceMs: 1_000 })])
+      await Promise.all(listeners.map((listener) => listener.close({ graceMs: 1_000 })))
     },
   }
+}
+
+/** Binds the same port on every loopback address of the host. Rejects with the system's error, and then binds nothing. */
+async function bindLoopback(
+  host: string,
+  port: number,
+  options: Pick<Parameters<typeof listen>[0], 'handler' | 'log'>,
+  attempts = 10,
+): Promise<readonly Listener[]> {
+  const addresses = host === '127.0.0.1' || host === '[::1]' ? [unbracket(host)] : ['127.0.0.1', '::1']
+  const listeners: Listener[] = []
+  let missing: unknown
+  for (const address of addresses) {
+    try {
+      listeners.push(await listen({ host: address, port: listeners[0]?.port ?? port, ...options }))
+    } catch (error) {
+      if (isMissingAddress(error)) {
+        missing = error
+        continue
+      }
+      await Promise.all(listeners.map((listener) => listener.close({ graceMs: 0 })))
+      // The free port of one address may be taken on the other.
+      if (port === 0 && attempts > 1) return bindLoopback(host, port, options, attempts - 1)
+      throw error
+    }
+  }
+  if (listeners.length === 0) throw missing
+  return listeners
+}
+
+/** True when the machine lacks the address, for instance without IPv6. No other program can listen there. */
+function isMissingAddress(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'
+}
+
+/** Why `openCallback` rejected, for the user. */
+export function unavailablePort(error: unknown, port: number): string {
+  if (!(error instanceof Error) || !('code' in error)) return `port ${port} is not available`
+  const address = 'address' in error ? String(error.address) : ''
+  const at = address === '' ? '' : ` on ${address.includes(':') ? `[${address}]` : address}`
+  return error.code === 'EADDRINUSE'
+    ? `port ${port} is in use by another program${at}`
+    : `port ${port} is not available${at} (${String(error.code)})`
 }
 
 function isLocal(host: string | undefined): boolean {

@@ -1,21 +1,12 @@
 /**
  * Client-id metadata documents: an https URL as client_id, whose document describes the client.
  *
- * Fetches and checks the parts that hold for every document (identity, redirect URIs, public client). Which scopes,
- * hosts or grants a server accepts is the authorization server's business, and so is caching. Redirects are refused:
- * the document must come from the client_id itself.
+ * Fetches a document and checks its identity. The authorization server checks all other members, and caches. Redirects are
+ * refused: the document must come from the client_id itself.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
  */
 import { isLoopbackHost } from '../../net/index.ts'
-import {
-  type OAuthCallOptions,
-  type JsonRecord,
-  optionalString,
-  optionalStrings,
-  readJson,
-  requiredString,
-  send,
-} from '../call.ts'
+import { type OAuthCallOptions, type JsonRecord, readJson, requiredString, send } from '../call.ts'
 import { OAuthClientError } from '../client-error.ts'
 
 const what = 'the client metadata document'
@@ -55,22 +46,9 @@ export async function fetchClientDocument(clientId: string, options: OAuthCallOp
   if (response.status === 200 && type !== 'application/json' && !/^application\/[\w.+-]+\+json$/.test(type)) {
     throw new OAuthClientError('protocol', `${what} does not have a JSON content type`)
   }
-  return checkClientDocument(clientId, await readJson(what, response))
-}
-
-/** Checks identity, redirect URIs and that the client is public; throws OAuthClientError `protocol`. */
-export function checkClientDocument(clientId: string, document: JsonRecord): JsonRecord {
+  const document = await readJson(what, response)
   if (requiredString(what, document, 'client_id') !== clientId) {
     throw new OAuthClientError('protocol', `${what} names another client_id`)
-  }
-  const redirects = optionalStrings(what, document, 'redirect_uris') ?? []
-  if (redirects.length === 0) throw new OAuthClientError('protocol', `${what} has no redirect_uris`)
-  const method = optionalString(what, document, 'token_endpoint_auth_method')
-  if (method !== undefined && method !== 'none') {
-    throw new OAuthClientError('protocol', `${what} asks for a client authentication that is not offered`)
-  }
-  if (document['client_secret'] !== undefined) {
-    throw new OAuthClientError('protocol', `${what} must not hold a client secret`)
   }
   return document
 }

@@ -21,6 +21,7 @@ import {
   refusesClientAtLogin,
   RemoteKeys,
   type TokenSet,
+  unavailablePort,
   verifyIdToken,
 } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
@@ -104,16 +105,17 @@ function authorizationRequest(
   })
 }
 
-/** A registered client may be called back anywhere; a configured one only where its registration says. */
-async function openPort({ settings, log }: SignInParts): Promise<Callback> {
+/** A registered client can use any port; a configured client only the port of its registration. */
+async function openPort({ settings, log, notify }: SignInParts): Promise<Callback> {
   try {
     return await openCallback(settings.callbackPort, log)
   } catch (cause) {
-    if (settings.clientId === undefined && settings.callbackPort !== 0) return openCallback(0, log)
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `--remote-auth-callback-port: port ${settings.callbackPort} is not available`,
-      cause,
-    })
+    const detail = `--remote-auth-callback-port: ${unavailablePort(cause, settings.callbackPort)}`
+    if (settings.clientId === undefined && settings.callbackPort !== 0) {
+      notify(`${detail}. Using a free port instead.`)
+      return openCallback(0, log)
+    }
+    throw new GatehouseError('INVALID_CONFIG', { detail, cause })
   }
 }
 

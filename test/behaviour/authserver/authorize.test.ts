@@ -41,7 +41,7 @@ t.test(
       ['plain', { code_challenge_method: 'plain' }, 'invalid_request'],
       ['short challenge', { code_challenge: 'short' }, 'invalid_request'],
       ['padded challenge', { code_challenge: `${challenge.slice(0, 42)}=` }, 'invalid_request'],
-      ['unknown scope', { scope: 'openid admin' }, 'invalid_scope'],
+      ['unregistered scope', { scope: 'openid email' }, 'invalid_scope'],
       ['foreign resource', { resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
       ['relative resource', { resource: '/mcp' }, 'invalid_target'],
       ['resource with fragment', { resource: `${rig.resource}#x` }, 'invalid_target'],
@@ -58,7 +58,7 @@ t.test(
       ['a login hint of control characters', { login_hint: 'a\u0001' }, 'invalid_request'],
       ['a nonce that is kept for nothing', { nonce: 'n'.repeat(1025) }, 'invalid_request'],
     ]
-    const clientId = await registerClient(rig)
+    const clientId = await registerClient(rig, { scope: 'openid' })
     for (const [name, parameters, error] of cases) {
       const response = await refusedWith(rig, { client_id: clientId, ...parameters })
       t.equal(response.get('error'), error, name)

@@ -191,6 +191,27 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a
   })
 })
 
+t.test('file: the field for confidential clients wins over the variable of the process', async (t) => {
+  const allowed = (field: string, env: Record<string, string> = {}): boolean =>
+    parseAuthServerConfig(
+      `
+issuer: https://mcp.example.com
+allowedAudiences: [https://mcp.example.com]
+upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: https://a.example.com, clientId: x } }]
+${field}
+`,
+      env,
+    ).registration.confidentialClients
+  const on = { GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS: 'true' }
+  t.equal(allowed('allowConfidentialClientRegistration: true'), true)
+  t.equal(allowed('allowConfidentialClientRegistration: false', on), false)
+  t.equal(allowed('', on), true, 'the variable is the fallback')
+  t.equal(allowed(''), false)
+  t.throws(() => allowed('allowConfidentialClientRegistration: "yes"'), {
+    message: /allowConfidentialClientRegistration/,
+  })
+})
+
 t.test('file: a host of metadata documents that could never match is refused', async (t) => {
   const text = `
 issuer: https://mcp.example.com

@@ -80,7 +80,10 @@ t.test(
 
 t.test('an issuer that is not the one of the server is told, with what follows', async (t) => {
   const oidc = (issuer: string) => ({
-    incomingAuth: { type: 'oidc', oidc: { issuer, audience: 'a', resource: 'https://mcp.example/mcp' } },
+    incomingAuth: {
+      type: 'oidc',
+      oidc: { issuer, audience: 'a', clientId: 'c', resource: 'https://mcp.example/mcp' },
+    },
   })
   const warnings = (more: object) => startWarnings(vmcpConfig({}, { console: good, ...more }), { env: {} })
   t.match(warnings(oidc('https://other.example')), [/^console\.auth\.issuer: .*another user/])

@@ -1,13 +1,12 @@
 /** `gatehouse doctor --login` as a command: without a browser, interrupted, twice at once, in the wrong company. */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { runGatehouse, startGatehouse } from '../../helpers/gatehouse.ts'
 import { walk } from '../../helpers/authserver/oidc-provider.ts'
+import { lacksIpv6, takePort } from '../../helpers/proxy/taken-port.ts'
 import { type Bend, startStage } from '../../helpers/doctor/staged.ts'
 
 t.setTimeout(180_000)
@@ -79,14 +78,17 @@ await t.test('nobody comes back in time', async (t) => {
 
 await t.test('the port of a registered redirect URI is taken', async (t) => {
   const stage = await stageFor(t)
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  t.teardown(() => taken.close())
-  const { port } = taken.address() as AddressInfo
-  const uri = `http://localhost:${port}/callback`
-  const { code, stdout } = await start([stage.url, '--client-id', 'x', '--redirect-uri', uri]).ended
-  t.equal(code, 1)
-  t.match(stdout, `login.port: port ${port} is not available`)
+  for (const taken of ['127.0.0.1', '::1'] as const) {
+    if (taken === '::1' && lacksIpv6) continue
+    const port = await takePort(t, taken)
+    const uri = `http://localhost:${port}/callback`
+    const { code, stdout } = await start([stage.url, '--client-id', 'x', '--redirect-uri', uri]).ended
+    t.equal(code, 1)
+    t.match(
+      stdout,
+      `login.port: port ${port} is in use by another program on ${taken === '::1' ? '[::1]' : taken}`,
+    )
+  }
 })
 
 await t.test('a server that wants no login: nothing is opened', async (t) => {

@@ -214,6 +214,15 @@ await t.test(
       }),
     )
     t.same(needsVirtualServer(file), ['authz', 'audit', 'tools'])
+    const anonymousClient = write({
+      name: 'demo',
+      targetUri: target.url,
+      oidc: { issuer: 'https://id.example', audience: 'me' },
+      audit: { enabled: true },
+    })
+    t.match(virtualServerOf(loadProxyFile(anonymousClient), {}).config, {
+      incomingAuth: { oidc: { audience: 'me', clientId: 'me' } },
+    })
     const off = loadProxyFile(write({ name: 'demo', targetUri: target.url, audit: { enabled: false } }))
     t.same(needsVirtualServer(off), [], 'nothing is audited, so nothing has to be read')
     const { config, env } = virtualServerOf(file, { KEEP: '1' })

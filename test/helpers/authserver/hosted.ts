@@ -197,6 +197,7 @@ export function oidcOf(origin: string) {
   return {
     issuer: origin,
     audience: `${origin}/mcp`,
+    clientId: 'gateway',
     resource: `${origin}/mcp`,
     scopes: ['openid', 'offline_access'],
   }

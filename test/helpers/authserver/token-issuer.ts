@@ -29,7 +29,10 @@ export async function startTokenIssuer(): Promise<TokenIssuer> {
     issuer,
     jwksUrl,
     audience,
-    incomingAuth: { type: 'oidc', oidc: { issuer, audience, jwksUrl, jwksAllowPrivateIp: true } },
+    incomingAuth: {
+      type: 'oidc',
+      oidc: { issuer, audience, clientId: audience, jwksUrl, jwksAllowPrivateIp: true },
+    },
     token: (subject, claims = {}, lifeSec = 300) =>
       new SignJWT(claims)
         .setProtectedHeader({ alg: 'ES256', kid: 'k1' })

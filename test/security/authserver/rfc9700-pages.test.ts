@@ -65,11 +65,11 @@ t.test(
   'RFC 9700 4.11.2: a failing request of an untrusted client does not carry a user to the untrusted client’s site',
   async (t) => {
     const rig = await startAuthServer(t)
-    const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri] })
+    const clientId = await registerClient(rig, { redirect_uris: [web, redirectUri], scope: 'openid' })
     const failing = authorizeUrl(rig, {
       client_id: clientId,
       redirect_uri: web,
-      scope: 'admin',
+      scope: 'email',
       code_challenge: pkce().challenge,
     })
     const person = await new Browser().open(failing, web)
@@ -87,7 +87,7 @@ t.test(
       'invalid_scope',
       'a silent request as well',
     )
-    const local = authorizeUrl(rig, { client_id: clientId, scope: 'admin', code_challenge: pkce().challenge })
+    const local = authorizeUrl(rig, { client_id: clientId, scope: 'email', code_challenge: pkce().challenge })
     t.equal(
       (await new Browser().open(local, redirectUri)).url.searchParams.get('error'),
       'invalid_scope',

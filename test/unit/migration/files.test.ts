@@ -166,6 +166,34 @@ t.test('virtual server: the file has our form but for a few names', async (t) =>
   })
 })
 
+t.test(
+  'virtual server: a file without an OIDC client id gets the audience, which Gatehouse requires',
+  async (t) => {
+    const source = {
+      name: 'team',
+      groupRef: 'team',
+      outgoingAuth: { source: 'inline', default: { type: 'unauthenticated' } },
+      aggregation: { conflictResolution: 'prefix' },
+    }
+    const oidc = { issuer: 'https://login.example.com', audience: 'https://mcp.example.com' }
+    const convertedOidc = (more: object) => {
+      const migration = convert(
+        { ...source, incomingAuth: { type: 'oidc', oidc: { ...oidc, ...more } } },
+        'vmcp.yaml',
+      )
+      const [config] = [...migration.files.values()].flat()
+      t.same(validateRuntime('vmcp', config).violations, [])
+      return { config, rows: JSON.stringify(migration.documents) }
+    }
+    const filled = convertedOidc({})
+    t.match(filled.config, { incomingAuth: { oidc: { clientId: 'https://mcp.example.com' } } })
+    t.match(filled.rows, /incomingAuth\.oidc\.clientId/)
+    const given = convertedOidc({ clientId: 'own' })
+    t.match(given.config, { incomingAuth: { oidc: { clientId: 'own' } } })
+    t.notMatch(given.rows, /incomingAuth\.oidc\.clientId/)
+  },
+)
+
 t.test('policies: a file of them is an MCPAuthzConfig; anything else is skipped', async (t) => {
   const policies = ['permit(principal, action, resource);']
   const migration = convert(

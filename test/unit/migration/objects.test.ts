@@ -153,6 +153,7 @@ t.test('objects: what is lost is told; a default that is lost is not', async (t)
         issuer: 'https://auth.example.com',
         upstreamProviders: [provider],
         delegateClients: [{ clientId: 'd' }],
+        allowConfidentialClientRegistration: true,
       },
     }),
     object('MCPGroup', { description: 'd', colour: 'red' }, { name: 'two' }),
@@ -166,6 +167,9 @@ t.test('objects: what is lost is told; a default that is lost is not', async (t)
     migration.documents.map(({ outcome }) => outcome),
     ['partly', 'partly'],
   )
+  t.match(specs(migration)[0]?.spec, {
+    embeddedAuthServer: { allowConfidentialClientRegistration: true },
+  })
   t.same(specs(migration).at(-1)?.spec, { description: 'd' })
 })
 

@@ -2,10 +2,7 @@
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import { fetchClientDocument, registerClient } from '../../../runtime/oauth/index.ts'
-import {
-  checkClientDocument,
-  clientDocumentUrlViolation,
-} from '../../../runtime/oauth/metadata/client-document.ts'
+import { clientDocumentUrlViolation } from '../../../runtime/oauth/metadata/client-document.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const fetch = makeFetch({ maxRedirects: 0 })
@@ -112,22 +109,6 @@ await t.test('client document: fetched from the client_id itself, and about it',
     name: 'OAuthClientError',
     kind: 'refused',
   })
-})
-
-await t.test('client document: redirect URIs required, secrets refused', async (t) => {
-  const id = 'https://app.example/c'
-  const base = { client_id: id, redirect_uris: ['https://app.example/cb'] }
-  t.ok(checkClientDocument(id, base))
-  for (const wrong of [
-    { redirect_uris: [] },
-    { redirect_uris: 'x' },
-    { token_endpoint_auth_method: 'client_secret_basic' },
-    { client_secret: 'x' },
-  ])
-    t.throws(() => checkClientDocument(id, { ...base, ...wrong }), {
-      name: 'OAuthClientError',
-      kind: 'protocol',
-    })
 })
 
 await t.test('registration: optional members that are null or empty are absent', async (t) => {

@@ -1,21 +1,17 @@
 /** Clients described by a metadata document at their own URL. */
-import t, { type Test } from 'tap'
-import type { AuthServerConfig } from '../../../../runtime/config/index.ts'
-import { makeFetch } from '../../../../runtime/net/index.ts'
-import { makeMemoryStore } from '../../../../runtime/store/index.ts'
+import t from 'tap'
 import {
   authorizeUrl,
   login,
   pkce,
   redeem,
-  redirectUri,
   refresh,
-  type Rig,
   startAuthServer,
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
 import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
-import { type PeerResponse, type Loopback, startLoopback } from '../../../helpers/loopback.ts'
+import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
+import { type PeerResponse, startLoopback } from '../../../helpers/loopback.ts'
 import { proves } from '../../../helpers/proves.ts'
 
 proves('2.embeddedAuthServer.cimd', '2.cimd.enabled', '2.cimd.cacheFallbackTtl', '2.cimd.cacheMaxSize')
@@ -23,43 +19,8 @@ proves('2.limit.cimd.cacheFallbackTtl', '2.limit.cimd.cacheMaxSize')
 
 const minute = 60_000
 
-interface Setup {
-  readonly rig: Rig
-  readonly host: Loopback
-  readonly clientId: string
-  response: (path: string) => PeerResponse
-}
-
-/** A server that accepts documents from a loopback host, and that host. */
-async function setup(t: Test, config: Partial<AuthServerConfig> = {}, cimd = {}): Promise<Setup> {
-  const host = await startLoopback(({ path }) => self.response(path))
-  const fetch = makeFetch({ maxRedirects: 0, maxBytes: 10_240, timeoutMs: 5_000 })
-  t.teardown(async () => {
-    await fetch.close()
-    await host.close()
-  })
-  const rig = await startAuthServer(t, {
-    // Limits run on the store's clock, caches on the server's: only the latter is moved here.
-    store: makeMemoryStore({ now: () => 0 }),
-    documentFetch: fetch,
-    config: { ...config, cimd: { cacheMaxSize: 256, cacheTtlMs: 5 * minute, allowLoopback: true, ...cimd } },
-  })
-  const clientId = `${host.url}/client.json`
-  const self: Setup = { rig, host, clientId, response: (path) => ({ body: document(`${host.url}${path}`) }) }
-  return self
-}
-
-function document(clientId: string, more: object = {}): object {
-  return { client_id: clientId, client_name: 'Described Client', redirect_uris: [redirectUri], ...more }
-}
-
-function start(rig: Rig, clientId: string): Promise<Response> {
-  const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
-  return fetch(url, { redirect: 'manual', headers: { accept: 'application/json' } })
-}
-
 t.test('cimd: a described client logs in and refreshes, and its host is shown', async (t) => {
-  const { rig, host, clientId } = await setup(t)
+  const { rig, host, clientId } = await startDocumentHost(t)
   const page = await new Browser().open(
     authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge }),
   )
@@ -77,13 +38,13 @@ t.test('cimd: off, a URL is an unknown client and nothing is fetched', async (t)
   const host = await startLoopback(() => ({ body: {} }))
   t.teardown(() => host.close())
   const rig = await startAuthServer(t)
-  t.equal((await start(rig, `${host.url}/client.json`)).status, 401)
+  t.equal((await startLogin(rig, `${host.url}/client.json`)).status, 401)
   t.equal(host.seen.length, 0)
 })
 
 t.test('cimd: the baseline is added, and scopes outside the supported ones are not', async (t) => {
-  const self = await setup(t, { baselineClientScopes: ['offline_access'] })
-  self.response = () => ({ body: document(self.clientId, { scope: 'openid admin' }) })
+  const self = await startDocumentHost(t, { baselineClientScopes: ['offline_access'] })
+  self.response = () => ({ body: clientDocument(self.clientId, { scope: 'openid admin' }) })
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId, scope: 'openid offline_access' })
   t.equal((await tokensOf(await redeem(rig, done))).scope, 'openid offline_access')
@@ -91,7 +52,7 @@ t.test('cimd: the baseline is added, and scopes outside the supported ones are n
 
 t.test('cimd: the documents of known clients are accepted as they are published', async (t) => {
   const loopback = ['http://127.0.0.1:33418/', 'http://127.0.0.1/', 'http://localhost/']
-  const self = await setup(t)
+  const self = await startDocumentHost(t)
   const { rig, clientId } = self
   const begin = async (redirect: string): Promise<number> => {
     const url = authorizeUrl(rig, {
@@ -121,7 +82,7 @@ t.test('cimd: the documents of known clients are accepted as they are published'
     ],
   ]
   for (const [members, accepted, refused] of published) {
-    self.response = () => ({ body: document(clientId, members) })
+    self.response = () => ({ body: clientDocument(clientId, members) })
     rig.pass(5 * minute)
     for (const uri of accepted) t.equal(await begin(uri), 303, uri)
     for (const uri of refused) t.equal(await begin(uri), 400, uri)
@@ -130,32 +91,34 @@ t.test('cimd: the documents of known clients are accepted as they are published'
 
 t.test('cimd: documents that break a rule make the client unknown', async (t) => {
   const bad: readonly (readonly [string, (url: string) => PeerResponse])[] = [
-    ['another client_id', () => ({ body: document('https://other.example/c') })],
-    ['no client_id', (url) => ({ body: { ...document(url), client_id: undefined } })],
-    ['no name', (url) => ({ body: document(url, { client_name: undefined }) })],
-    ['no redirect URIs', (url) => ({ body: document(url, { redirect_uris: [] }) })],
-    ['private scheme', (url) => ({ body: document(url, { redirect_uris: ['com.example.app:/cb'] }) })],
-    ['plain http', (url) => ({ body: document(url, { redirect_uris: ['http://a.example/cb'] }) })],
-    ['script', (url) => ({ body: document(url, { redirect_uris: ['javascript:alert(1)'] }) })],
+    ['another client_id', () => ({ body: clientDocument('https://other.example/c') })],
+    ['no client_id', (url) => ({ body: { ...clientDocument(url), client_id: undefined } })],
+    ['no name', (url) => ({ body: clientDocument(url, { client_name: undefined }) })],
+    ['no redirect URIs', (url) => ({ body: clientDocument(url, { redirect_uris: [] }) })],
+    ['private scheme', (url) => ({ body: clientDocument(url, { redirect_uris: ['com.example.app:/cb'] }) })],
+    ['plain http', (url) => ({ body: clientDocument(url, { redirect_uris: ['http://a.example/cb'] }) })],
+    ['script', (url) => ({ body: clientDocument(url, { redirect_uris: ['javascript:alert(1)'] }) })],
     [
       'secret method',
-      (url) => ({ body: document(url, { token_endpoint_auth_method: 'client_secret_basic' }) }),
+      (url) => ({ body: clientDocument(url, { token_endpoint_auth_method: 'client_secret_basic' }) }),
     ],
-    ['a secret', (url) => ({ body: document(url, { client_secret: 'x' }) })],
-    ['a secret expiry', (url) => ({ body: document(url, { client_secret_expires_at: 0 }) })],
-    ['no code grant', (url) => ({ body: document(url, { grant_types: ['refresh_token'] }) })],
-    ['unsupported scopes only', (url) => ({ body: document(url, { scope: 'admin' }) })],
+    ['a secret', (url) => ({ body: clientDocument(url, { client_secret: 'x' }) })],
+    ['a secret expiry', (url) => ({ body: clientDocument(url, { client_secret_expires_at: 0 }) })],
+    ['no code grant', (url) => ({ body: clientDocument(url, { grant_types: ['refresh_token'] }) })],
     ['not found', () => ({ status: 404, body: {} })],
     ['redirect', () => ({ status: 302, headers: { location: '/other.json' } })],
-    ['html', (url) => ({ headers: { 'content-type': 'text/html' }, body: JSON.stringify(document(url)) })],
+    [
+      'html',
+      (url) => ({ headers: { 'content-type': 'text/html' }, body: JSON.stringify(clientDocument(url)) }),
+    ],
     ['no object', () => ({ headers: { 'content-type': 'application/json' }, body: '[]' })],
-    ['too large', (url) => ({ body: document(url, { pad: 'x'.repeat(12_000) }) })],
+    ['too large', (url) => ({ body: clientDocument(url, { pad: 'x'.repeat(12_000) }) })],
     ['cut', () => 'cut'],
   ]
   for (const [name, served] of bad) {
-    const self = await setup(t)
+    const self = await startDocumentHost(t)
     self.response = () => served(self.clientId)
-    const response = await start(self.rig, self.clientId)
+    const response = await startLogin(self.rig, self.clientId)
     t.same([response.status, response.headers.get('location')], [401, null], name)
     t.same(
       [...new Set(self.host.seen.map(({ path }) => path))],
@@ -168,24 +131,24 @@ t.test('cimd: documents that break a rule make the client unknown', async (t) =>
 t.test(
   'cimd: structured JSON types and cache headers: the type is fine, the headers are not read',
   async (t) => {
-    const self = await setup(t)
+    const self = await startDocumentHost(t)
     self.response = () => ({
       headers: { 'content-type': 'application/client-metadata+json', 'cache-control': 'no-store, max-age=0' },
-      body: JSON.stringify(document(self.clientId)),
+      body: JSON.stringify(clientDocument(self.clientId)),
     })
-    t.equal((await start(self.rig, self.clientId)).status, 303)
-    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     t.equal(self.host.seen.length, 1)
     self.rig.pass(5 * minute)
-    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     t.equal(self.host.seen.length, 2, 'fetched again after the fixed lifetime')
   },
 )
 
 t.test('cimd: the least recently used document is dropped when the cache is full', async (t) => {
-  const { rig, host } = await setup(t, {}, { cacheMaxSize: 2 })
+  const { rig, host } = await startDocumentHost(t, {}, { cacheMaxSize: 2 })
   const paths = ['/a', '/b', '/a', '/c', '/a', '/b']
-  for (const path of paths) t.equal((await start(rig, `${host.url}${path}`)).status, 303)
+  for (const path of paths) t.equal((await startLogin(rig, `${host.url}${path}`)).status, 303)
   t.same(
     host.seen.map(({ path }) => path),
     ['/a', '/b', '/c', '/b'],
@@ -193,62 +156,62 @@ t.test('cimd: the least recently used document is dropped when the cache is full
 })
 
 t.test('cimd: simultaneous requests fetch once; a failure is remembered for half a minute', async (t) => {
-  const self = await setup(t)
-  await Promise.all(Array.from({ length: 8 }, () => start(self.rig, self.clientId)))
+  const self = await startDocumentHost(t)
+  await Promise.all(Array.from({ length: 8 }, () => startLogin(self.rig, self.clientId)))
   t.equal(self.host.seen.length, 1)
   const missing = `${self.host.url}/missing.json`
   self.response = () => ({ status: 404 })
-  for (let n = 0; n < 5; n++) t.equal((await start(self.rig, missing)).status, 401)
+  for (let n = 0; n < 5; n++) t.equal((await startLogin(self.rig, missing)).status, 401)
   t.equal(self.host.seen.length, 2)
-  self.response = (path) => ({ body: document(`${self.host.url}${path}`) })
+  self.response = (path) => ({ body: clientDocument(`${self.host.url}${path}`) })
   self.rig.pass(30_000)
-  t.equal((await start(self.rig, missing)).status, 303)
+  t.equal((await startLogin(self.rig, missing)).status, 303)
 })
 
 t.test(
   'cimd: while the host is down an old copy serves for a day; a bad document ends the client at once',
   async (t) => {
-    const self = await setup(t)
-    t.equal((await start(self.rig, self.clientId)).status, 303)
+    const self = await startDocumentHost(t)
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     self.response = () => ({ status: 503 })
     self.rig.pass(10 * minute)
-    t.equal((await start(self.rig, self.clientId)).status, 303, 'stale')
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303, 'stale')
     self.rig.pass(25 * 60 * minute)
-    t.equal((await start(self.rig, self.clientId)).status, 401, 'too old')
-    self.response = () => ({ body: document(self.clientId) })
+    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'too old')
+    self.response = () => ({ body: clientDocument(self.clientId) })
     self.rig.pass(minute)
-    t.equal((await start(self.rig, self.clientId)).status, 303)
+    t.equal((await startLogin(self.rig, self.clientId)).status, 303)
     self.response = () => ({ status: 404 })
     self.rig.pass(10 * minute)
-    t.equal((await start(self.rig, self.clientId)).status, 401, 'gone is gone')
+    t.equal((await startLogin(self.rig, self.clientId)).status, 401, 'gone is gone')
   },
 )
 
 t.test('cimd: fetches are limited per host', async (t) => {
-  const { rig, host } = await setup(t)
+  const { rig, host } = await startDocumentHost(t)
   const statuses: number[] = []
-  for (let n = 0; n < 13; n++) statuses.push((await start(rig, `${host.url}/n${n}`)).status)
+  for (let n = 0; n < 13; n++) statuses.push((await startLogin(rig, `${host.url}/n${n}`)).status)
   t.equal(host.seen.length, 10)
   t.same(statuses.slice(10), [503, 503, 503])
 })
 
 t.test('cimd: when no more may be fetched an old copy serves for a day, and no longer', async (t) => {
-  const { rig, host, clientId } = await setup(t)
-  t.equal((await start(rig, clientId)).status, 303)
-  for (let n = 0; n < 9; n++) await start(rig, `${host.url}/n${n}`)
+  const { rig, host, clientId } = await startDocumentHost(t)
+  t.equal((await startLogin(rig, clientId)).status, 303)
+  for (let n = 0; n < 9; n++) await startLogin(rig, `${host.url}/n${n}`)
   rig.pass(10 * minute)
   t.equal(
-    (await start(rig, clientId)).status,
+    (await startLogin(rig, clientId)).status,
     303,
     'an untrusted client who uses up the fetches locks nobody out',
   )
   rig.pass(25 * 60 * minute)
-  t.equal((await start(rig, clientId)).status, 503, 'nor keeps an old document alive')
+  t.equal((await startLogin(rig, clientId)).status, 503, 'nor keeps an old document alive')
   t.equal(host.seen.length, 10)
 })
 
 t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
-  const { rig } = await setup(t, { trustedProxies: ['127.0.0.1'] })
+  const { rig } = await startDocumentHost(t, { trustedProxies: ['127.0.0.1'] })
   const hosts = await Promise.all(
     Array.from({ length: 4 }, () => startLoopback(({ path }) => ({ status: path === '/' ? 200 : 404 }))),
   )
@@ -271,7 +234,7 @@ t.test('cimd: one caller cannot use up the fetches of everybody', async (t) => {
 })
 
 t.test('cimd: only the listed hosts, when there is a list', async (t) => {
-  const { rig, host, clientId } = await setup(t, {}, { allowedHosts: ['clients.example'] })
-  t.equal((await start(rig, clientId)).status, 401)
+  const { rig, host, clientId } = await startDocumentHost(t, {}, { allowedHosts: ['clients.example'] })
+  t.equal((await startLogin(rig, clientId)).status, 401)
   t.equal(host.seen.length, 0)
 })

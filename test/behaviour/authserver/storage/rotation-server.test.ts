@@ -223,7 +223,7 @@ t.test('hosts: /readyz and the metrics say whether an old secret can be dropped'
   await tokensOf(await redeem(rig, done))
   const backend = await startRawBackend()
   const authServer = { ...rig.server, config: rig.config }
-  const oidc = { issuer: rig.issuer, audience: rig.resource, resource: rig.resource }
+  const oidc = { issuer: rig.issuer, audience: rig.resource, clientId: 'gateway', resource: rig.resource }
   const vmcp = await startVmcp(
     vmcpConfig(
       { one: backend.url },

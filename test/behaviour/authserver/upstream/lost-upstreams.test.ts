@@ -281,7 +281,12 @@ t.test(
         {
           incomingAuth: {
             type: 'oidc',
-            oidc: { issuer: rig.issuer, audience: rig.resource, resource: rig.resource },
+            oidc: {
+              issuer: rig.issuer,
+              audience: rig.resource,
+              clientId: 'gateway',
+              resource: rig.resource,
+            },
           },
           outgoingAuth: {
             source: 'inline',

@@ -5,6 +5,7 @@ import t from 'tap'
 import { parse } from 'yaml'
 
 import { condition, configOf, dataOf, door, statusOf } from '../../../hooks/rendered.ts'
+import { validateRuntime } from '../../../../schemas/index.ts'
 import { proves } from '../../../helpers/proves.ts'
 import {
   authzConfig,
@@ -44,6 +45,7 @@ t.test('incomingAuth: OIDC from the shared configuration with the values of this
       audience: 'https://door.example.com/mcp',
       resource: 'http://vmcp-door.team.svc.cluster.local:4483/mcp',
       scopes: ['openid'],
+      clientId: 'c',
       clientSecretEnv: 'VMCP_OIDC_CLIENT_SECRET',
       jwksAllowPrivateIp: true,
     },
@@ -61,6 +63,39 @@ t.test('incomingAuth: OIDC from the shared configuration with the values of this
   t.match(configOf(own)['incomingAuth'], { oidc: { resource: 'https://d.example.com', scopes: ['x'] } })
   own.apply(virtual()).ready()
   t.notOk('oidcConfigHash' in statusOf(own), 'the hash goes with the reference')
+})
+
+t.test('incomingAuth: without a client id in the MCPOIDCConfig, it is the audience', async (t) => {
+  proves('3.config.incomingAuth.oidc.clientId')
+  const expected = {
+    oidc: { audience: 'https://door.example.com/mcp', clientId: 'https://door.example.com/mcp' },
+  }
+  t.match(configOf(door({ incomingAuth: oidc }, oidcConfig()))['incomingAuth'], expected)
+  const account = resource('MCPOIDCConfig', 'login', {
+    type: 'kubernetesServiceAccount',
+    kubernetesServiceAccount: {},
+  })
+  t.match(configOf(door({ incomingAuth: oidc }, account))['incomingAuth'], expected)
+  const longest = `https://door.example.com/${'x'.repeat(2023)}`
+  const reference = { name: 'login', audience: longest }
+  const file = configOf(door({ incomingAuth: { type: 'oidc', oidcConfigRef: reference } }, oidcConfig()))
+  t.strictSame(validateRuntime('vmcp', file).violations, [])
+  t.match(file['incomingAuth'], { oidc: { clientId: longest } })
+})
+
+t.test('authServerConfig: confidential clients are a field, rendered only when it is set', async (t) => {
+  const rendered = (more: object): unknown =>
+    parse(
+      dataOf(door({ incomingAuth: issued, authServerConfig: embedded(more) }, oidcConfig()))[
+        'authserver-config.yaml'
+      ] ?? '',
+    )
+  for (const value of [true, false]) {
+    t.match(rendered({ allowConfidentialClientRegistration: value }), {
+      allowConfidentialClientRegistration: value,
+    })
+  }
+  t.notMatch(JSON.stringify(rendered({})), 'allowConfidentialClientRegistration')
 })
 
 t.test('incomingAuth: a service account named in the configuration is the only subject let in', async (t) => {

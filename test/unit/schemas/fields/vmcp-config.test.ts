@@ -14,6 +14,7 @@ proves(
   '3.config.backends.type',
   '3.config.backends.url',
   '3.config.incomingAuth.authz.groupEntityType',
+  '3.config.incomingAuth.oidc.clientId',
   '3.config.incomingAuth.authz.type',
   '3.config.operational.timeouts.perWorkload',
   '3.config.outgoingAuth.headerInjection.headerValue',

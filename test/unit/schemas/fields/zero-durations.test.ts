@@ -59,7 +59,7 @@ function iterated(): Doc {
 }
 
 /** Rate limits of users need callers, and all limits need Redis. */
-const incoming = { type: 'oidc', oidc: { issuer: 'https://idp.example.com', audience: 'a' } }
+const incoming = { type: 'oidc', oidc: { issuer: 'https://idp.example.com', audience: 'a', clientId: 'c' } }
 
 function admission(field: string, value: Json, base: Doc): readonly Violation[] {
   const doc = withValue(virtualServer({ config: base }), `spec.config.${field}`, value)

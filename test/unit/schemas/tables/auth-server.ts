@@ -76,6 +76,7 @@ const top: Table = {
       bad: [[''], ['a b'], ['a"b'], ['a\\b'], Array.from({ length: 11 }, (_, i) => `s${i}`)],
       failure: '*',
     },
+    { id: '', at: `${at}.allowConfidentialClientRegistration`, good: [absent, true, false], bad: ['yes'] },
     booleanRow('', `${at}.disableUpstreamTokenInjection`, false),
     booleanRow('', `${at}.insecureAllowHTTP`, false),
     { id: '', at: `${at}.hmacSecretRefs`, good: [absent, [], [secretRef, secretRef]], bad: [secretRef] },

@@ -38,6 +38,7 @@ export const authServerFields: Fields = {
     issuer! string
     upstreamProviders! list of object
     authorizationEndpointBaseUrl string
+    allowConfidentialClientRegistration boolean
     baselineClientScopes list of string
     cimd object
     disableUpstreamTokenInjection boolean

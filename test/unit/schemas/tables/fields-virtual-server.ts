@@ -232,7 +232,7 @@ const config: Fields = {
   'incomingAuth.oidc': list(`
     issuer! string
     audience! string
-    clientId string
+    clientId! string
     clientSecretEnv string
     insecureAllowHttp boolean
     introspectionUrl string

@@ -370,7 +370,7 @@ const authentication: Table = {
   base: config({
     incomingAuth: {
       type: 'oidc',
-      oidc: { issuer: 'https://idp.example.com', audience: 'a' },
+      oidc: { issuer: 'https://idp.example.com', audience: 'a', clientId: 'c' },
       authz: { type: 'none' },
     },
   }),
@@ -386,11 +386,13 @@ const authentication: Table = {
     { id: '', at: `${at}.incomingAuth.oidc.issuer`, required: true, good: ['http://x'], bad: ['x', ''] },
     { id: '', at: `${at}.incomingAuth.oidc.audience`, required: true, bad: [''] },
     {
-      id: '',
-      at: `${at}.incomingAuth.oidc.clientSecretEnv`,
-      bad: ['S'],
-      failure: `${at}.incomingAuth.oidc.clientId`,
+      id: '3.config.incomingAuth.oidc.clientId',
+      at: `${at}.incomingAuth.oidc.clientId`,
+      required: true,
+      good: ['x'.repeat(2048)],
+      bad: ['', 'x'.repeat(2049)],
     },
+    { id: '', at: `${at}.incomingAuth.oidc.clientSecretEnv`, good: [absent, 'S'], bad: ['a-b', ''] },
     booleanRow('', `${at}.incomingAuth.oidc.insecureAllowHttp`, false),
     booleanRow('', `${at}.incomingAuth.oidc.jwksAllowPrivateIp`, false),
     booleanRow('', `${at}.incomingAuth.oidc.protectedResourceAllowPrivateIp`, false),

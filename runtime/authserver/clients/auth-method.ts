@@ -1,0 +1,65 @@
+/**
+ * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
+ *
+ * `token_endpoint_auth_method` is the preferred method of the client. `token_endpoint_auth_methods_supported` lists all
+ * methods that it can use. This server has no methods with keys or certificates of the client (private_key_jwt,
+ * tls_client_auth). It refuses a client that requires one: as a public client it would fail at the token endpoint.
+ * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
+ * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
+ */
+import { OAuthError } from '../endpoints/oauth-error.ts'
+import type { RegisteredClient } from '../storage/records.ts'
+import type { ClientMetadataDocument } from './metadata.ts'
+
+type AuthMethod = RegisteredClient['authMethod']
+
+const preferred = 'token_endpoint_auth_method'
+const alternatives = 'token_endpoint_auth_methods_supported'
+
+/**
+ * Returns the method of a registered client: the first named one that this server supports. A client that asks for a
+ * secret becomes a public client unless `confidentialClients` is on, because such clients work without one. Throws
+ * OAuthError invalid_client_metadata.
+ */
+export function selectAuthMethod(
+  metadata: ClientMetadataDocument,
+  { confidentialClients }: { readonly confidentialClients: boolean },
+): AuthMethod {
+  const named = readMethods(metadata)
+  if (named.length === 0) return 'none'
+  const method = named.find(isSupported)
+  if (method === undefined) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      `${preferred} must be none, client_secret_basic or client_secret_post`,
+    )
+  }
+  return confidentialClients ? method : 'none'
+}
+
+/** Throws OAuthError invalid_client_metadata when a metadata document does not allow `none`. It cannot hold a secret. */
+export function requirePublicClient(document: ClientMetadataDocument): void {
+  const named = readMethods(document)
+  if (named.length > 0 && !named.includes('none')) {
+    throw new OAuthError(
+      'invalid_client_metadata',
+      'it must allow the client authentication method none, the only one that this server supports for such clients',
+    )
+  }
+}
+
+function isSupported(method: string): method is AuthMethod {
+  return method === 'none' || method === 'client_secret_basic' || method === 'client_secret_post'
+}
+
+/** Returns the named methods, the preferred one first. Null and empty members count as absent. */
+function readMethods(metadata: ClientMetadataDocument): readonly string[] {
+  const first = metadata[preferred] ?? ''
+  const others = metadata[alternatives] ?? []
+  if (typeof first !== 'string')
+    throw new OAuthError('invalid_client_metadata', `${preferred} must be a string`)
+  if (!Array.isArray(others) || !others.every((item): item is string => typeof item === 'string')) {
+    throw new OAuthError('invalid_client_metadata', `${alternatives} must be a list of strings`)
+  }
+  return first === '' ? others : [first, ...others]
+}

@@ -1,0 +1,150 @@
+/** Which client authentication a registration or a metadata document ends up with. */
+import t from 'tap'
+import {
+  authorizeUrl,
+  jsonOf,
+  login,
+  pkce,
+  redeem,
+  redirectUri,
+  refresh,
+  refusal,
+  startAuthServer,
+  tokenRequest,
+  tokensOf,
+} from '../../../helpers/authserver/authserver.ts'
+import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
+
+/** As a hosted client publishes it: it prefers its keys, and lists `none` for servers without them. */
+const prefersKeys = {
+  token_endpoint_auth_method: 'private_key_jwt',
+  token_endpoint_auth_methods_supported: ['private_key_jwt', 'none'],
+  token_endpoint_auth_signing_alg: 'RS256',
+  jwks_uri: 'https://client.example.com/jwks.json',
+}
+
+t.test(
+  'cimd: a document that prefers private_key_jwt and allows none logs in as a public client',
+  async (t) => {
+    const self = await startDocumentHost(t)
+    const { rig, clientId } = self
+    for (const methods of [
+      prefersKeys,
+      { token_endpoint_auth_methods_supported: ['none'] },
+      { token_endpoint_auth_method: 'none', token_endpoint_auth_methods_supported: ['private_key_jwt'] },
+      { token_endpoint_auth_method: '', token_endpoint_auth_methods_supported: [] },
+      { token_endpoint_auth_method: null, token_endpoint_auth_methods_supported: null },
+    ]) {
+      self.response = () => ({ body: clientDocument(clientId, methods) })
+      rig.pass(300_000)
+      const done = await login(rig, { client_id: clientId })
+      const tokens = await tokensOf(await redeem(rig, done))
+      t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200, JSON.stringify(methods))
+    }
+  },
+)
+
+t.test('cimd: a document that requires keys or a secret is refused with the reason', async (t) => {
+  const self = await startDocumentHost(t)
+  const { rig, clientId, host } = self
+  const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
+  for (const methods of [
+    { token_endpoint_auth_method: 'private_key_jwt' },
+    { token_endpoint_auth_method: 'tls_client_auth' },
+    { token_endpoint_auth_method: 'client_secret_basic' },
+    { token_endpoint_auth_methods_supported: ['private_key_jwt', 'tls_client_auth'] },
+  ]) {
+    self.response = () => ({ body: clientDocument(clientId, methods) })
+    rig.pass(300_000)
+    const fetched = host.seen.length
+    const response = await fetch(url, { headers: { accept: 'text/html' }, redirect: 'manual' })
+    t.equal(response.status, 401)
+    t.match(response.headers.get('content-type'), 'text/html')
+    t.match(await response.text(), 'must allow the client authentication method none')
+    // The failure is cached, and so is its reason.
+    t.match(await jsonOf(await startLogin(rig, clientId)), {
+      error: 'invalid_client',
+      error_description: /must allow the client authentication method none/,
+    })
+    t.equal(host.seen.length, fetched + 1)
+  }
+})
+
+t.test(
+  'cimd: a document that starts to require keys is refused, and existing grants keep working',
+  async (t) => {
+    const self = await startDocumentHost(t)
+    const { rig, clientId } = self
+    const done = await login(rig, { client_id: clientId })
+    const tokens = await tokensOf(await redeem(rig, done))
+    self.response = () => ({
+      body: clientDocument(clientId, { token_endpoint_auth_method: 'private_key_jwt' }),
+    })
+    rig.pass(300_000)
+    t.equal((await startLogin(rig, clientId)).status, 401)
+    // The grant holds what the document allowed at the login.
+    t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200)
+  },
+)
+
+t.test('token: a described client that sends a secret is refused without a fetch', async (t) => {
+  const { rig, clientId, host } = await startDocumentHost(t)
+  const form = { grant_type: 'refresh_token', refresh_token: 'x' }
+  const secret = await tokenRequest(rig, { ...form, client_id: clientId, client_secret: 'guess' })
+  t.equal(await refusal(secret), '401 invalid_client')
+  const authorization = `Basic ${Buffer.from(`${encodeURIComponent(clientId)}:guess`).toString('base64')}`
+  t.equal(await refusal(await tokenRequest(rig, form, { authorization })), '401 invalid_client')
+  t.equal(host.seen.length, 0)
+})
+
+t.test('register: none is used wherever the metadata allows it', async (t) => {
+  const register = async (kind: 'public' | 'confidential', methods: object): Promise<unknown> => {
+    const rig = await startAuthServer(t, {
+      config: { registration: { enabled: true, confidentialClients: kind === 'confidential' } },
+    })
+    const response = await fetch(`${rig.issuer}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [redirectUri], ...methods }),
+    })
+    const body = await jsonOf(response)
+    return body['error'] ?? body['token_endpoint_auth_method']
+  }
+  const keys = { token_endpoint_auth_method: 'private_key_jwt' }
+  const keysOrSecret = { ...keys, token_endpoint_auth_methods_supported: ['client_secret_post'] }
+  t.equal(await register('public', prefersKeys), 'none')
+  t.equal(await register('public', { token_endpoint_auth_method: '' }), 'none')
+  t.equal(await register('public', keysOrSecret), 'none')
+  t.equal(await register('confidential', keysOrSecret), 'client_secret_post')
+  t.equal(
+    await register('confidential', { ...prefersKeys, token_endpoint_auth_method: 'client_secret_basic' }),
+    'client_secret_basic',
+  )
+  t.equal(await register('public', keys), 'invalid_client_metadata')
+  t.equal(
+    await register('public', { token_endpoint_auth_methods_supported: 'none' }),
+    'invalid_client_metadata',
+  )
+})
+
+t.test('cimd: the page of a refused document names the broken rule', async (t) => {
+  const self = await startDocumentHost(t)
+  const { rig, clientId } = self
+  for (const [members, reason] of [
+    [{ client_name: undefined }, /client_name is required/],
+    [{ client_secret: 'x' }, /must not contain a client secret/],
+    [{ redirect_uris: ['http://a.example/cb'] }, /redirect_uris\[0\] must be https/],
+    [{ grant_types: ['client_credentials'] }, /grant_types must contain authorization_code/],
+    [{ client_id: 'https://other.example/c' }, /names another client_id/],
+  ] as const) {
+    self.response = () => ({ body: clientDocument(clientId, members) })
+    rig.pass(300_000)
+    const response = await startLogin(rig, clientId)
+    t.equal(response.status, 401)
+    t.match(await jsonOf(response), { error: 'invalid_client', error_description: reason })
+  }
+  self.response = () => ({ status: 500, body: { error_description: 'internal detail' } })
+  rig.pass(300_000)
+  const failed = await startLogin(rig, clientId)
+  t.match(await jsonOf(failed), { error_description: /not registered here/ }, 'network failures stay general')
+})
