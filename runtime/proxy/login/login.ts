@@ -319,7 +319,9 @@ export class TargetLogin implements TokenSource {
   }
 
   #adopt(signedIn: KeptLogin): void {
-    const session = { ...signedIn, savedAtMs: this.#parts.now() }
+    const before = signedIn.savedAtMs ?? this.#lost?.savedAtMs ?? 0
+    // The clock may have been set back, and the later state of a login must be the greater one.
+    const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
     this.#refusal = undefined
     this.#parts.persisted.write(this.#persistedName(), session)
