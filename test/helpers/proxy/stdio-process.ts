@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { program } from '../gatehouse.ts'
 import { untyped } from '../untyped.ts'
-import { initialize, initialized } from './stdio-rig.ts'
+import { initialize } from './stdio-rig.ts'
 
 export interface StdioProcess {
   readonly pid: number
@@ -15,7 +15,7 @@ export interface StdioProcess {
   errorLine(pattern: RegExp): Promise<RegExpExecArray>
   /** Everything on standard error. */
   errors(): string
-  /** Opens a session. Resolves once the server has responded. */
+  /** Initializes the server. Nothing is sent in the background afterwards. */
   open(): Promise<void>
   /** Calls a tool. Resolves with the response, or with undefined when the process ends first. */
   call(): Promise<unknown>
@@ -70,12 +70,11 @@ export function startStdioProcess(
   })
   let lastId = 0
   let moves = 0
-  const send = (message: object): void => void child.stdin.write(`${JSON.stringify(message)}\n`)
   const ask = (method: string, params: object): Promise<unknown> => {
     const id = ++lastId
     if (isOver) return Promise.resolve(undefined)
     const response = new Promise<unknown>((resolve) => waiting.set(id, resolve))
-    send({ jsonrpc: '2.0', id, method, params })
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`)
     return response
   }
   function errorLine(pattern: RegExp): Promise<RegExpExecArray> {
@@ -99,7 +98,6 @@ export function startStdioProcess(
     async open() {
       if ((await ask('initialize', initialize.params)) === undefined)
         throw new Error(`no response: ${errors}`)
-      send(initialized)
     },
     call: () => ask('tools/call', { name: 'echo', arguments: {} }),
     async ahead(ms) {

@@ -22,11 +22,12 @@ export async function startTarget(
       return { body: scopes.length > 0 ? { ...document, scopes_supported: scopes } : document }
     }
     if (path !== '/mcp') return { status: 404 }
+    // Streams are refused before tokens are checked, so that only calls need a token.
+    if (method !== 'POST') return { status: 405 }
     if (!provider.accepts(headers.authorization)) {
       const challenge = `Bearer resource_metadata="${origin}${documentPath}"`
       return { status: 401, headers: { 'www-authenticate': challenge } }
     }
-    if (method !== 'POST') return { status: 405 }
     const message = jsonFields(body) ?? {}
     accepted += 1
     if (message['id'] === undefined) return { status: 202 }
