@@ -22,7 +22,6 @@ import {
   hintFor,
   type OAuthClient,
   OAuthClientError,
-  refreshGrant,
   tokenRefusal,
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
@@ -31,7 +30,7 @@ import { locate, scopesOf } from './locate.ts'
 import { isDue, isKeptLogin, isOver, laterState, type KeptLogin, persistedName, uriOf } from './kept-login.ts'
 import { renewedClient } from './registration.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
-import { signIn, type SignInParts } from './sign-in.ts'
+import { renewTokens, signIn, type SignInParts } from './sign-in.ts'
 import { StepUps } from './step-ups.ts'
 
 export interface LoginParts extends SignInParts {
@@ -261,15 +260,7 @@ export class TargetLogin implements TokenSource {
       throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
     }
     const client = await renewedClient(session, located, this.#parts)
-    const renewed = await refreshGrant({
-      server: located.server,
-      client: client.client,
-      refreshToken: tokens.refreshToken,
-      resource: located.resource,
-      fetch: this.#parts.fetch,
-      signal: this.#parts.signal,
-      now: this.#parts.now,
-    })
+    const renewed = await renewTokens(located, client.client, tokens.refreshToken, this.#parts)
     // The ID token of the login stays the proof of who signed in when a renewal brings none.
     this.#adopt({ ...session, ...client, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
     this.#renewedAt = this.#parts.now()

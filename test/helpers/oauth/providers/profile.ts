@@ -42,6 +42,8 @@ export interface ProviderProfile {
   readonly issuerPath: string
   /** Paths that serve the metadata document; empty when the provider has none. */
   readonly metadataPaths: readonly string[]
+  /** Paths that serve the metadata of a template, with the path of the issuer in it. */
+  readonly templates?: Readonly<Record<string, string>>
   /** Members that the metadata adds to issuer and endpoints. `undefined` removes a member. */
   readonly metadata: Json
   readonly authorizePath: string
@@ -84,12 +86,14 @@ export interface ProviderProfile {
   readonly doctor: DoctorRow
 }
 
-/** The expectation about `gatehouse doctor --login`, which signs in like an ordinary MCP client. */
+/** The expectations about `gatehouse doctor --login`, which signs in like an ordinary MCP client. */
 export interface DoctorRow {
   /** First failure; undefined when the login of an ordinary client succeeds. */
   readonly code?: string
-  /** Warnings that must be reported. */
-  readonly warnings?: readonly string[]
-  /** Text of the fix of the first failure or of the first warning. */
-  readonly fix?: RegExp
+  /** A warning that must be reported. */
+  readonly warning?: string
+  /** Text of the fix of that failure, otherwise of that warning. */
+  readonly fix: RegExp
+  /** True when the login gets as far as the renewal of the token. */
+  readonly renews: boolean
 }

@@ -59,6 +59,8 @@ export async function startProvider(profile: ProviderProfile): Promise<FakeProvi
   async function respond(seen: SeenRequest): Promise<PeerResponse> {
     const { path, headers } = seen
     if (profile.metadataPaths.includes(path)) return { body: metadata() }
+    const template = profile.templates?.[path]
+    if (template !== undefined) return { body: { ...metadata(), issuer: `${issuerHost.url}${template}` } }
     if (path === '/keys') return { body: { keys: [jwk] } }
     if (path === '/register')
       return { status: 201, body: { client_id: clientId, token_endpoint_auth_method: 'none' } }
