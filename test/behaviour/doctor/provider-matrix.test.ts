@@ -58,6 +58,7 @@ for (const profile of Object.values(providerProfiles)) {
     const [failure] = failures(findings)
     t.equal(failure?.code, code, shown(findings))
     const warned = findings.find((finding) => finding.result === 'warning' && finding.code === warning)
+    t.equal(warned?.code, warning, shown(findings))
     t.match((failure ?? warned)?.fix?.text, fix, shown(findings))
     if (renews) t.match(row(findings, 'renewal'), { result: 'ok' }, shown(findings))
   })

@@ -1,5 +1,5 @@
 /** Providers that speak OpenID Connect. */
-import { asks, confidential, oauth2, oidc, openid, refused, s256 } from './parts.ts'
+import { asks, confidential, oidc, openid, refused, s256 } from './parts.ts'
 import { clientId, type ProviderProfile } from './profile.ts'
 
 export const entra: ProviderProfile = {
@@ -231,5 +231,10 @@ export const cognito: ProviderProfile = {
   outage: { status: 503, body: '' },
   proxy: () => ({ ...confidential, remoteAuthProvider: 'cognito', remoteAuthScopes: ['openid', 'email'] }),
   upstream: oidc(['openid', 'offline_access', 'email'], { provider: 'cognito' }),
-  doctor: { code: 'pkce.absent', fix: /--remote-auth-provider cognito/, renews: true },
+  doctor: {
+    code: 'pkce.absent',
+    warning: 'token.audience',
+    fix: /--remote-auth-provider cognito/,
+    renews: true,
+  },
 }
