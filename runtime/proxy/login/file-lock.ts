@@ -16,12 +16,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 const abandonedMs = 60_000
 const pauseMs = 50
 
+export interface LockWaiting {
+  /** A holder that was seen for longer is considered dead. Default: longer than any token request takes. */
+  readonly longestMs?: number | undefined
+  /** Called once when another process holds the lock. */
+  readonly onWait?: (() => void) | undefined
+}
+
 /** Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting. */
 export async function withFileLock<T>(
   path: string,
   signal: AbortSignal,
   run: () => Promise<T>,
-  longestMs = abandonedMs,
+  { longestMs = abandonedMs, onWait }: LockWaiting = {},
 ): Promise<T> {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -32,6 +39,7 @@ export async function withFileLock<T>(
   let holder: { readonly name: string; readonly sinceMs: number } | undefined
   while (!create(path, owner)) {
     const name = ownerOf(path) ?? ''
+    if (holder === undefined && isRunning(name)) onWait?.()
     if (holder?.name !== name) holder = { name, sinceMs: performance.now() }
     const seenMs = performance.now() - holder.sinceMs
     if (!isRunning(name) || seenMs > longestMs)

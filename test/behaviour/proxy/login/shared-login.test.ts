@@ -132,7 +132,11 @@ await t.test('lock: one at a time; one that a dead process left is taken', async
   writeFileSync(path, `999999999 ${hostname()} x`)
   t.equal(await withFileLock(path, signal, async () => 'taken'), 'taken')
   writeFileSync(path, '1 another-machine x')
-  t.equal(await withFileLock(path, signal, async () => 'taken', 10), 'taken', 'seen for too long')
+  t.equal(
+    await withFileLock(path, signal, async () => 'taken', { longestMs: 10 }),
+    'taken',
+    'seen for too long',
+  )
   t.same(readdirSync(join(dir, 'locks')), [])
 
   mkdirSync(join(dir, 'file'))

@@ -25,6 +25,8 @@ interface World {
   readonly dir: string
   /** Starts another process. The first one signs in. */
   start(): Promise<StdioProcess>
+  /** Starts a process and does not wait for it. */
+  spawn(): StdioProcess
   /** The persisted login, as the processes read it. */
   read(): KeptLogin
   write(state: KeptLogin): void
@@ -42,17 +44,18 @@ async function startWorld(t: Test): Promise<World> {
   const { remote } = resolveProxyConfig('stdio', { targetUri: target.url, remoteAuth: true }, {})
   if (remote.kind !== 'oauth') throw new Error('no login is configured')
   const name = persistedName(parseTarget(target.url), remote)
+  const spawn = (): StdioProcess => {
+    const args = [`${target.url}/mcp`, '--remote-auth', '--remote-auth-skip-browser']
+    return startStdioProcess(t, [...args, '--remote-auth-callback-port', '0'], dir)
+  }
   return {
     provider,
     dir,
+    spawn,
     async start() {
-      const args = [`${target.url}/mcp`, '--remote-auth', '--remote-auth-skip-browser']
-      const started = startStdioProcess(t, [...args, '--remote-auth-callback-port', '0'], dir)
+      const started = spawn()
       const opened = started.open()
-      if (provider.logins === 0) {
-        const [url] = await started.errorLine(/http:\/\/127\.0\.0\.1:\S+\/auth\?\S+/)
-        await (await fetch(url)).arrayBuffer()
-      }
+      if (provider.logins === 0) await browse((await started.errorLine(loginUrl))[0])
       await opened
       return started
     },
@@ -64,6 +67,13 @@ async function startWorld(t: Test): Promise<World> {
     write: (state) => persisted.write(name, state),
     files: () => readdirSync(dir).filter((file) => file.endsWith('.login')),
   }
+}
+
+const loginUrl = /http:\/\/127\.0\.0\.1:\S+\/auth\?\S+/
+
+/** Plays the browser of a login. */
+async function browse(url: string): Promise<void> {
+  await (await fetch(url)).arrayBuffer()
 }
 
 /** Ends the current token: by time when `isByTime`, else the provider ends it early. */
@@ -151,3 +161,21 @@ await t.test('two processes use a login file that an older build wrote', async (
   t.equal(provider.logins, 1)
   t.notOk(provider.hasReuse)
 })
+
+await t.test(
+  'three processes start without a login: one signs in, and the others use that login',
+  async (t) => {
+    const { provider, spawn } = await startWorld(t)
+    const processes = [spawn(), spawn(), spawn()]
+    const opened = Promise.all(processes.map((each) => each.open()))
+    const [url] = await Promise.race(processes.map((each) => each.errorLine(loginUrl)))
+    const signsIn = processes.filter((each) => each.errors().includes(url))
+    const others = processes.filter((each) => !signsIn.includes(each))
+    await Promise.all(others.map((each) => each.errorLine(/Another process is signing in/)))
+    await browse(url)
+    await opened
+    t.same(new Set((await callAll(processes, 6)).map(textOf)), new Set(['done']))
+    t.equal(provider.logins, 1)
+    for (const each of others) t.notMatch(each.errors(), loginUrl)
+  },
+)
