@@ -1,6 +1,7 @@
 /** Public API of the OAuth module: client primitives shared by the proxy, the outgoing strategies and the server. */
 export {
   hintedClient,
+  hintedTokens,
   hintedParams,
   hintedScopes,
   hintFor,

@@ -3,6 +3,7 @@
  * merely worth knowing is in runtime/doctor/profiles. Used by the proxy (--remote-auth-provider) and by upstreams of the
  * authorization server (provider). Documented one by one in docs/guides/proxy.md and docs/authorization-server.md.
  */
+import { isFields } from '../../schemas/index.ts'
 import type { ClientAuthMethod, OAuthClient } from './client.ts'
 
 export interface ProviderHint {
@@ -18,6 +19,11 @@ export interface ProviderHint {
   readonly clientAuth?: ClientAuthMethod
   /** Supports PKCE with S256 and does not announce it. */
   readonly silentPkce?: true
+  /**
+   * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
+   * members. `token_type` names the kind of user, because all tokens are bearer tokens.
+   */
+  readonly tokensIn?: string
 }
 
 const providerHints = {
@@ -31,7 +37,7 @@ const providerHints = {
     offlineScope: 'offline_access',
     clientAuth: 'client_secret_post',
   },
-  slack: { scopeParamName: 'user_scope', offlineScope: 'none' },
+  slack: { scopeParamName: 'user_scope', offlineScope: 'none', tokensIn: 'authed_user' },
   salesforce: { offlineScope: 'refresh_token' },
   snowflake: { offlineScope: 'refresh_token' },
   cognito: { silentPkce: true, offlineScope: 'none' },
@@ -65,6 +71,19 @@ export function hintedParams(
   const own = hint?.authorizeParams ?? {}
   const prompts = new Set([asked['prompt'], own['prompt']].flatMap((prompt) => prompt?.split(' ') ?? []))
   return { ...asked, ...own, ...(prompts.size > 0 && { prompt: [...prompts].join(' ') }) }
+}
+
+/** Returns the function that turns the provider's token responses into standard ones; undefined when they are standard. */
+export function hintedTokens(
+  hint: ProviderHint | undefined,
+): ((body: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>) | undefined {
+  const { tokensIn } = hint ?? {}
+  if (tokensIn === undefined) return undefined
+  return (body) => {
+    const nested = body[tokensIn]
+    const isNested = isFields(nested) && typeof nested['access_token'] === 'string'
+    return { ...(isNested ? nested : body), token_type: 'Bearer' }
+  }
 }
 
 /** A client as the provider wants it; a method that is fixed already, by registration, stays. */

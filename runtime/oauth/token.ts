@@ -182,7 +182,8 @@ async function tokenRequest(
 
 function readTokens(raw: JsonRecord, options: TokenRequestOptions): TokenSet {
   const body = options.map ? options.map(raw) : raw
-  const tokenType = requiredString(what, body, 'token_type').toLowerCase()
+  // Some providers leave token_type out (RFC 6749 section 5.1 requires it). Their tokens are bearer tokens.
+  const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
   if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {
     throw new OAuthClientError('protocol', `${what} issued a token of a type that we cannot use`)
   }

@@ -21,6 +21,7 @@ import {
   hintedClient,
   hintedParams,
   hintedScopes,
+  hintedTokens,
   hintFor,
   missingEndpoint,
   type JsonRecord,
@@ -29,6 +30,7 @@ import {
   readAuthorizationCode,
   refreshGrant,
   type ServerMetadata,
+  tokenRefusal,
   typedServer,
 } from '../../oauth/index.ts'
 import { createHash } from 'node:crypto'
@@ -62,8 +64,8 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: Retried<Endpoints>
   /** Tried from the start on: that a provider refuses us must show before somebody wants to log in. */
   readonly #registering: Retried<UpstreamRegistration> | undefined
-  /** How responses are read that are not standard. */
-  readonly #mapped: { readonly map?: ReturnType<typeof mapper> }
+  /** Turns the provider's token responses into standard ones. A configured mapping replaces the preset's. */
+  readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #refused: { readonly error: unknown; readonly untilMs: number } | undefined
 
@@ -91,7 +93,8 @@ export class OAuth2Upstream implements Upstream {
         log,
         what: 'registration at the upstream provider',
       })
-    this.#mapped = tokenResponseMapping ? { map: mapper(tokenResponseMapping) } : {}
+    this.#mapOf = (grant) =>
+      tokenResponseMapping ? mapper(tokenResponseMapping, grant) : hintedTokens(this.#hint)
   }
 
   get name(): string {
@@ -161,7 +164,7 @@ export class OAuth2Upstream implements Upstream {
     const { name, redirectUri } = this.#config
     const { codeVerifier } = proof
     const tokens = await this.#withClient((client, server) =>
-      codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, ...this.#mapped }),
+      codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, map: this.#mapOf('login') }),
     )
     const identity = await identityOf(
       this.#config,
@@ -178,7 +181,7 @@ export class OAuth2Upstream implements Upstream {
     }
     const { fetch, now } = this.#parts
     const fresh = await this.#withClient((client, server) =>
-      refreshGrant({ server, client, fetch, now, refreshToken, ...this.#mapped }),
+      refreshGrant({ server, client, fetch, now, refreshToken, map: this.#mapOf('refresh') }),
     )
     return toUpstreamTokens(this.#config.name, tokens.subject, fresh, now(), tokens)
   }
@@ -231,8 +234,7 @@ export class OAuth2Upstream implements Upstream {
     try {
       return await request(client, server)
     } catch (error) {
-      if (error instanceof OAuthClientError && error.error === 'invalid_client')
-        await this.#forget(registration, discovered)
+      if (tokenRefusal(error) === 'client') await this.#forget(registration, discovered)
       throw error
     }
   }
@@ -330,17 +332,25 @@ function follow(path: string, body: unknown): unknown {
   return typeof parsed === 'string' ? undefined : followTokenPath(parsed, body)
 }
 
-/** Copies the mapped values to their standard names; the type is bearer by definition. */
-function mapper(paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>) {
-  return (body: JsonRecord): JsonRecord => {
+/**
+ * Copies the mapped values to their standard names; the type is bearer by definition. A response to a refresh without
+ * an access token at its path is read by the standard names, because some providers nest only the tokens of a login.
+ */
+function mapper(
+  paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,
+  grant: 'login' | 'refresh',
+): (body: JsonRecord) => JsonRecord {
+  return (body) => {
     if (body['ok'] === false) {
       throw new OAuthClientError('refused', 'the token endpoint reported an error', {
         error: typeof body['error'] === 'string' ? body['error'] : undefined,
       })
     }
+    const accessToken = follow(paths.accessTokenPath, body)
+    if (accessToken === undefined && grant === 'refresh') return { ...body, token_type: 'Bearer' }
     return {
       token_type: 'Bearer',
-      access_token: follow(paths.accessTokenPath, body),
+      access_token: accessToken,
       expires_in: follow(paths.expiresInPath, body),
       refresh_token: follow(paths.refreshTokenPath, body),
       scope: follow(paths.scopePath, body),

@@ -15,7 +15,7 @@ import { shownClient } from '../events.ts'
 import { signInMs } from '../consent/cookies.ts'
 import { findConsent, rememberConsent } from '../consent/memory.ts'
 import { loginMs } from '../limits.ts'
-import { isTransient, makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
+import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import { sessionHash } from '../../observe/index.ts'
 import type { AuthRequest, Grant, UpstreamStep, User, UpstreamTokensRecord } from '../storage/records.ts'
 import { randomId } from '../tokens/opaque.ts'
@@ -190,10 +190,15 @@ function meaning(failure: unknown): { code: OAuthCode; text: string } {
     case 'account_selection_required':
       return { code: 'interaction_required', text: 'the login needs the user' }
     default:
-      return isTransient(failure) || error === 'temporarily_unavailable'
+      return isTemporary(failure, error)
         ? { code: 'temporarily_unavailable', text: 'the upstream provider is not available; try again later' }
         : { code: 'server_error', text: 'the login at the upstream provider failed' }
   }
+}
+
+/** The `server_error` of a redirect is forwarded as it is. As a response of the token endpoint it is temporary. */
+function isTemporary(failure: unknown, error: string | undefined): boolean {
+  return error === 'server_error' ? isTransient(failure) : tokenRefusal(failure) === 'temporary'
 }
 
 /** Keeps the login until the user has answered the page at /oauth/confirm. */

@@ -1,8 +1,8 @@
 /**
  * What an upstream identity provider does for this server, whatever protocol it speaks.
  *
- * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with OAuthClientError: `unreachable`
- * means try later, anything else means that this login or these tokens are no good. Nothing here stores anything.
+ * `begin` and `finish` are one login (upstream step); `refresh` renews its tokens later. All reject with
+ * OAuthClientError, whose meaning is in oauth/refusals/token-refusal.ts. Nothing here stores anything.
  */
 import type { UpstreamTokensRecord } from '../storage/records.ts'
 

@@ -14,6 +14,8 @@ export const atlassian: Profile = {
   fixes: {
     'registration.none':
       'Create an OAuth 2.0 (3LO) integration in the developer console, and put authServerConfig of Gatehouse in front, with audience=api.atlassian.com and prompt=consent as additional parameters.',
+    'issuer-document.missing':
+      'auth.atlassian.com publishes no metadata for 3LO apps. Put authServerConfig of Gatehouse in front (provider atlassian), or sign in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
     'pkce.absent':
       'auth.atlassian.com has no PKCE for 3LO apps: put authServerConfig of Gatehouse in front, which has.',
     'refresh.none': 'Add the scope offline_access; the refresh token changes with each use.',

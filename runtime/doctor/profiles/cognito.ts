@@ -14,7 +14,7 @@ export const cognito: Profile = {
   ],
   fixes: {
     'pkce.absent':
-      'Cognito supports S256 and does not announce it: put authServerConfig of Gatehouse in front, or give endpoints by hand (gatehouse proxy --remote-auth-authorize-url and --remote-auth-token-url).',
+      'Cognito supports S256 and does not announce it. Put authServerConfig of Gatehouse in front, or sign in with gatehouse proxy --remote-auth-provider cognito.',
     'registration.none':
       'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
     'token.audience':

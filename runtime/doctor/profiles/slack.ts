@@ -13,7 +13,9 @@ export const slack: Profile = {
   ],
   fixes: {
     'registration.none':
-      'Create an app at api.slack.com, add the redirect URL, switch MCP on, and put authServerConfig of Gatehouse in front (scopeParamName user_scope, tokenResponseMapping authed_user.access_token).',
+      'Create an app at api.slack.com, add the redirect URL, switch MCP on, and put authServerConfig of Gatehouse in front (provider slack).',
+    'issuer-document.missing':
+      'Slack publishes no metadata. Put authServerConfig of Gatehouse in front (provider slack), or sign in with gatehouse proxy --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
     'refresh.none': 'Enable token rotation in the app, or use tokens that do not expire.',
   },
   errors: [

@@ -267,6 +267,8 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
 }
 
 function fixOf(profile: Profile | undefined, code: string) {
-  const text = profile?.fixes[code as keyof typeof profile.fixes]
+  // The provider's reason is the same whether the metadata or the login shows it.
+  const shown = code === 'refresh.not-issued' ? 'refresh.none' : code
+  const text = profile?.fixes[shown as keyof typeof profile.fixes]
   return profile === undefined || text === undefined ? undefined : { text, docs: profile.docs }
 }

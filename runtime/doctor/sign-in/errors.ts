@@ -1,5 +1,5 @@
 /** What errors of an authorization server mean, at its token endpoint and in redirects. Source: RFC 6749 section 5.2. */
-import type { OAuthClientError } from '../../oauth/index.ts'
+import { type OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
 import type { RemoteFacts } from '../remote/facts.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, type CheckOutcome } from '../report/finding.ts'
@@ -28,8 +28,9 @@ export function codeFailure(error: OAuthClientError, facts: RemoteFacts): CheckO
   return knownError(facts, error.description) ?? failed(codeOf(error), said(error))
 }
 
-function codeOf({ kind, error, description, responseStatus }: OAuthClientError): FindingCode {
-  if (kind === 'unreachable') return 'code.unreachable'
+function codeOf(failure: OAuthClientError): FindingCode {
+  const { kind, error, description, responseStatus } = failure
+  if (tokenRefusal(failure) === 'temporary') return 'code.unreachable'
   if (kind === 'absent') return 'code.unreachable'
   if (error === 'invalid_client' || (error === undefined && responseStatus === 401)) return 'code.client'
   if (kind === 'protocol') return 'code.response'

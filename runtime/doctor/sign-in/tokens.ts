@@ -2,7 +2,7 @@
  * What the code gives: an access token, the scopes that were granted, and whether it can be renewed. The token itself is
  * read by remote/token.ts. Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
-import { codeGrant, OAuthClientError, refreshGrant, type TokenSet } from '../../oauth/index.ts'
+import { codeGrant, OAuthClientError, refreshGrant, tokenRefusal, type TokenSet } from '../../oauth/index.ts'
 import { listed, type RemoteFacts, text } from '../remote/facts.ts'
 import { audiencesOf, claimsOf } from '../remote/token.ts'
 import { verdictOn } from '../remote/verdict.ts'
@@ -103,7 +103,7 @@ export async function checkRenewal(facts: RemoteFacts): Promise<CheckOutcome> {
     return ok(`renewed; the refresh token ${isSame ? 'stays' : 'changes with each use'}`)
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
-    if (error.kind === 'unreachable') return failed('code.unreachable', said(error))
+    if (tokenRefusal(error) === 'temporary') return failed('code.unreachable', said(error))
     if (error.kind === 'protocol') return failed('code.response', said(error))
     return knownError(facts, error.description) ?? failed('refresh.refused', said(error))
   }

@@ -1,6 +1,6 @@
 /**
  * Classifies failed token requests by their effect on the presented grant. The proxy's login, the upstream tokens of
- * the authorization server and the strategies towards backends share this table.
+ * the authorization server, the strategies towards backends and the doctor share this table.
  *
  * | Refusal | Meaning | With a refresh token | With a caller's token (exchange) |
  * |---|---|---|---|
@@ -23,6 +23,8 @@ const codes: ReadonlyMap<string, TokenRefusal> = new Map([
     'temporarily_unavailable',
     'server_error',
     'slow_down',
+    'too_many_requests',
+    'rate_limit_exceeded',
     // Slack, with status 200.
     'ratelimited',
     'internal_error',

@@ -1,11 +1,13 @@
 /**
  * A lock between processes of one user: a file that exists while its holder works.
  *
- * The file is considered abandoned when its process no longer runs on this machine, or when it is too old. When the
- * file cannot be created (a read-only directory), the work runs without a lock: nothing is shared in that case.
+ * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
+ * the same holder for too long. Times are measured by the waiting process alone, because the clock may be set and a
+ * network file system has its own. When the file cannot be created (a read-only directory), the work runs without a
+ * lock: nothing is shared in that case.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,59 +16,92 @@ import { setTimeout as delay } from 'node:timers/promises'
 const abandonedMs = 60_000
 const pauseMs = 50
 
+export interface LockWaiting {
+  /** A holder that was seen for longer is considered dead. Default: longer than any token request takes. */
+  readonly longestMs?: number | undefined
+  /** Called once when another process holds the lock. */
+  readonly onWait?: (() => void) | undefined
+}
+
 /** Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting. */
-export async function withFileLock<T>(path: string, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+export async function withFileLock<T>(
+  path: string,
+  signal: AbortSignal,
+  run: () => Promise<T>,
+  { longestMs = abandonedMs, onWait }: LockWaiting = {},
+): Promise<T> {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   } catch {
     return run()
   }
   const owner = `${process.pid} ${hostname()} ${randomUUID()}`
-  while (!acquire(path, owner)) {
+  let holder: { readonly name: string; readonly sinceMs: number } | undefined
+  while (!create(path, owner)) {
+    const name = ownerOf(path) ?? ''
+    if (holder === undefined && isRunning(name)) onWait?.()
+    if (holder?.name !== name) holder = { name, sinceMs: performance.now() }
+    const seenMs = performance.now() - holder.sinceMs
+    if (!isRunning(name) || seenMs > longestMs)
+      removeAbandoned(path, name, { owner, isGuardIgnored: seenMs > 2 * longestMs })
     // Random pauses keep waiting processes from checking at the same time.
     await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => signal.throwIfAborted())
   }
   try {
     return await run()
   } finally {
-    release(path, owner)
+    remove(path, owner)
   }
 }
 
-/** Removes the file unless another process has treated it as abandoned and replaced it. */
-function release(path: string, owner: string): void {
-  try {
-    if (readFileSync(path, 'utf8') === owner) rmSync(path, { force: true })
-  } catch {
-    // The file no longer exists.
-  }
-}
-
-/** True when the lock was acquired, or when no lock is possible. */
-function acquire(path: string, owner: string): boolean {
+/** True when the file was created, or when it cannot be created at all. */
+function create(path: string, owner: string): boolean {
   try {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })
     return true
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) return true
-    if (isAbandoned(path)) rmSync(path, { force: true })
-    return false
+    return !(error instanceof Error && 'code' in error && error.code === 'EEXIST')
   }
 }
 
-function isAbandoned(path: string): boolean {
+/** Returns undefined when the file no longer exists. */
+function ownerOf(path: string): string | undefined {
   try {
-    if (Date.now() - statSync(path).mtimeMs > abandonedMs) return true
-    const [pid = '', host] = readFileSync(path, 'utf8').split(' ')
-    return host === hostname() && !isRunning(Number(pid))
+    return readFileSync(path, 'utf8')
   } catch {
-    // Another process has just released the lock.
-    return false
+    return undefined
   }
 }
 
-function isRunning(pid: number): boolean {
-  if (!Number.isInteger(pid) || pid <= 0) return true
+/** Removes the file unless another process owns it by now. */
+function remove(path: string, owner: string): void {
+  if (ownerOf(path) === owner) rmSync(path, { force: true })
+}
+
+/**
+ * Removes the lock of `abandoned`. Processes do so one at a time, because the second one would otherwise remove the
+ * lock that the first one has acquired since. The guard of a process that ended meanwhile is removed first.
+ */
+function removeAbandoned(
+  path: string,
+  abandoned: string,
+  { owner, isGuardIgnored }: { readonly owner: string; readonly isGuardIgnored: boolean },
+): void {
+  const guard = `${path}.guard`
+  if (!create(guard, owner)) {
+    const name = ownerOf(guard) ?? ''
+    if (!isRunning(name) || isGuardIgnored) remove(guard, name)
+    return
+  }
+  remove(path, abandoned)
+  remove(guard, owner)
+}
+
+/** False when the owner was a process of this machine that has ended. */
+function isRunning(owner: string): boolean {
+  const [id = '', host] = owner.split(' ')
+  const pid = Number(id)
+  if (host !== hostname() || !Number.isInteger(pid) || pid <= 0) return true
   try {
     process.kill(pid, 0)
     return true

@@ -1,5 +1,5 @@
 /** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
-import { isFields } from '../../../schemas/index.ts'
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, TargetAddress } from '../../config/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
@@ -22,9 +22,10 @@ export function isKeptLogin(value: unknown): value is KeptLogin {
   )
 }
 
-/** Returns the persisted value when it is newer than `than`. */
-export function laterState(value: unknown, than: KeptLogin): KeptLogin | undefined {
-  return isKeptLogin(value) && (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
+/** Returns the persisted value when it is newer than `than`. Every login is newer than none. */
+export function laterState(value: unknown, than: KeptLogin | undefined): KeptLogin | undefined {
+  if (!isKeptLogin(value)) return undefined
+  return than === undefined || (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
 }
 
 export function isDue({ tokens }: KeptLogin, nowMs: number): boolean {
@@ -43,4 +44,13 @@ export function persistedName(target: TargetAddress, settings: OAuthSettings): s
 
 export function uriOf({ origin, path = '' }: TargetAddress): string {
   return origin + path
+}
+
+/** Returns the error for requests that must wait until the login can be used. */
+export function unavailable(text: string, cause?: unknown): GatehouseError {
+  return new GatehouseError('BACKEND_UNAVAILABLE', {
+    detail: text,
+    headers: { 'Retry-After': '10' },
+    ...(cause === undefined ? {} : { cause }),
+  })
 }

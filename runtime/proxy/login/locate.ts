@@ -147,14 +147,11 @@ async function serverFor(
 }
 
 /** The first server of the document that has metadata of its own; the last error when none has. */
-async function firstUsable(
-  issuers: readonly string[],
-  { fetch, signal }: LocateOptions,
-): Promise<ServerMetadata> {
+async function firstUsable(issuers: readonly string[], options: LocateOptions): Promise<ServerMetadata> {
   let failure: unknown
   for (const issuer of issuers) {
     try {
-      return await discoverServer(issuer, { fetch, signal, need: 'registration_endpoint' })
+      return await discoverIssuer(issuer, options)
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
       failure = error
@@ -168,6 +165,25 @@ async function firstUsable(
       { cause: failure },
     )
   throw failure
+}
+
+/**
+ * Discovers the server of an issuer without a path in both forms, with and without the slash after the host. They are
+ * the same URL, and resources often contain another form than the server's metadata. All later comparisons use the
+ * issuer of the metadata.
+ */
+async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions): Promise<ServerMetadata> {
+  const discovery = { fetch, signal, need: 'registration_endpoint' } as const
+  try {
+    return await discoverServer(issuer, discovery)
+  } catch (error) {
+    const isMismatch = error instanceof OAuthClientError && error.kind === 'protocol'
+    if (!isMismatch || !URL.canParse(issuer)) throw error
+    const { origin, href } = new URL(issuer)
+    if (href !== `${origin}/`) throw error
+    const otherForm = issuer === origin ? href : origin
+    return discoverServer(otherForm, discovery).catch(() => Promise.reject(error))
+  }
 }
 
 /** No document is no error here; a wrong one is. */

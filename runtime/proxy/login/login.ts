@@ -22,24 +22,31 @@ import {
   hintFor,
   type OAuthClient,
   OAuthClientError,
-  refreshGrant,
   tokenRefusal,
 } from '../../oauth/index.ts'
 import type { TokenSource } from '../credential.ts'
 import { detect } from './detect.ts'
+import { Flights } from './flights.ts'
 import { locate, scopesOf } from './locate.ts'
-import { isDue, isKeptLogin, isOver, laterState, type KeptLogin, persistedName, uriOf } from './kept-login.ts'
+import {
+  isDue,
+  isKeptLogin,
+  isOver,
+  laterState,
+  type KeptLogin,
+  persistedName,
+  unavailable,
+  uriOf,
+} from './kept-login.ts'
 import { renewedClient } from './registration.ts'
 import { waitAfterFailure } from './renewal-pace.ts'
-import { signIn, type SignInParts } from './sign-in.ts'
+import { renewTokens, signIn, type SignInParts } from './sign-in.ts'
 import { StepUps } from './step-ups.ts'
 
 export interface LoginParts extends SignInParts {
   readonly target: TargetAddress
   readonly dispatcher: Dispatcher
 }
-
-type Flight = 'login' | 'renew' | 'step-up'
 
 /** A background renewal starts this long before expiry. */
 const aheadMs = 60_000
@@ -51,6 +58,8 @@ const longestTimerMs = 86_400_000
 
 export class TargetLogin implements TokenSource {
   readonly #parts: LoginParts
+  /** Name of the persisted login. */
+  readonly #name: string
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
   #open = false
@@ -61,7 +70,7 @@ export class TargetLogin implements TokenSource {
   #lost: KeptLogin | undefined
   /** Set when a renewal was refused although the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
-  #flight: { readonly kind: Flight; readonly done: Promise<void> } | undefined
+  readonly #flights = new Flights<'login' | 'renew' | 'step-up'>()
   #timer: NodeJS.Timeout | undefined
   readonly #stepUps: StepUps
   #renewedAt = Number.NEGATIVE_INFINITY
@@ -70,6 +79,7 @@ export class TargetLogin implements TokenSource {
 
   constructor(parts: LoginParts) {
     this.#parts = parts
+    this.#name = persistedName(parts.target, parts.settings)
     this.#stepUps = new StepUps(parts.now)
   }
 
@@ -78,21 +88,36 @@ export class TargetLogin implements TokenSource {
    * Rejects with OAuthClientError, GatehouseError or the signal's reason.
    */
   async start(): Promise<void> {
-    await this.#once('login', () => this.#start())
+    await this.#flights.once('login', () => this.#start())
   }
 
   async #start(): Promise<void> {
     const { settings, target, dispatcher, fetch, log } = this.#parts
-    const persisted = this.#parts.persisted.read(this.#persistedName())
+    const persisted = this.#parts.persisted.read(this.#name)
     if (isKeptLogin(persisted) && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
-    if (settings.required && typed) return this.#signIn(`${target.origin}${target.path ?? '/mcp'}`, undefined)
+    if (settings.required && typed)
+      return this.#signInOnce(`${target.origin}${target.path ?? '/mcp'}`, undefined)
     const found = await detect(target, dispatcher, fetch)
-    if (found.kind === 'protected' || settings.required) return this.#signIn(found.url, found.challenge)
+    if (found.kind === 'protected' || settings.required) return this.#signInOnce(found.url, found.challenge)
     if (found.kind === 'unknown')
       log.warn('the target does not answer: whether it wants authentication is not known yet')
     else log.info('the target wants no authentication')
     this.#open = true
+  }
+
+  /** Signs in, or adopts the login that another process makes meanwhile. */
+  #signInOnce(url: string, challenge: Challenge | undefined): Promise<void> {
+    const { persisted, signal, settings, notify } = this.#parts
+    const name = this.#name
+    const before = persisted.read(name)
+    const onWait = (): void => notify('Another process is signing in to this server. Waiting for its login')
+    const signIn = async (): Promise<void> => {
+      const later = laterState(persisted.read(name), isKeptLogin(before) ? before : undefined)
+      return later ? this.#take(later) : this.#signIn(url, challenge)
+    }
+    const longestMs = settings.timeoutMs + aheadMs
+    return persisted.exclusively(`${name} sign-in`, signal, signIn, { longestMs, onWait })
   }
 
   /** The configured client; its secret may have changed since the login was persisted. */
@@ -184,11 +209,11 @@ export class TargetLogin implements TokenSource {
     const session = this.#session
     // Another request has renewed it meanwhile.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
-    if (status === 403) return this.#once('step-up', () => this.#stepUp(challenge, url))
+    if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
     if (session?.tokens.refreshToken !== undefined && !this.#isFresh())
       return this.#renewOnce(session, { isRefused: true })
-    return this.#once('login', () => this.#signInAgain(url, challenge))
+    return this.#flights.once('login', () => this.#signInAgain(url, challenge))
   }
 
   #isRepeat(wanted: readonly string[]): boolean {
@@ -206,12 +231,12 @@ export class TargetLogin implements TokenSource {
 
   /** `isRefused`: the target refused the access token, so it is unusable although it has not expired. */
   #renewOnce(session: KeptLogin, options: { readonly isRefused: boolean }): Promise<void> {
-    return this.#once('renew', () => this.#renew(session, options))
+    return this.#flights.once('renew', () => this.#renew(session, options))
   }
 
   #renew(session: KeptLogin, { isRefused }: { readonly isRefused: boolean }): Promise<void> {
     const { persisted, signal, now } = this.#parts
-    return persisted.exclusively(this.#persistedName(), signal, async () => {
+    return persisted.exclusively(this.#name, signal, async () => {
       if (this.#session !== session) return
       if (this.#takeNewer(session) && !this.#isDue(this.#session)) return
       if (this.#refusal && now() < this.#refusal.untilMs) throw this.#refusal.error
@@ -225,7 +250,7 @@ export class TargetLogin implements TokenSource {
 
   /** Adopts the login when another process has renewed it since. Returns true if so. */
   #takeNewer(session: KeptLogin): boolean {
-    const later = laterState(this.#parts.persisted.read(this.#persistedName()), session)
+    const later = laterState(this.#parts.persisted.read(this.#name), session)
     if (later) this.#take(later)
     return later !== undefined
   }
@@ -240,7 +265,7 @@ export class TargetLogin implements TokenSource {
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
     if (endsRefreshToken(error) || isClientLost) {
       if (this.#takeNewer(session)) return
-      persisted.remove(this.#persistedName())
+      persisted.remove(this.#name)
       const isUsable = !isRefused && !this.#isDue(session)
       const { refreshToken: _, ...tokens } = session.tokens
       this.#session = isUsable ? { ...session, tokens } : undefined
@@ -261,15 +286,7 @@ export class TargetLogin implements TokenSource {
       throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
     }
     const client = await renewedClient(session, located, this.#parts)
-    const renewed = await refreshGrant({
-      server: located.server,
-      client: client.client,
-      refreshToken: tokens.refreshToken,
-      resource: located.resource,
-      fetch: this.#parts.fetch,
-      signal: this.#parts.signal,
-      now: this.#parts.now,
-    })
+    const renewed = await renewTokens(located, client.client, tokens.refreshToken, this.#parts)
     // The ID token of the login stays the proof of who signed in when a renewal brings none.
     this.#adopt({ ...session, ...client, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
     this.#renewedAt = this.#parts.now()
@@ -319,10 +336,12 @@ export class TargetLogin implements TokenSource {
   }
 
   #adopt(signedIn: KeptLogin): void {
-    const session = { ...signedIn, savedAtMs: this.#parts.now() }
+    const before = signedIn.savedAtMs ?? this.#lost?.savedAtMs ?? 0
+    // The clock may have been set back, and the later state of a login must be the greater one.
+    const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
     this.#refusal = undefined
-    this.#parts.persisted.write(this.#persistedName(), session)
+    this.#parts.persisted.write(this.#name, session)
     this.#schedule()
   }
 
@@ -373,28 +392,4 @@ export class TargetLogin implements TokenSource {
     }
     return this.#failure
   }
-
-  /** One at a time; those who want the same share it. */
-  async #once(kind: Flight, run: () => Promise<void>): Promise<void> {
-    while (this.#flight && this.#flight.kind !== kind) await this.#flight.done.catch(() => undefined)
-    this.#flight ??= {
-      kind,
-      done: run().finally(() => {
-        this.#flight = undefined
-      }),
-    }
-    await this.#flight.done
-  }
-
-  #persistedName(): string {
-    return persistedName(this.#parts.target, this.#parts.settings)
-  }
-}
-
-function unavailable(text: string, cause?: unknown): GatehouseError {
-  return new GatehouseError('BACKEND_UNAVAILABLE', {
-    detail: text,
-    headers: { 'Retry-After': '10' },
-    ...(cause === undefined ? {} : { cause }),
-  })
 }

@@ -10,7 +10,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import type { Log } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
-import { withFileLock } from './file-lock.ts'
+import { type LockWaiting, withFileLock } from './file-lock.ts'
 
 export interface PersistedLogin {
   /** The value persisted under this name; undefined when there is none that can be read. */
@@ -21,7 +21,7 @@ export interface PersistedLogin {
    * Calls `run` while no other process that uses this name does so. Rejects with the signal's reason if it aborts
    * while waiting.
    */
-  exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>): Promise<T>
+  exclusively<T>(name: string, signal: AbortSignal, run: () => Promise<T>, waiting?: LockWaiting): Promise<T>
 }
 
 /** Keeps nothing. */
@@ -75,7 +75,7 @@ export function persistInDirectory(dir: string, password: Secret | undefined, lo
         complain(error)
       }
     },
-    exclusively: (name, signal, run) => withFileLock(`${pathOf(name)}.lock`, signal, run),
+    exclusively: (name, signal, run, waiting) => withFileLock(`${pathOf(name)}.lock`, signal, run, waiting),
   }
 }
 

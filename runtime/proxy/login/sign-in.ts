@@ -1,7 +1,8 @@
 /**
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
- * Prints the URL for the user; errors for the terminal name what to do. Nothing is retried.
+ * Prints the URL for the user; errors for the terminal name what to do. Nothing is retried. The token request of a
+ * renewal is here, too.
  * Source: docs/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -9,6 +10,7 @@ import {
   authorizationUrl,
   type Callback,
   codeGrant,
+  hintedTokens,
   hintFor,
   isRefusedClient,
   type LoginSecrets,
@@ -19,7 +21,9 @@ import {
   openCallback,
   readAuthorizationCode,
   refusesClientAtLogin,
+  refreshGrant,
   RemoteKeys,
+  tokenRefusal,
   type TokenSet,
   unavailablePort,
   verifyIdToken,
@@ -160,6 +164,7 @@ async function codeFlow(
       redirectUri: callback.redirectUri,
       codeVerifier: secrets.codeVerifier,
       resource,
+      map: hintedTokens(hintFor(settings.provider)),
     })
     if (parts.needIdToken)
       await checkIdToken(tokens, located, client, openid ? secrets.nonce : undefined, parts)
@@ -167,13 +172,22 @@ async function codeFlow(
     return tokens
   } catch (error) {
     // Do not retry a registration that the server no longer knows.
-    if (error instanceof OAuthClientError && error.error === 'invalid_client') {
-      giveUpClient(candidate, located, parts)
-    }
+    if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)
     throw error
   } finally {
     redirect.finish({ ok })
   }
+}
+
+/** Uses a refresh token. Rejects with OAuthClientError, or with the signal's reason. */
+export function renewTokens(
+  { server, resource }: Located,
+  client: OAuthClient,
+  refreshToken: string,
+  { settings, fetch, signal, now }: ClientParts,
+): Promise<TokenSet> {
+  const map = hintedTokens(hintFor(settings.provider))
+  return refreshGrant({ server, client, refreshToken, resource, map, fetch, signal, now })
 }
 
 async function show(url: string, { settings, notify, open }: SignInParts): Promise<void> {

@@ -207,7 +207,7 @@ await t.test(
       return request
     }
     await t.rejects(send(), { code: 'BACKEND_AUTH_UNAVAILABLE', headers: { 'retry-after': '9' } })
-    response = { body: { access_token: 'x' } }
+    response = { body: { token_type: 'bearer' } }
     await t.rejects(send(), { code: 'BACKEND_AUTH_FAILED' })
     response = { body: { access_token: 'good', token_type: 'bearer', expires_in: 60 } }
     const request = await send()

@@ -1,5 +1,5 @@
 /** Several processes with one persisted login, at a provider that rotates refresh tokens and detects reuse. */
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { withFileLock } from '../../../../runtime/proxy/login/file-lock.ts'
@@ -59,6 +59,25 @@ await t.test('a token that the target refuses is renewed once for both', async (
   t.notOk(isRevoked())
 })
 
+await t.test(
+  'a login that is renewed after the clock was set back is newer for the other processes',
+  async (t) => {
+    const { kept, isRevoked } = await startRotating()
+    t.teardown(() => kept.close())
+    const [a, b, c] = [kept.open(), kept.open(), kept.open()]
+    await Promise.all([a.start(), b.start(), c.start()])
+    kept.pass(lifeSec * 1000)
+    for (const login of [a, b, c]) t.equal(await login.token(), 'at-1')
+    kept.pass(-30_000)
+    for (const login of [b, c]) {
+      await login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'at-1')
+      t.equal(await login.token(), 'at-2')
+    }
+    t.equal(kept.asked(), 2)
+    t.notOk(isRevoked())
+  },
+)
+
 await t.test('a process that is refused keeps the file that another one renewed', async (t) => {
   let isGood = true
   const kept = await startKeptLogins(() =>
@@ -113,8 +132,12 @@ await t.test('lock: one at a time; one that a dead process left is taken', async
   writeFileSync(path, `999999999 ${hostname()} x`)
   t.equal(await withFileLock(path, signal, async () => 'taken'), 'taken')
   writeFileSync(path, '1 another-machine x')
-  utimesSync(path, 0, 0)
-  t.equal(await withFileLock(path, signal, async () => 'taken'), 'taken')
+  t.equal(
+    await withFileLock(path, signal, async () => 'taken', { longestMs: 10 }),
+    'taken',
+    'seen for too long',
+  )
+  t.same(readdirSync(join(dir, 'locks')), [])
 
   mkdirSync(join(dir, 'file'))
   writeFileSync(join(dir, 'file', 'f'), '')
