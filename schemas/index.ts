@@ -4,6 +4,7 @@ export {
   type DialPolicy,
   addressViolation,
   endpointPolicy,
+  isLocalName,
   isRefusedAddress,
   serviceViolation,
 } from './addresses.ts'

@@ -7,7 +7,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Fields, invalidConfig, jsonFields } from '../../schemas/index.ts'
-import { type Fetch, makeFetch } from '../net/index.ts'
+import { directOnly, type Fetch, makeFetch } from '../net/index.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -34,7 +34,7 @@ export function clusterApi(env: Environment): ClusterApi | undefined {
     baseUrl: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
     ca,
     token: () => mounted('token').trim(),
-    fetch: makeFetch({ ca, timeoutMs }),
+    fetch: makeFetch({ ca, timeoutMs, proxy: directOnly }),
   }
 }
 

@@ -6,6 +6,7 @@ export type FailureKind =
   | 'closed'
   | 'unreachable'
   | 'address'
+  | 'proxy'
   | 'tls'
   | 'not-http'
   | 'too-large'
@@ -51,6 +52,8 @@ export function failureOf(error: unknown): NetworkFailure {
 export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
+    // Its message names the proxy and the next step.
+    if (code === 'HTTP_PROXY_FAILED') return { failure: 'proxy', detail: each.message }
     const known = byCode[code]
     if (known !== undefined) return { failure: known, detail: code }
     if (code.startsWith('HPE_')) return { failure: 'not-http', detail: code }
@@ -70,7 +73,7 @@ function chain(error: unknown, depth = 0): readonly Error[] {
   ]
 }
 
-const words: Readonly<Record<FailureKind, string>> = {
+const words: Readonly<Record<Exclude<FailureKind, 'proxy'>, string>> = {
   dns: 'the name has no address',
   refused: 'the connection was refused',
   timeout: 'no response in time',
@@ -83,5 +86,5 @@ const words: Readonly<Record<FailureKind, string>> = {
 }
 
 export function networkFailureText({ failure, detail }: NetworkFailure): string {
-  return `${words[failure]} (${detail})`
+  return failure === 'proxy' ? detail : `${words[failure]} (${detail})`
 }
