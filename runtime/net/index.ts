@@ -48,7 +48,7 @@ export {
   proxyEnvironment,
   proxyFor,
 } from './outgoing/proxy-environment.ts'
-export { HttpProxyError } from './outgoing/proxy-server.ts'
+export { proxyName } from './outgoing/proxy-server.ts'
 export { randomBuffer } from './random.ts'
 export {
   clampRetry,

@@ -211,7 +211,7 @@ t.test('yaml: is read in one place, and written in one', async (t) => {
   }
 })
 
-t.test('environment: only runtime/config, the hooks entry point and the HTTP proxy read process.env', async (t) => {
+t.test('environment: only the listed files read process.env', async (t) => {
   for (const file of files) {
     const reads = /\bprocess\.env\b/.test(readFileSync(join(root, file), 'utf8'))
     const may =

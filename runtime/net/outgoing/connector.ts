@@ -44,7 +44,7 @@ export interface ConnectorOptions {
   readonly tlsTimeoutMs?: number | undefined
 }
 
-export function policyOf(guard: boolean | DialPolicy): DialPolicy {
+function policyOf(guard: boolean | DialPolicy): DialPolicy {
   return typeof guard === 'string' ? guard : guard ? 'public' : 'operator'
 }
 

@@ -9,6 +9,7 @@ import { request } from 'node:http'
 import type { Socket } from 'node:net'
 import { ModuleError } from '../../../schemas/index.ts'
 import { failureOf, networkFailureText } from './failure.ts'
+import { type ProxyEnvironment, proxyFor } from './proxy-environment.ts'
 
 export interface ProxyServer {
   readonly url: URL
@@ -21,7 +22,7 @@ export interface ProxyServer {
 }
 
 /** The HTTP proxy prevented a request. The message can be shown to an operator. */
-export class HttpProxyError extends ModuleError {
+class HttpProxyError extends ModuleError {
   readonly code = 'HTTP_PROXY_FAILED'
 }
 
@@ -39,6 +40,12 @@ export function parseProxy(text: string, protocol: string): ProxyServer {
   const authorization =
     credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
   return { url, name, variable, authorization }
+}
+
+/** Host and port of the proxy for a URL, for messages; undefined for a direct connection. */
+export function proxyName(url: string, environment: ProxyEnvironment): string | undefined {
+  const text = proxyFor(url, environment)
+  return text === undefined ? undefined : (URL.parse(text)?.host ?? 'an invalid URL')
 }
 
 function decoded(text: string): string {

@@ -1,5 +1,6 @@
 /** Classifies failed requests for the health of a backend. */
 import { GatehouseError } from '../../../schemas/index.ts'
+import { knownFailure } from '../../net/index.ts'
 
 /** True when the error is a response of the backend. */
 export function isResponse(error: Error): boolean {
@@ -41,5 +42,6 @@ const categories: Readonly<Record<string, string>> = {
 }
 
 export function categoryOf(error: unknown): string {
+  if (knownFailure(error)?.failure === 'proxy') return 'http_proxy_failed'
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }
