@@ -244,8 +244,7 @@ await t.test(
     }
     const before = proxy.asked.length
     const unresolved = guarded(nowhere)
-    const error = await unresolved('https://idp.example/').then(undefined, (reason: Error) => reason)
-    t.match(String((error as Error).cause ?? error), 'set GATEHOUSE_PROXY_RESOLVES_NAMES=true')
+    t.match(await failure(unresolved('https://idp.example/')), 'set GATEHOUSE_PROXY_RESOLVES_NAMES=true')
     await unresolved.close()
     t.equal(proxy.asked.length, before, 'the proxy was not asked')
     const permitted = guarded(nowhere, { resolvesNames: true })
