@@ -147,7 +147,7 @@ export function checkCaBundles(
     const failure = caBundleFailure(context, source)
     return failure ? [{ ...failure, optional: source.configMapRef.optional === true }] : []
   })
-  const [failed] = failures.filter(({ optional }) => !optional)
+  const failed = failures.find(({ optional }) => !optional)
   const [absent] = failures
   if (absent && !failed) {
     const message = `${absent.message}, and it is optional: the usual trust anchors count`

@@ -96,19 +96,20 @@ export function makeConnector(
     return dial({ host: unbracket(origin.hostname), port: portOf(origin), policy, resolve, timeoutMs })
   }
 
-  return function connect(target, callback) {
+  async function connect(target: buildConnector.Options, callback: buildConnector.Callback): Promise<void> {
     const { protocol, hostname, port } = target
     // undici removes the brackets of IPv6 addresses.
     const host = isIPv6(hostname) ? `[${hostname}]` : hostname
-    const origin = new URL(`${protocol}//${host}${port ? `:${port}` : ''}`)
-    open(origin).then(
-      (socket) => {
-        if (protocol === 'https:') tls()({ ...target, httpSocket: socket }, callback)
-        else callback(null, socket)
-      },
-      (error: Error) => callback(error, null),
-    )
+    let socket: Socket
+    try {
+      socket = await open(new URL(`${protocol}//${host}${port ? `:${port}` : ''}`))
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error(String(error)), null)
+    }
+    if (protocol === 'https:') tls()({ ...target, httpSocket: socket }, callback)
+    else callback(null, socket)
   }
+  return (target, callback) => void connect(target, callback)
 }
 
 function portOf(url: URL): number {
